@@ -1,0 +1,61 @@
+#pragma once
+// Fixed-width little-endian primitives over byte strings, with bounds. Everything binary that DCS
+// writes (frames, update roots, records) is made of these; the archives of wire/ sit on top.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dcs {
+
+class ByteWriter {
+public:
+    void u8(std::uint8_t v) { out_.push_back(static_cast<char>(v)); }
+    void u16(std::uint16_t v) { le(v, 2); }
+    void u32(std::uint32_t v) { le(v, 4); }
+    void u64(std::uint64_t v) { le(v, 8); }
+    void raw(std::string_view bytes) { out_.append(bytes); }
+    void text(std::string_view bytes) { u32(static_cast<std::uint32_t>(bytes.size())); raw(bytes); }
+    std::string &bytes() { return out_; }
+    std::size_t size() const { return out_.size(); }
+
+private:
+    void le(std::uint64_t v, int n) {
+        for (int i = 0; i < n; ++i) out_.push_back(static_cast<char>(v >> (8 * i)));
+    }
+    std::string out_;
+};
+
+// Reads never pass the end: the first short read makes the reader bad, and a bad reader
+// yields zeros and empty strings. Check good() once at the end (and at_end() against trailing junk).
+class ByteReader {
+public:
+    explicit ByteReader(std::string_view in) : in_(in) {}
+    std::uint8_t u8() { return static_cast<std::uint8_t>(le(1)); }
+    std::uint16_t u16() { return static_cast<std::uint16_t>(le(2)); }
+    std::uint32_t u32() { return static_cast<std::uint32_t>(le(4)); }
+    std::uint64_t u64() { return le(8); }
+    std::string_view raw(std::size_t n) {
+        if (n > left()) { good_ = false; in_ = {}; return {}; }
+        std::string_view r = in_.substr(0, n);
+        in_.remove_prefix(n);
+        return r;
+    }
+    std::string_view text() { return raw(u32()); }
+    std::size_t left() const { return in_.size(); }
+    bool good() const { return good_; }
+    bool at_end() const { return good_ && in_.empty(); }
+    void spoil() { good_ = false; in_ = {}; }
+
+private:
+    std::uint64_t le(std::size_t n) {
+        std::string_view r = raw(n);
+        std::uint64_t v = 0;
+        for (std::size_t i = 0; i < r.size(); ++i)
+            v |= std::uint64_t{static_cast<std::uint8_t>(r[i])} << (8 * i);
+        return v;
+    }
+    std::string_view in_;
+    bool good_ = true;
+};
+
+}  // namespace dcs

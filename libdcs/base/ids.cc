@@ -1,0 +1,6 @@
+#include "base/ids.h"
+
+namespace dcs {
+std::string to_text(const SessionKey &key) { return key.user + "/" + std::to_string(key.number); }
+std::string to_text(const GrainKey &key) { return to_text(key.session) + ":" + std::to_string(key.grain); }
+}  // namespace dcs

@@ -1,0 +1,44 @@
+#pragma once
+// Every limit of the system in one place, with its reason.
+#include <cstddef>
+#include <cstdint>
+
+namespace dcs::limits {
+
+// A grain's standard input given inline with d_gexec. Larger data belongs into files.
+inline constexpr std::size_t input_bytes = 16u << 20;
+// argv and environment together: what a Linux execve takes comfortably.
+inline constexpr std::size_t argv_items = 4096;
+inline constexpr std::size_t argv_env_bytes = 1u << 20;
+// What one report may carry of checkpoint + output increments; a grain that writes more between
+// two checkpoints is ended with a result that says so.
+inline constexpr std::size_t report_bytes = 64u << 20;
+// Frames: requests of control programs (input + argv + room), and of grain servers.
+inline constexpr std::size_t user_frame_bytes = input_bytes + argv_env_bytes + (1u << 16);
+inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);
+// Before a peer said who it is, it gets no more than this.
+inline constexpr std::size_t hello_frame_bytes = 4096;
+// d_gwait hands out this much of each stream as strings (paper 3.2: "the first 20 K").
+inline constexpr std::size_t gwait_text_bytes = 20 * 1024;
+// One piece of an output that is fetched as a stream.
+inline constexpr std::size_t fetch_chunk_bytes = 256 * 1024;
+// login names, control idents, host names, labels
+inline constexpr std::size_t name_bytes = 64;
+inline constexpr std::size_t label_bytes = 256;
+inline constexpr std::size_t path_bytes = 4096;
+inline constexpr std::size_t message_bytes = 4096;  // a grain's status message
+// Inputs decided in one turn; bounds the latency of a commit, not the throughput.
+inline constexpr std::size_t inputs_per_turn = 4096;
+// Bytes of payload gathered in one turn before it commits.
+inline constexpr std::size_t bytes_per_turn = 128u << 20;
+// Rows in one answer to a query; the rest comes with the next request (`after`).
+inline constexpr std::size_t query_rows = 4096;
+// Connections: all of them, and of one user.
+inline constexpr std::size_t connections = 4096;
+inline constexpr std::size_t connections_per_user = 512;
+// Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
+inline constexpr int attempts = 3;
+// Token entries without sessions age out (S11).
+inline constexpr std::int64_t token_age_s = 24 * 3600;
+
+}  // namespace dcs::limits

@@ -1,0 +1,175 @@
+/* dcs.h: calls of a control program (paper, section 3.2, Figure 1). Link with -ldcs.
+ *
+ * Every call returns NO_ERROR (0) or one of D_E_...; d_strerror() explains it in a sentence, and
+ * d_errortext() gives the particulars of this thread's last failure. Connection errors also set
+ * errno (ECONNREFUSED: no scheduler answers; ECONNRESET: the connection broke).
+ *
+ * Durability: a call that returned NO_ERROR survives any crash of the scheduler. A call that was
+ * interrupted either happened wholly or not at all; while the connection is broken the library
+ * repeats the same request under the same request id for DCS_PATIENCE_S seconds (environment,
+ * default 30), so that it happens once. Thread-safe: all calls; calls of several threads use
+ * connections of their own.
+ *
+ * The scheduler is found at $DCS_DIR/scheduler/user.sock; DCS_DIR defaults to
+ * $XDG_STATE_HOME/dcs or ~/.local/state/dcs. */
+#ifndef DCS_H
+#define DCS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum d_error {
+    NO_ERROR = 0,
+    D_E_UNREACHABLE = 1,     /* no scheduler answers; errno says why */
+    D_E_BROKEN = 2,          /* the connection broke and could not be made again in time */
+    D_E_NO_AUTH = 3,         /* d_get_auth was not called, or the token is not known any more */
+    D_E_REFUSED = 4,         /* not permitted */
+    D_E_INVALID = 5,         /* bad argument */
+    D_E_SESSION_ACTIVE = 6,
+    D_E_SESSION_CLOSED = 7,  /* terminated */
+    D_E_SESSION_UNKNOWN = 8,
+    D_E_SESSION_TAKEN = 9,   /* bound to another control ident, or taken over by another program */
+    D_E_GRAIN_EXISTS = 10,
+    D_E_GRAIN_DIFFERS = 11,  /* same number, other parameters: d_errortext() names them */
+    D_E_GRAIN_UNKNOWN = 12,
+    D_E_NOTHING_YET = 13,    /* d_gwait without blocking: nothing finished that was not reported */
+    D_E_NOTHING_LEFT = 14,   /* d_gwait: no unfinished and no unreported grain in the session */
+    D_E_CANNOT_RUN = 15,     /* no configured host could ever run what remains */
+    D_E_NO_SPACE = 16,       /* the scheduler's disk is full; repeat later */
+    D_E_IO_ERROR = 17,
+    D_E_LIMIT = 18,          /* a limit of the installation */
+    D_E_PROTOCOL = 19,
+    D_E_REPLAY_END = 20,     /* replay of a terminated session met something new */
+    D_E_NOT_FOUND = 21,
+    D_E_INTERNAL = 22
+};
+#define NOERROR NO_ERROR
+
+#ifndef TRUE
+#define TRUE 1
+#define FALSE 0
+#endif
+#define D_BLOCK 1
+#define D_NO_BLOCK 0
+#ifndef BLOCK
+#define BLOCK D_BLOCK /* the paper's Appendix B */
+#endif
+
+const char *d_strerror(int error);  /* static text, never NULL */
+const char *d_errortext(void);      /* this thread's last failure in words; valid until its next call */
+const char *d_errorname(int error); /* "D_E_SESSION_ACTIVE"; "NO_ERROR" */
+
+/* C1 (3.1). Names this control program and obtains its authorization token: from the descriptor
+ * that dcs_begin left (once; it is closed), else from the scheduler over the Unix socket, whose peer
+ * credentials identify the user. Must come before all other calls but d_query. `control_ident`:
+ * 1-64 bytes of A-Z a-z 0-9 . _ - , not beginning with . or - */
+int d_get_auth(const char *control_ident);
+
+/* C2 (3.2). New session. D_E_SESSION_ACTIVE or D_E_SESSION_CLOSED when the number is in use. */
+int d_open_ses(int session_num);
+
+/* C3 (3.2). Opens the session if there is none; takes over an active session of the same ident (the
+ * earlier control program loses it). sent_reset: d_gwait begins again with the first result. A
+ * terminated session of the same ident with sent_reset is replayed: recorded d_gexec calls are null
+ * operations, d_gwait gives the recorded results again, d_close_ses succeeds, anything new is
+ * D_E_REPLAY_END. Without sent_reset: D_E_SESSION_CLOSED. Another ident: D_E_SESSION_TAKEN. */
+int d_resume_ses(int session_num, int sent_reset);
+
+/* C4. A terminated session becomes active again with its old seniority. */
+int d_reopen_ses(int session_num, int sent_reset);
+
+/* C5. Terminates: running grains are withdrawn and kept as ready; results stay. Acknowledges all
+ * results handed out. C6: d_clean_ses removes a terminated session's data. */
+int d_close_ses(int session_num);
+int d_clean_ses(int session_num);
+
+/* C7. Submits a grain; durable when it returns NO_ERROR. gargv[0] is the path of the executable; its
+ * last component becomes argv[0]. genvv may be NULL. input_str: NUL-terminated, at most 16 MiB.
+ * host_class: mask of host classes, 0 any. thrash: expected memory in half megabytes. urgent: to the
+ * front of the queue. notice: minutes of warning before a checkpoint. After d_resume_ses an identical
+ * call is a null operation, a different one D_E_GRAIN_DIFFERS; otherwise D_E_GRAIN_EXISTS. */
+int d_gexec(int session_num, int grain_num, char *const gargv[], char *const genvv[],
+            const char *input_str, unsigned host_class, int thrash, int urgent, int notice);
+
+/* C13. The same with everything that is new since the paper. Fill it by d_grain_init first. */
+struct d_grain {
+    char *const *gargv;
+    char *const *genvv;
+    const void *input;      /* input_length bytes, may hold any byte */
+    size_t input_length;
+    unsigned host_class;
+    int thrash, urgent, notice;
+    int attempts;           /* failures until the end is a result; default 3 */
+    const char *directory;  /* working directory on the host; NULL: a private one */
+    const char *label;      /* for people; does not count for idempotence */
+};
+void d_grain_init(struct d_grain *grain);
+int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
+
+/* C8. The next unreported finished grain, in the order in which grains finished. Every pointer may
+ * be NULL. *output and *error are NUL-terminated, hold the first 20 KiB, belong to the library and
+ * stay valid until this thread's next d_gwait; *outlen and *errlen are the whole lengths. A grain that
+ * the system gave up on is reported with its signal and code. block = 0: D_E_NOTHING_YET at once.
+ * block != 0: waits without polling, also through a restart of the scheduler, however long.
+ * The result counts as sent when the next one is asked for, or the session closed. */
+int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
+            int *retcode, struct rusage *rusage, size_t *outlen, char **output, size_t *errlen,
+            char **error);
+/* The same with whole outputs: streams open for reading, which the caller closes. */
+int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent,
+                    int *termsig, int *retcode, struct rusage *rusage, FILE **output, FILE **error);
+
+/* C9. Once it returned NO_ERROR the grain will not run again and no unreported result of it comes. */
+int d_gkill(int session_num, int grain_num);
+
+/* C10. What the scheduler knows. Needs no d_get_auth. The answer is one block that d_query_free
+ * releases; rows in ascending order. user NULL: the caller. */
+enum d_query_type { D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS, D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, D_Q_GRAIN };
+struct d_host_row {
+    const char *name, *state, *binary_class;
+    unsigned host_class;
+    int slots, running;
+    double last_call_in_s, interval_s, load;
+    int64_t free_memory_kb;
+};
+struct d_session_row {
+    const char *user, *ident, *state;
+    int session, ready, running, finished, killed, sent;
+};
+struct d_grain_row {
+    const char *user, *state, *host, *label, *message;
+    int session, grain, restarts, failures, exit_code, signal, result_index;
+    unsigned incarnation, host_class;
+    double cpu_s, last_contact_s, checkpoint_age_s;
+    uint64_t out_length, err_length, checkpoint_length;
+    char **argv; /* D_Q_GRAIN only, else NULL */
+};
+struct d_info {
+    uint64_t epoch, turn;
+    int64_t scheduler_pid, up_s, ready, running;
+    int hosts_total, hosts_active, sessions_active;
+    const char *version;
+    size_t host_count, session_count, grain_count;
+    struct d_host_row *hosts;
+    struct d_session_row *sessions;
+    struct d_grain_row *grains;
+};
+int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info);
+void d_query_free(struct d_info *info);
+
+/* One stream of a grain ("out", "err", "checkpoint", "message", "input"), whole, open for reading. */
+int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file);
+
+/* For the dcs command: a session of another user, by root or the pool's owner (3.1, secure commands). */
+int d_close_ses_of(const char *user, int session_num);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+#pragma once
+// The event loop of a daemon: sockets, deadlines and a few descriptors, as a queue of Arrivals.
+// Nothing of Asio shows here. One thread; only wake() may be called from another.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/status.h"
+#include "wire/message.h"
+
+namespace dcs::net {
+
+using Door = int;  // number of a listening socket
+
+struct Peer { std::uint32_t uid = 0, gid = 0; std::int32_t pid = 0; };  // of a Unix socket
+
+enum class What : std::uint8_t {
+    opened,  // a peer came in through `door`, or our connect() succeeded (door < 0)
+    frame,   // one whole frame: header checked against the connection's limit, payload as it came
+    closed,  // by the peer, by an error, by a deadline; `why` says. Nothing follows on this ConnId
+    ready,   // a watched descriptor is readable (`watch`)
+    woken    // wake() was called
+};
+struct Arrival {
+    What what = What::woken;
+    ConnId conn = 0;
+    Door door = -1;
+    int watch = -1;
+    Peer peer;
+    wire::FrameHeader header;
+    std::string payload;
+    std::string why;
+};
+
+struct Limits {
+    std::size_t max_payload = 0;             // frames above it are refused and the connection closed
+    Duration hello = seconds(10);            // first whole frame must arrive within
+    Duration progress = seconds(30);         // a frame begun, or output queued, must move within
+    std::size_t max_queued = 256u << 20;     // bytes queued towards a peer; above it, it is cut off
+};
+
+class Loop {
+public:
+    static std::unique_ptr<Loop> create();
+    virtual ~Loop() = default;
+
+    // Unix stream socket `directory/name` (any length of directory), mode e.g. 0600 or 0660; a left-over
+    // socket is replaced: the caller holds the lock of the directory.
+    virtual Result<Door> listen_unix(const std::string &directory, const std::string &name,
+                                     unsigned mode, const Limits &limits) = 0;
+    // Starts connecting; Arrival opened or closed follows.
+    virtual ConnId connect_unix(const std::string &path, const Limits &limits) = 0;
+    // Raises or lowers the frame limit of one connection (a peer that said who it is gets more).
+    virtual void set_max_payload(ConnId conn, std::size_t max_payload) = 0;
+    // Queues one whole frame (wire::encode). Unknown or closed ConnId: ignored.
+    virtual void send(ConnId conn, std::string frame) = 0;
+    // Closes after what is queued went out (or its progress deadline passed). No Arrival follows.
+    virtual void close(ConnId conn) = 0;
+    // Arrival ready whenever fd is readable; the caller reads it and keeps owning it.
+    virtual void watch(int fd) = 0;
+    virtual void unwatch(int fd) = 0;
+    // Waits until something arrived or the deadline (boot_clock) passed; at most `max` arrivals, in order.
+    virtual std::vector<Arrival> wait(Instant deadline, std::size_t max) = 0;
+    virtual void wake() = 0;
+};
+
+}  // namespace dcs::net

@@ -1,0 +1,100 @@
+#pragma once
+// The backing store: a forest of update trees, changed a whole turn at a time.
+//
+// One turn = updates of any number of trees, committed together by one root: the file
+// turns/<number>.commit. Small temporaries travel inside that root, large ones (above
+// inline_limit) are files <node>.<turn>.tmp in their tree's directory, synced before it; the root
+// records name, action, old length, length and checksum of all of them. The rename of
+// turns/<number>.tmp to .commit, made durable, is the commit. Applying leaf to root (rules i-vii)
+// follows at once but unsynced; every so often (or when a big node demands it) everything that was
+// touched is synced, turns/applied records the number, and only then do the turn roots go away.
+// Recovery applies every committed turn above `applied`, in order, again: each step is harmless
+// when repeated. So a crash shows each turn whole or not at all, and an acknowledged one whole.
+//
+// Not thread-safe: one thread at a time (the scheduler hands the store to its storage thread for
+// the length of a commit, and reads only between commits).
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "store/disk.h"
+#include "store/tree_template.h"
+
+namespace dcs::store {
+
+struct NodeUpdate {
+    std::string file;              // node name of the tree's template
+    std::string bytes;             // content of the temporary
+    std::uint64_t old_length = 0;  // append nodes: length before, as the tree's owner recorded it
+};
+struct TreeUpdate {
+    std::string directory;     // "sessions/ann/3", made if it is missing (parents too)
+    std::string tree;          // template name
+    std::vector<NodeUpdate> nodes;
+    bool remove = false;       // instead of nodes: the whole tree (files and sub-directories) goes
+};
+
+enum class Answer {
+    done,     // durable
+    nothing,  // failed before the commit; the store is as before (disk full, EMFILE ...)
+    unknown   // a failed sync, or any failure at or after the commit: end the process, do not reply
+};
+struct CommitResult { Answer answer = Answer::done; Status status; };
+
+// Planted bugs of the test build: each removes one barrier, order or check. 0 in production.
+enum Plant : std::uint32_t {
+    plant_none = 0,
+    plant_no_sync_temp = 1u << 0,       // big temporaries not synced before the root
+    plant_no_sync_temp_dir = 1u << 1,   // their directories neither
+    plant_no_sync_root = 1u << 2,       // turn root not synced before the rename
+    plant_no_sync_commit = 1u << 3,     // directory not synced after the rename
+    plant_no_sync_applied_trees = 1u << 4,  // roots dropped though trees are not synced
+    plant_no_sync_applied_stamp = 1u << 5,  // roots dropped before the stamp is durable
+    plant_append_at_end = 1u << 6,      // append without truncating to the recorded length
+    plant_no_flush_before_big = 1u << 7,    // big node prepared over a pending turn of the same tree
+    plant_skip_root_checksum = 1u << 8,
+    plant_reverse_replay = 1u << 9
+};
+
+struct StoreOptions {
+    std::size_t inline_limit = 32 * 1024;     // larger temporaries are files of their own
+    std::size_t flush_bytes = 8u << 20;       // pending turn roots above this are synced away
+    std::size_t flush_turns = 512;
+    std::size_t reserve_bytes = 4u << 20;     // set aside so that a committed turn can be applied on a full disk
+    std::uint32_t plant = plant_none;
+};
+
+struct RecoveryReport {
+    std::uint64_t turns_finished = 0;         // committed turns that were applied again
+    std::uint64_t temporaries_discarded = 0;
+    std::vector<std::string> damaged;         // files that did not verify, set aside by name
+};
+
+class Store {
+public:
+    // Recovers: finishes what was committed, discards what was not. Creates an empty store in an
+    // empty directory. Fails when the format is foreign or a committed turn does not verify.
+    static Result<std::unique_ptr<Store>> open(Disk &disk, const Forest &forest, StoreOptions options,
+                                               RecoveryReport *report);
+    virtual ~Store() = default;
+
+    // Applies all updates or none; order within the vector is the order of application.
+    // Programmer errors (unknown template or node, wrong action) are DCS_REQUIREs.
+    virtual CommitResult commit(const std::vector<TreeUpdate> &updates) = 0;
+
+    // Syncs what is pending (also called by commit itself by its own rules). For idle moments
+    // and a clean stop. `nothing` cannot happen.
+    virtual CommitResult flush() = 0;
+
+    virtual std::uint64_t turn() const = 0;    // number of the last committed turn
+    virtual std::uint64_t pending_bytes() const = 0;
+
+    // Reads see every committed turn.
+    virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
+    virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
+};
+
+}  // namespace dcs::store

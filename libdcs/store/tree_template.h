@@ -1,0 +1,43 @@
+#pragma once
+// Update trees (paper, section 4.2): a template is data. A tree lies in one directory; its branches
+// are linear chains of nodes from leaf to root, the root node is always a pair whose temporary
+// replaces (or creates) the existing file. Only what the template names can be in a tree's directory.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dcs::store {
+
+enum class Shape : std::uint8_t { singleton, pair };
+enum class Action : std::uint8_t {
+    replace,     // pair: the temporary replaces or creates the existing file (rule v)
+    append,      // pair: the temporary is appended at the recorded old length (rule vi)
+    rename,      // singleton temporary: becomes the existing file, once (rule ii)
+    discard,     // singleton temporary: information for the root only, dropped at the end (rule iii)
+    information  // singleton: another tree's root, or a fixed file; never touched (rule i)
+};
+
+struct NodeTemplate {
+    std::string name;  // file name in the tree's directory
+    Shape shape = Shape::pair;
+    Action action = Action::replace;
+    std::string root_of;  // information nodes: the template whose root this is
+};
+
+struct TreeTemplate {
+    std::string name;
+    std::vector<std::vector<NodeTemplate>> branches;  // each from leaf towards the root
+    NodeTemplate root;
+    // The node of that file name, or nullptr. The root is found too.
+    const NodeTemplate *find(const std::string &file) const;
+};
+
+using Forest = std::vector<TreeTemplate>;
+
+// Names unique within a tree, roots are replacing pairs, every root_of names a template, and the
+// forest supplemented by those references has no cycle (so locking cannot deadlock).
+Status check_forest(const Forest &forest);
+
+}  // namespace dcs::store

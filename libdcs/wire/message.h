@@ -1,0 +1,60 @@
+#pragma once
+// A message is one of the structs of user_calls.h or server_calls.h, in a frame.
+//
+// Frame on the wire, all numbers little-endian:
+//   0  4  magic "DCS1"
+//   4  2  kind (index + 1 in AnyMessage below; never reordered, only appended)
+//   6  2  protocol version
+//   8  4  payload length
+//  12  8  request id (user calls; 0 on server links)
+//  20  4  CRC-32C of the payload
+//  24  .. payload: the struct's fields in order, by Writer
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/status.h"
+#include "wire/server_calls.h"
+#include "wire/user_calls.h"
+
+namespace dcs::wire {
+
+using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
+    CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
+    FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw>;
+
+inline constexpr std::size_t header_bytes = 24;
+
+struct FrameHeader {
+    std::uint16_t kind = 0, protocol = 0;
+    std::uint32_t length = 0, crc = 0;
+    std::uint64_t request = 0;
+};
+
+// One whole frame, header and payload.
+std::string encode(const AnyMessage &message, std::uint64_t request);
+
+// `bytes` has exactly header_bytes. Fails on a wrong magic, an unknown kind, a foreign protocol
+// version, or a length above `max_payload`: checked before a byte of payload is read (A5).
+Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payload);
+
+// Checks length and checksum, then decodes with bounds; trailing bytes are an error.
+Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view payload);
+
+const char *kind_name(const AnyMessage &message);  // "Gexec"
+
+// Bare encoding of one struct without a frame (records of the backing store, fingerprints).
+std::string pack(const GrainSpec &spec);
+Result<GrainSpec> unpack_spec(std::string_view bytes);
+
+// Which fields of two specs differ, one line each: `argv[2]: recorded "x", now "y"` (C7, C16).
+std::string difference(const GrainSpec &recorded, const GrainSpec &now);
+
+// JSON object of a row, snake_case, for `-o json`.
+std::string to_json(const SystemRow &);
+std::string to_json(const HostRow &);
+std::string to_json(const SessionRow &);
+std::string to_json(const GrainRow &);
+
+}  // namespace dcs::wire

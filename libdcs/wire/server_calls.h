@@ -1,0 +1,114 @@
+#pragma once
+// What a grain server and the scheduler say to each other. The server opens the connection and
+// keeps it; the scheduler's messages come down the same connection whenever it likes. There are
+// no request/reply pairs: every message stands for itself and may be repeated after a reconnect.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/user_calls.h"
+
+namespace dcs::wire {
+
+struct WireGrain {  // (user, session, grain)
+    std::string user;
+    std::int32_t session = 0, grain = 0;
+};
+inline GrainKey key_of(const WireGrain &g) { return GrainKey{{g.user, g.session}, g.grain}; }
+inline WireGrain wire_of(const GrainKey &k) { return WireGrain{k.session.user, k.session.number, k.grain}; }
+
+// ---- server -> scheduler ------------------------------------------------------------------
+struct HeldGrain { WireGrain key; std::uint32_t incarnation = 0; };
+// First message on every connection: who this is, and every grain that it holds, running or ended
+// but not yet acknowledged. What the scheduler believes to run here and is not listed is lost.
+struct FirstCall {
+    std::uint16_t protocol = protocol_version;
+    std::string host, binary_class;
+    std::string boot_id;       // grains of another boot are dead
+    std::uint64_t instance = 0; // random per server process
+    std::vector<HeldGrain> held;
+};
+// Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
+// same call-in precede it.
+struct CallIn { double load = 0; std::int64_t free_memory_kb = 0; };
+// State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the
+// one after the last that the scheduler acknowledged, empty range (first > last): nothing new.
+struct GrainReport {
+    WireGrain key;
+    std::uint32_t incarnation = 0;
+    std::uint32_t first_seq = 0, last_seq = 0;
+    bool has_checkpoint = false;        // checkpoint and message belong to last_seq
+    std::string checkpoint, message;
+    std::uint64_t input_position = 0;   // of the ORIGINAL input: first byte the checkpoint leaves unread
+    std::string out, err;
+    Usage usage;                        // of this incarnation so far
+    bool ended = false;                 // the process tree is gone; this is the last report
+    std::int32_t exit_code = 0, signal = 0;
+    bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
+    std::string reason;                 // in words, when innocent or a limit was hit
+};
+// Answer to Launch. ok: the process exists. Otherwise code/text say why not (not_found: no such
+// program; the host becomes nogo for this grain. other codes: host trouble, innocent).
+struct LaunchResult {
+    WireGrain key;
+    std::uint32_t incarnation = 0;
+    bool ok = false;
+    std::int32_t code = 0;
+    std::string text;
+};
+
+// ---- scheduler -> server ------------------------------------------------------------------
+struct Configure { double interval_s = 0; std::int32_t slots = 0; std::uint64_t epoch = 0; };
+struct Refused { std::string text; };  // not in the host table, other version ...; slow retry
+struct Launch {
+    WireGrain key;
+    std::uint32_t incarnation = 0;
+    std::vector<std::string> argv, env;
+    std::string directory;
+    std::string input;                  // checkpoint text + unread rest of the original input
+    std::uint64_t checkpoint_length = 0; // how much of `input` is checkpoint text
+    std::uint64_t input_base = 0;       // offset in the original input where the rest begins
+    std::uint32_t next_seq = 1;         // number of the first increment to write
+    std::int32_t notice = 0;            // minutes
+};
+enum class Verdict : std::uint8_t {
+    taken,   // committed; forget increments up to last_seq, and the grain if it ended
+    have_it, // committed earlier (or finished is final); same duty for the server as taken
+    stale,   // this incarnation is not leased any more: kill and forget everything of it
+    later    // could not be committed now (disk full): keep and repeat at the next call-in
+};
+struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; bool ended = false; Verdict verdict = Verdict::taken; };
+// End the grain. discard: KILL at once and forget. Otherwise checkpoint (if announced), TERM, KILL,
+// and a last report with ended + innocent.
+struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
+
+// clang-format off
+template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation); }
+template <class A> void serialize(A &a, FirstCall &x, unsigned) {
+    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held);
+}
+template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb); }
+template <class A> void serialize(A &a, GrainReport &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)
+      & DCS_FIELD(checkpoint) & DCS_FIELD(message) & DCS_FIELD(input_position) & DCS_FIELD(out) & DCS_FIELD(err)
+      & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason);
+}
+template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(code) & DCS_FIELD(text);
+}
+template <class A> void serialize(A &a, Configure &x, unsigned) { a & DCS_FIELD(interval_s) & DCS_FIELD(slots) & DCS_FIELD(epoch); }
+template <class A> void serialize(A &a, Refused &x, unsigned) { a & DCS_FIELD(text); }
+template <class A> void serialize(A &a, Launch &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory) & DCS_FIELD(input)
+      & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice);
+}
+template <class A> void serialize(A &a, ReportAck &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);
+}
+template <class A> void serialize(A &a, Withdraw &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(discard) & DCS_FIELD(reason);
+}
+// clang-format on
+
+}  // namespace dcs::wire

@@ -1,0 +1,204 @@
+#pragma once
+// What a control program and the scheduler say to each other. Every struct has one serialize():
+// the same field list feeds the wire, the JSON of the commands and "names what differs".
+//
+// A connection starts with Hello. After that each request gets exactly one reply frame that
+// carries the request's id; the kind of the reply is the one named beside the request, or
+// ErrorReply. Requests are retried with the same id after a broken connection (C12).
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <boost/serialization/nvp.hpp>
+
+#include "base/ids.h"
+
+#define DCS_FIELD(name) boost::serialization::make_nvp(#name, x.name)
+
+namespace dcs::wire {
+
+inline constexpr std::uint16_t protocol_version = 1;
+
+// First frame on a connection. `token` is empty for callers that only query or that want a token;
+// who they are follows from the socket's peer credentials.
+struct Hello {
+    std::uint16_t protocol = protocol_version;
+    std::string token;  // 32 bytes or none
+};
+struct Welcome {
+    std::uint64_t epoch = 0;  // of the backing store; grows when a backup is promoted
+    std::string user;         // the login name that the scheduler sees
+};
+
+struct GetAuth { std::string ident; };          // -> AuthReply
+struct AuthReply { std::string token; };
+
+enum class OpenMode : std::uint8_t { open, resume, reopen };
+enum class OpenedAs : std::uint8_t { fresh, resumed, replay };
+struct OpenSession {                            // -> OpenReply
+    std::int32_t number = 0;
+    OpenMode mode = OpenMode::open;
+    bool sent_reset = false;
+};
+struct OpenReply {
+    OpenedAs as = OpenedAs::fresh;
+    std::int32_t sent = 0;       // next index of d_gwait
+    std::int32_t completed = 0;
+};
+struct CloseSession { std::string user; std::int32_t number = 0; std::int32_t acknowledged = -1; };  // -> Done
+struct CleanSession { std::string user; std::int32_t number = 0; };                                  // -> Done
+
+// Everything d_gexec says about a grain (C7, C13). All of it counts for idempotence, but the label.
+struct GrainSpec {
+    std::vector<std::string> argv;   // argv[0]: path of the executable
+    std::vector<std::string> env;    // NAME=value
+    std::string input;               // standard input, any bytes
+    std::uint32_t host_class = 0;    // mask; 0 means any class
+    std::int32_t thrash = 0;         // expected memory, half megabytes
+    bool urgent = false;
+    std::int32_t notice = 0;         // minutes of warning before a checkpoint
+    std::int32_t attempts = 3;
+    std::string directory;           // working directory; empty: a private one
+    std::string label;               // for people
+};
+struct Gexec {                                  // -> Done
+    std::int32_t session = 0;
+    std::int32_t grain = 0;
+    GrainSpec spec;
+};
+struct Gkill { std::string user; std::int32_t session = 0; std::int32_t grain = 0; };  // -> Done
+struct Done {};
+
+struct Usage {  // of a grain, summed over its processes
+    std::int64_t user_us = 0, system_us = 0;
+    std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
+};
+
+struct Gwait {                                  // -> GrainResult, or ErrorReply nothing_yet ...
+    std::int32_t session = 0;
+    std::int32_t next = 0;  // index of the wanted result; acknowledges all below it
+    bool block = false;     // parks the request until there is an answer
+};
+struct GrainResult {
+    std::int32_t grain = 0, completed = 0, sent = 0;
+    std::int32_t signal = 0, code = 0;
+    Usage usage;
+    std::uint64_t out_length = 0, err_length = 0;
+    std::string out, err;  // the first 20 KiB each
+};
+
+enum class Stream : std::uint8_t { out, err, checkpoint, message, input };
+struct Fetch {                                  // -> Piece
+    std::string user; std::int32_t session = 0, grain = 0;
+    Stream stream = Stream::out;
+    std::uint64_t offset = 0;
+    std::uint32_t max = 0;
+};
+struct Piece { std::uint64_t total = 0; std::string bytes; };
+
+enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
+// Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
+// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv.
+struct Query {                                  // -> QueryReply
+    QueryType type = QueryType::system;
+    std::string user; std::int32_t session = -1; std::int32_t grain = -1;
+    std::int32_t after = -1;
+    std::string status;
+};
+struct SystemRow {
+    std::uint64_t epoch = 0, turn = 0;
+    std::int64_t pid = 0, up_s = 0;
+    std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;
+    std::int64_t ready = 0, running = 0;
+    std::string version;
+};
+struct HostRow {
+    std::string name, state, binary_class;  // state: unknown active delinquent dead
+    std::uint32_t host_class = 0;
+    std::int32_t slots = 0, running = 0;
+    double last_call_in_s = -1, interval_s = 0, load = 0;
+    std::int64_t free_memory_kb = 0;
+};
+struct SessionRow {
+    std::string user; std::int32_t session = 0;
+    std::string ident, state;               // state: active terminated
+    std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
+};
+struct GrainRow {
+    std::int32_t session = 0, grain = 0;
+    std::string user, state, host, label;   // state: ready running finished killed
+    std::uint32_t incarnation = 0, host_class = 0;
+    std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
+    double cpu_s = 0, last_contact_s = -1, checkpoint_age_s = -1;
+    std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
+    std::string message;                    // latest status message (type grain only)
+    std::vector<std::string> argv;          // type grain only
+};
+struct QueryReply {
+    SystemRow system;
+    std::vector<HostRow> hosts;
+    std::vector<SessionRow> sessions;
+    std::vector<GrainRow> grains;
+    bool more = false;                      // ask again with `after` = the last grain's number
+};
+
+struct ErrorReply { std::int32_t code = 0; std::string text; };
+
+// clang-format off
+template <class A> void serialize(A &a, Hello &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(token); }
+template <class A> void serialize(A &a, Welcome &x, unsigned) { a & DCS_FIELD(epoch) & DCS_FIELD(user); }
+template <class A> void serialize(A &a, GetAuth &x, unsigned) { a & DCS_FIELD(ident); }
+template <class A> void serialize(A &a, AuthReply &x, unsigned) { a & DCS_FIELD(token); }
+template <class A> void serialize(A &a, OpenSession &x, unsigned) { a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset); }
+template <class A> void serialize(A &a, OpenReply &x, unsigned) { a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed); }
+template <class A> void serialize(A &a, CloseSession &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(number) & DCS_FIELD(acknowledged); }
+template <class A> void serialize(A &a, CleanSession &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
+    a & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(input) & DCS_FIELD(host_class) & DCS_FIELD(thrash)
+      & DCS_FIELD(urgent) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(directory) & DCS_FIELD(label);
+}
+template <class A> void serialize(A &a, Gexec &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec); }
+template <class A> void serialize(A &a, Gkill &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &, Done &, unsigned) {}
+template <class A> void serialize(A &a, Usage &x, unsigned) {
+    a & DCS_FIELD(user_us) & DCS_FIELD(system_us) & DCS_FIELD(max_rss_kb) & DCS_FIELD(minor_faults)
+      & DCS_FIELD(major_faults) & DCS_FIELD(in_blocks) & DCS_FIELD(out_blocks);
+}
+template <class A> void serialize(A &a, Gwait &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(block); }
+template <class A> void serialize(A &a, GrainResult &x, unsigned) {
+    a & DCS_FIELD(grain) & DCS_FIELD(completed) & DCS_FIELD(sent) & DCS_FIELD(signal) & DCS_FIELD(code) & DCS_FIELD(usage)
+      & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err);
+}
+template <class A> void serialize(A &a, Fetch &x, unsigned) {
+    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream) & DCS_FIELD(offset) & DCS_FIELD(max);
+}
+template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
+template <class A> void serialize(A &a, Query &x, unsigned) {
+    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status);
+}
+template <class A> void serialize(A &a, SystemRow &x, unsigned) {
+    a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)
+      & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running) & DCS_FIELD(version);
+}
+template <class A> void serialize(A &a, HostRow &x, unsigned) {
+    a & DCS_FIELD(name) & DCS_FIELD(state) & DCS_FIELD(binary_class) & DCS_FIELD(host_class) & DCS_FIELD(slots)
+      & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb);
+}
+template <class A> void serialize(A &a, SessionRow &x, unsigned) {
+    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(ready) & DCS_FIELD(running)
+      & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent);
+}
+template <class A> void serialize(A &a, GrainRow &x, unsigned) {
+    a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(user) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(label)
+      & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(restarts) & DCS_FIELD(failures) & DCS_FIELD(exit_code)
+      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(last_contact_s)
+      & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
+      & DCS_FIELD(message) & DCS_FIELD(argv);
+}
+template <class A> void serialize(A &a, QueryReply &x, unsigned) {
+    a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);
+}
+template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text); }
+// clang-format on
+
+}  // namespace dcs::wire

@@ -1,0 +1,78 @@
+#pragma once
+// What a decision consists of: changes (made by apply, made durable by record and store), effects
+// (done by the turn only after the commit), follow-ups (decided next), events (for log and people).
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/core/input.h"
+#include "wire/message.h"
+
+namespace dcs::core {
+
+// ---- changes ------------------------------------------------------------------------------
+struct SetAuth { TokenHash hash; AuthEntry entry; };
+struct EraseAuth { TokenHash hash; };
+struct SetSession { SessionKey key; SessionInfo info; };
+struct EraseSession { SessionKey key; };          // with all its grains and files
+struct SetGrain { GrainKey key; Grain grain; };
+struct SetHost { HostId id; Host host; };         // volatile; id == hosts.size() adds one
+struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
+// Bytes for the store, besides the entities. Appends carry the recorded old length.
+enum class File : std::uint8_t {
+    session_inputs,   // append: packed specs of small grains
+    session_results,  // append: out then err of finished small grains
+    grain_params,     // replace (once): big packed spec
+    grain_checkpoint, // replace
+    grain_message,    // replace
+    grain_out,        // append
+    grain_err         // append
+};
+struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
+using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, SetGrain, SetHost, SetWaiters, WriteFile>;
+// Needs a commit before effects may leave? (SetHost and SetWaiters do not.)
+bool durable(const Change &change);
+
+// ---- effects ------------------------------------------------------------------------------
+struct Reply { ConnId conn; std::uint64_t request; wire::AnyMessage message; };
+struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };  // turn adds out and err
+struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetch fetch; };
+struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };  // grain_differs or replay_end, named
+struct ReplyGrainDetail { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainRow row; };  // turn adds argv, message
+struct SendServer { ConnId conn; wire::AnyMessage message; };
+struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };  // turn adds argv, env, directory, input
+struct CloseConnection { ConnId conn; };
+using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer, SendLaunch, CloseConnection>;
+
+struct Decision {
+    std::vector<Change> changes;
+    std::vector<Effect> effects;
+    std::vector<Input> follow_ups;
+    std::vector<std::string> events;   // one line each, for the log
+};
+
+// Pure: same state, time and input, same decision. Cannot change anything.
+Decision decide(const State &state, Instant now, const Input &input);
+
+// The only writer of State. Keeps before-images in `undo`; rolling an Undo back restores State
+// exactly (entities and everything derived). A WriteFile changes nothing in memory.
+class Undo {
+public:
+    Undo();
+    ~Undo();
+    Undo(Undo &&) noexcept;
+    Undo &operator=(Undo &&) noexcept;
+    struct Steps;
+    std::unique_ptr<Steps> steps;
+};
+void apply(State &state, const Change &change, Undo &undo);
+void roll_back(State &state, Undo &undo);
+
+// The earliest instant at which a Tick has something to decide; Instant::never() if none.
+Instant next_deadline(const State &state);
+
+// Every cross reference and every derived thing, recomputed. Empty: all is well. Otherwise what is
+// wrong, in words. Tests and the simulator call it after every apply.
+std::string check(const State &state);
+
+}  // namespace dcs::core

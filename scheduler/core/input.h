@@ -1,0 +1,57 @@
+#pragma once
+// Everything that can reach the scheduler. Bulk travels beside the decision, not through it: a
+// Payload is carried from input to change, and core looks only at its length.
+#include <memory>
+#include <variant>
+
+#include "scheduler/core/state.h"
+
+namespace dcs::core {
+
+struct Payload {
+    std::shared_ptr<const std::string> bytes;
+    std::uint64_t size() const { return bytes ? bytes->size() : 0; }
+};
+
+struct Caller {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    std::string user;             // login name from the peer credentials
+    bool privileged = false;      // root, scheduler_master, or the owner of a private pool
+    bool has_token = false;
+    TokenHash token{};            // hash of the token of the connection's Hello
+};
+
+// A d_gexec, its spec packed and fingerprinted by the turn.
+struct SubmitGrain {
+    std::int32_t session = 0, grain = 0;
+    std::uint32_t host_class = 0;
+    std::int32_t thrash = 0, notice = 0, attempts = 0;
+    bool urgent = false;
+    std::uint64_t input_length = 0;
+    Fingerprint fingerprint{};
+    Payload params;               // wire::pack(spec)
+};
+// A d_get_auth; the shell drew the token at random.
+struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
+
+using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
+    SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query>;
+struct UserCall { Caller caller; UserRequest request; };
+
+struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };
+struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
+struct ServerReport { ConnId conn = 0; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
+struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::LaunchResult result; };
+struct ConnectionClosed { ConnId conn = 0; };
+struct Tick {};                                   // core.next_deadline() has passed
+struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
+// Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
+struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
+struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
+struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
+
+using Input = std::variant<UserCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
+    ConnectionClosed, Tick, HostTable, FillHost, PlaceGrain, AnswerWaiters>;
+
+}  // namespace dcs::core

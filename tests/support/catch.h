@@ -1,0 +1,3 @@
+#pragma once
+// The one door to the test framework.
+#include <catch2/catch.hpp>
