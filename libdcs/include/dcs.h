@@ -130,7 +130,11 @@ int d_gkill(int session_num, int grain_num);
 
 /* C10. What the scheduler knows. Needs no d_get_auth. The answer is one block that d_query_free
  * releases; rows in ascending order. user NULL: the caller. */
-enum d_query_type { D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS, D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, D_Q_GRAIN };
+enum d_query_type {
+    D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS,
+    D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, /* grains of a session, by state */
+    D_Q_GRAIN                                                     /* one, with argv and message */
+};
 struct d_host_row {
     const char *name, *state, *binary_class;
     unsigned host_class;
@@ -146,7 +150,8 @@ struct d_grain_row {
     const char *user, *state, *host, *label, *message;
     int session, grain, restarts, failures, exit_code, signal, result_index;
     unsigned incarnation, host_class;
-    double cpu_s, last_contact_s, checkpoint_age_s;
+    double cpu_s, run_cpu_s; /* of all incarnations; of the present or last one */
+    double last_contact_s, checkpoint_age_s;
     uint64_t out_length, err_length, checkpoint_length;
     char **argv; /* D_Q_GRAIN only, else NULL */
 };

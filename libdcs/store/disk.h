@@ -22,7 +22,8 @@ namespace dcs::store {
 class Disk {
 public:
     virtual ~Disk() = default;
-    // New file with this content; fails if the name exists. Not synced.
+    // New file with this content; fails if the name exists. Not synced. After a failure a part of
+    // it may be there under that name.
     virtual Status create(const std::string &path, std::string_view bytes) = 0;
     // Truncates the existing (or new) file to `length`, then appends. Not synced. A file shorter
     // than `length` is an error (io_error): bytes that were promised are missing.
@@ -31,13 +32,20 @@ public:
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::uint64_t> size(const std::string &path) = 0;       // not_found
     virtual Status rename(const std::string &from, const std::string &to) = 0;
+    // A second name for the same file; fails if `to` exists. (As POSIX has it, renaming one name
+    // of a file over another name of the same file does nothing and succeeds.)
+    virtual Status link(const std::string &from, const std::string &to) = 0;
     virtual Status remove(const std::string &path) = 0;                    // absent: ok
-    virtual Status make_dir(const std::string &path) = 0;                  // existing: ok
-    virtual Status remove_dir(const std::string &path) = 0;                // empty one; absent: ok
-    virtual Result<std::vector<std::string>> list(const std::string &path) = 0;  // sorted; directories end in '/'
+    virtual Result<bool> make_dir(const std::string &path) = 0;            // true: made; false: it was there
+    virtual Status remove_dir(const std::string &path) = 0;                // absent: ok; not empty: Code::refused
+    // Sorted; directories end in '/'. not_found if there is no such directory.
+    virtual Result<std::vector<std::string>> list(const std::string &path) = 0;
     virtual Status sync_file(const std::string &path) = 0;
     virtual Status sync_dir(const std::string &path) = 0;
     virtual Status sync_all() = 0;
+    // Whether sync_all() tells of bytes that were lost. Where it does not (Linux before 5.8), the
+    // store syncs file by file.
+    virtual bool sync_all_reports() const { return true; }
     virtual Result<std::uint64_t> free_bytes() = 0;
 };
 

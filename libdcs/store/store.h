@@ -6,10 +6,11 @@
 // inline_limit) are files <node>.<turn>.tmp in their tree's directory, synced before it; the root
 // records name, action, old length, length and checksum of all of them. The rename of
 // turns/<number>.tmp to .commit, made durable, is the commit. Applying leaf to root (rules i-vii)
-// follows at once but unsynced; every so often (or when a big node demands it) everything that was
-// touched is synced, turns/applied records the number, and only then do the turn roots go away.
-// Recovery applies every committed turn above `applied`, in order, again: each step is harmless
-// when repeated. So a crash shows each turn whole or not at all, and an acknowledged one whole.
+// follows at once but unsynced; every so often (or when an update demands it) everything that was
+// touched is synced, turns/applied records the number, and only then do the turn roots and large
+// temporaries go away. Recovery applies every committed turn above `applied`, in order, again: each
+// step is harmless when repeated. So a crash shows each turn whole or not at all, and an
+// acknowledged one whole. docs/BACKING_STORE.md tells the rule step by step.
 //
 // Not thread-safe: one thread at a time (the scheduler hands the store to its storage thread for
 // the length of a commit, and reads only between commits).
@@ -54,15 +55,25 @@ enum Plant : std::uint32_t {
     plant_no_sync_applied_trees = 1u << 4,  // roots dropped though trees are not synced
     plant_no_sync_applied_stamp = 1u << 5,  // roots dropped before the stamp is durable
     plant_append_at_end = 1u << 6,      // append without truncating to the recorded length
-    plant_no_flush_before_big = 1u << 7,    // big node prepared over a pending turn of the same tree
+    plant_no_flush_before_big = 1u << 7,    // big node prepared below a removal that is still pending
     plant_skip_root_checksum = 1u << 8,
-    plant_reverse_replay = 1u << 9
+    plant_reverse_replay = 1u << 9,
+    plant_no_sync_new_dirs = 1u << 10,  // a new directory's own name not synced, neither before the root nor at a flush
+    plant_no_flush_before_remove = 1u << 11,  // a tree removed while updates of it are pending
+    plant_no_flush_before_shrink = 1u << 12,  // a file cut below the start of a pending append
+    plant_drop_temps_early = 1u << 13,  // big temporaries removed once applied, not once synced
+    plant_move_big = 1u << 14,          // a big temporary renamed instead of linked into place
+    plant_trust_visible_roots = 1u << 15,   // recovery acts on names before it has synced them
+    plant_trust_visible_dirs = 1u << 16,    // recovery takes a directory that it sees for a durable one
+    plant_ignore_failed_sync = 1u << 17,
+    plant_keep_strays = 1u << 18        // recovery leaves discarded temporaries where they are
 };
 
 struct StoreOptions {
     std::size_t inline_limit = 32 * 1024;     // larger temporaries are files of their own
     std::size_t flush_bytes = 8u << 20;       // pending turn roots above this are synced away
     std::size_t flush_turns = 512;
+    std::size_t sync_all_above = 16;          // more files and directories than this: one sync_all instead
     std::size_t reserve_bytes = 4u << 20;     // set aside so that a committed turn can be applied on a full disk
     std::uint32_t plant = plant_none;
 };
@@ -82,17 +93,21 @@ public:
     virtual ~Store() = default;
 
     // Applies all updates or none; order within the vector is the order of application.
-    // Programmer errors (unknown template or node, wrong action) are DCS_REQUIREs.
+    // Programmer errors (unknown template or node, wrong action) are DCS_REQUIREs. After `nothing`
+    // the store is as it was and fully usable; after `unknown` every further call answers unknown.
+    // No updates: done, and no turn is counted.
     virtual CommitResult commit(const std::vector<TreeUpdate> &updates) = 0;
 
     // Syncs what is pending (also called by commit itself by its own rules). For idle moments
-    // and a clean stop. `nothing` cannot happen.
+    // and a clean stop. `nothing` cannot happen. `done` with a failing status: there was no room or
+    // no descriptor to do it with; nothing is lost (the turn roots stay) and it is done later.
     virtual CommitResult flush() = 0;
 
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
     virtual std::uint64_t pending_bytes() const = 0;
 
-    // Reads see every committed turn.
+    // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps
+    // for itself at the top (turns/, damaged/, format, reserve).
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
 };

@@ -82,6 +82,8 @@ struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; b
 // and a last report with ended + innocent.
 struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
 
+constexpr Verdict last_of(Verdict) { return Verdict::later; }
+
 // clang-format off
 template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
 template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation); }

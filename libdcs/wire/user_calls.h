@@ -129,7 +129,8 @@ struct GrainRow {
     std::string user, state, host, label;   // state: ready running finished killed
     std::uint32_t incarnation = 0, host_class = 0;
     std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
-    double cpu_s = 0, last_contact_s = -1, checkpoint_age_s = -1;
+    double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
+    double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
     std::string message;                    // latest status message (type grain only)
     std::vector<std::string> argv;          // type grain only
@@ -143,6 +144,12 @@ struct QueryReply {
 };
 
 struct ErrorReply { std::int32_t code = 0; std::string text; };
+
+// The highest value of each enum: what a Reader takes.
+constexpr OpenMode last_of(OpenMode) { return OpenMode::reopen; }
+constexpr OpenedAs last_of(OpenedAs) { return OpenedAs::replay; }
+constexpr Stream last_of(Stream) { return Stream::input; }
+constexpr QueryType last_of(QueryType) { return QueryType::grain; }
 
 // clang-format off
 template <class A> void serialize(A &a, Hello &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(token); }
@@ -191,8 +198,8 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(user) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(label)
       & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(restarts) & DCS_FIELD(failures) & DCS_FIELD(exit_code)
-      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(last_contact_s)
-      & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
+      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s)
+      & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
       & DCS_FIELD(message) & DCS_FIELD(argv);
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {

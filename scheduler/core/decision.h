@@ -29,20 +29,26 @@ enum class File : std::uint8_t {
     grain_err         // append
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
-using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, SetGrain, SetHost, SetWaiters, WriteFile>;
+using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, SetGrain, SetHost, SetWaiters,
+                            WriteFile>;
 // Needs a commit before effects may leave? (SetHost and SetWaiters do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------
 struct Reply { ConnId conn; std::uint64_t request; wire::AnyMessage message; };
-struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };  // turn adds out and err
+// The turn adds out and err.
+struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };
 struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetch fetch; };
-struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };  // grain_differs or replay_end, named
-struct ReplyGrainDetail { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainRow row; };  // turn adds argv, message
+// grain_differs, with the fields named.
+struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };
+// The turn adds argv and message.
+struct ReplyGrainDetail { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainRow row; };
 struct SendServer { ConnId conn; wire::AnyMessage message; };
-struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };  // turn adds argv, env, directory, input
+// The turn adds argv, env, directory and input.
+struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
-using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer, SendLaunch, CloseConnection>;
+using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
+                            SendLaunch, CloseConnection>;
 
 struct Decision {
     std::vector<Change> changes;

@@ -1,0 +1,69 @@
+#include "grainserver/files/grain_name.h"
+
+#include <charconv>
+
+namespace dcs::files {
+namespace {
+bool plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '+' || c == '-';
+}
+int hex_value(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+bool decode_user(std::string_view text, std::string &user) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (plain(text[i])) { user += text[i]; continue; }
+        if (text[i] != '%' || i + 2 >= text.size()) return false;
+        const int high = hex_value(text[i + 1]), low = hex_value(text[i + 2]);
+        if (high < 0 || low < 0) return false;
+        user += static_cast<char>(high * 16 + low);
+        i += 2;
+    }
+    return true;
+}
+template <class T> bool number(std::string_view text, T &value) {
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc{} && stop == end;
+}
+}  // namespace
+
+std::string encoded_user(std::string_view user) {
+    static const char digits[] = "0123456789ABCDEF";
+    std::string out;
+    for (const char c : user) {
+        if (plain(c)) { out += c; continue; }
+        const auto byte = static_cast<unsigned char>(c);
+        out += '%';
+        out += digits[byte >> 4];
+        out += digits[byte & 15];
+    }
+    return out;
+}
+
+std::string directory_name(const GrainKey &key, Incarnation incarnation) {
+    return encoded_user(key.session.user) + "," + std::to_string(key.session.number) + "," +
+           std::to_string(key.grain) + "," + std::to_string(incarnation);
+}
+
+Result<LeaseName> parse_directory_name(std::string_view name) {
+    LeaseName lease;
+    std::string_view parts[4];
+    std::string_view rest = name;
+    for (int i = 0; i < 4; ++i) {
+        const std::size_t comma = i < 3 ? rest.find(',') : rest.size();
+        if (comma == std::string_view::npos) return fail(Code::invalid, "no directory of a grain");
+        parts[i] = rest.substr(0, comma);
+        if (i < 3) rest.remove_prefix(comma + 1);
+    }
+    if (!decode_user(parts[0], lease.key.session.user) || !number(parts[1], lease.key.session.number) ||
+        !number(parts[2], lease.key.grain) || !number(parts[3], lease.incarnation) ||
+        directory_name(lease.key, lease.incarnation) != name)
+        return fail(Code::invalid, "no directory of a grain");
+    return lease;
+}
+
+}  // namespace dcs::files

@@ -1,0 +1,177 @@
+#include "grainserver/files/grain_record.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/limits.h"
+
+namespace dcs::files {
+namespace {
+// kind (4 bytes), CRC-32C of the rest, fields
+std::string seal(const char *kind, const std::string &fields) {
+    ByteWriter w;
+    w.raw(std::string_view(kind, 4));
+    w.u32(crc32c(fields));
+    w.raw(fields);
+    return std::move(w.bytes());
+}
+Result<std::string_view> unseal(const char *kind, std::string_view bytes) {
+    ByteReader r(bytes);
+    const bool right_kind = r.raw(4) == std::string_view(kind, 4);
+    const std::uint32_t sum = r.u32();
+    const std::string_view fields = r.raw(r.left());
+    if (!right_kind || !r.good() || crc32c(fields) != sum)
+        return fail(Code::io_error, std::string("record ") + kind + " is damaged");
+    return fields;
+}
+void put_list(ByteWriter &w, const std::vector<std::string> &items) {
+    w.u32(static_cast<std::uint32_t>(items.size()));
+    for (const std::string &item : items) w.text(item);
+}
+std::vector<std::string> get_list(ByteReader &r) {
+    std::vector<std::string> items;
+    const std::uint32_t count = r.u32();
+    if (count > r.left() / 4) { r.spoil(); return items; }
+    for (std::uint32_t i = 0; i < count; ++i) items.emplace_back(r.text());
+    return items;
+}
+Status damaged(const char *kind) { return fail(Code::io_error, std::string("record ") + kind + " is damaged"); }
+std::string numbered(const char *prefix, std::uint32_t n) { return prefix + std::to_string(n); }
+}  // namespace
+
+std::string out_name(std::uint32_t sequence) { return numbered("out.", sequence); }
+std::string err_name(std::uint32_t sequence) { return numbered("err.", sequence); }
+std::string checkpoint_name(std::uint32_t sequence) { return numbered("checkpoint.", sequence); }
+
+std::uint32_t sequence_of(std::string_view name, std::string_view prefix) {
+    if (name.substr(0, prefix.size()) != prefix) return 0;
+    name.remove_prefix(prefix.size());
+    if (name.empty() || name.front() == '0') return 0;
+    std::uint32_t n = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), n);
+    return error == std::errc{} && stop == name.data() + name.size() ? n : 0;
+}
+
+std::string pack(const LaunchRecord &x) {
+    ByteWriter w;
+    w.text(x.boot_id);
+    w.text(x.program);
+    put_list(w, x.argv);
+    put_list(w, x.env);
+    w.text(x.directory);
+    w.u64(x.checkpoint_length);
+    w.u64(x.input_base);
+    w.u32(x.next_seq);
+    w.u32(static_cast<std::uint32_t>(x.notice));
+    w.u64(x.epoch);
+    return seal("DGL1", w.bytes());
+}
+Result<LaunchRecord> unpack_launch(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGL1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    LaunchRecord x;
+    x.boot_id = r.text();
+    x.program = r.text();
+    x.argv = get_list(r);
+    x.env = get_list(r);
+    x.directory = r.text();
+    x.checkpoint_length = r.u64();
+    x.input_base = r.u64();
+    x.next_seq = r.u32();
+    x.notice = static_cast<std::int32_t>(r.u32());
+    x.epoch = r.u64();
+    if (!r.at_end()) return damaged("DGL1");
+    return x;
+}
+
+std::size_t format_pid(char *buffer, std::size_t size, pid_t pid, std::uint64_t start_time,
+                       const char *boot_id) noexcept {
+    char *at = buffer, *const end = buffer + size;
+    auto number = [&](auto value) {
+        const auto [stop, error] = std::to_chars(at, end, value);
+        if (error != std::errc{}) return false;
+        at = stop;
+        return true;
+    };
+    auto put = [&](char c) { return at < end && (*at++ = c, true); };
+    if (!number(static_cast<long>(pid)) || !put(' ') || !number(start_time) || !put(' ')) return 0;
+    for (; *boot_id != 0; ++boot_id)
+        if (!put(*boot_id)) return 0;
+    return put('\n') ? static_cast<std::size_t>(at - buffer) : 0;
+}
+
+Result<PidRecord> parse_pid(std::string_view text) {
+    PidRecord x;
+    const char *end = text.data() + text.size();
+    const auto [first, error] = std::from_chars(text.data(), end, x.pid);
+    if (error != std::errc{} || first == end || *first != ' ') return damaged("pid");
+    const auto [second, error2] = std::from_chars(first + 1, end, x.start_time);
+    if (error2 != std::errc{} || second == end || *second != ' ' || end[-1] != '\n') return damaged("pid");
+    x.boot_id.assign(second + 1, end - 1);
+    if (x.pid <= 1) return damaged("pid");
+    return x;
+}
+
+std::string pack(const ExitRecord &x) {
+    ByteWriter w;
+    w.u8(x.known);
+    w.u32(static_cast<std::uint32_t>(x.status));
+    w.u8(x.innocent);
+    w.text(x.reason);
+    for (const std::int64_t v : {x.user_us, x.system_us, x.max_rss_kb, x.minor_faults, x.major_faults,
+                                 x.in_blocks, x.out_blocks})
+        w.u64(static_cast<std::uint64_t>(v));
+    return seal("DGE1", w.bytes());
+}
+Result<ExitRecord> unpack_exit(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGE1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    ExitRecord x;
+    x.known = r.u8() != 0;
+    x.status = static_cast<std::int32_t>(r.u32());
+    x.innocent = r.u8() != 0;
+    x.reason = r.text();
+    for (std::int64_t *v : {&x.user_us, &x.system_us, &x.max_rss_kb, &x.minor_faults, &x.major_faults,
+                            &x.in_blocks, &x.out_blocks})
+        *v = static_cast<std::int64_t>(r.u64());
+    if (!r.at_end()) return damaged("DGE1");
+    return x;
+}
+
+std::string pack(const EndingRecord &x) {
+    ByteWriter w;
+    w.u8(static_cast<std::uint8_t>(x.kind));
+    w.text(x.reason);
+    return seal("DGW1", w.bytes());
+}
+Result<EndingRecord> unpack_ending(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGW1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    EndingRecord x;
+    const std::uint8_t kind = r.u8();
+    x.reason = r.text();
+    if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW1");
+    x.kind = static_cast<Ending>(kind);
+    return x;
+}
+
+std::string pack_acked(std::uint32_t sequence) {
+    ByteWriter w;
+    w.u32(sequence);
+    return seal("DGA1", w.bytes());
+}
+Result<std::uint32_t> unpack_acked(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGA1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    const std::uint32_t sequence = r.u32();
+    if (!r.at_end()) return damaged("DGA1");
+    return sequence;
+}
+
+}  // namespace dcs::files

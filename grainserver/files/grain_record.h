@@ -1,0 +1,85 @@
+#pragma once
+// The small files of a grain's directory that say what is known about it. Each is replaced whole and
+// carries a checksum; what does not verify counts as not there.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/status.h"
+
+namespace dcs::files {
+
+// File names inside a grain's directory.
+inline constexpr const char *launch_name = "launch";       // LaunchRecord; there before the process is
+inline constexpr const char *input_name = "input";         // standard input
+inline constexpr const char *pid_name = "pid";             // PidRecord; by the grain itself just before its exec
+inline constexpr const char *exit_name = "exit";           // ExitRecord; when the whole tree of processes is gone
+inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
+inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
+inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
+inline constexpr const char *work_name = "work";           // working directory, if none was asked for
+std::string out_name(std::uint32_t sequence);
+std::string err_name(std::uint32_t sequence);
+std::string checkpoint_name(std::uint32_t sequence);
+// "out.17" with prefix "out." gives 17; 0 if the name is not of that form.
+std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
+
+struct LaunchRecord {
+    std::string boot_id;            // of the boot in which this was written
+    std::string program;            // absolute path
+    std::vector<std::string> argv;  // argv[0] is the last component of the path
+    std::vector<std::string> env;   // as given, without the two of the grain protocol
+    std::string directory;          // absolute; empty: work/
+    std::uint64_t checkpoint_length = 0, input_base = 0;
+    std::uint32_t next_seq = 1;
+    std::int32_t notice = 0;
+    std::uint64_t epoch = 0;
+};
+std::string pack(const LaunchRecord &record);
+Result<LaunchRecord> unpack_launch(std::string_view bytes);
+
+// Text "PID STARTTIME BOOTID\n": written between vfork and exec, where nothing may allocate.
+struct PidRecord {
+    pid_t pid = 0;
+    std::uint64_t start_time = 0;
+    std::string boot_id;
+};
+// Returns the length, 0 if it does not fit.
+std::size_t format_pid(char *buffer, std::size_t size, pid_t pid, std::uint64_t start_time,
+                       const char *boot_id) noexcept;
+Result<PidRecord> parse_pid(std::string_view text);
+
+struct ExitRecord {
+    bool known = false;      // false: the launcher died, nobody saw the status
+    std::int32_t status = 0; // as of wait(2)
+    bool innocent = false;   // ended by the launcher itself, or unknown
+    std::string reason;
+    std::int64_t user_us = 0, system_us = 0, max_rss_kb = 0, minor_faults = 0, major_faults = 0;
+    std::int64_t in_blocks = 0, out_blocks = 0;
+};
+std::string pack(const ExitRecord &record);
+Result<ExitRecord> unpack_exit(std::string_view bytes);
+
+enum class Ending : std::uint8_t {
+    none,
+    discard,    // kill and forget: nobody wants the result
+    asked,      // withdrawn: a checkpoint may still come; an exit now is the grain's own
+    terminated, // withdrawn, and TERM or KILL may have been sent: an exit now is not its own
+    overrun     // broke a limit: ended, and that is its result
+};
+struct EndingRecord {
+    Ending kind = Ending::none;
+    std::string reason;
+};
+std::string pack(const EndingRecord &record);
+Result<EndingRecord> unpack_ending(std::string_view bytes);
+
+std::string pack_acked(std::uint32_t sequence);
+Result<std::uint32_t> unpack_acked(std::string_view bytes);
+
+inline constexpr std::size_t record_bytes_max = 4u << 20;  // of any of these files
+
+}  // namespace dcs::files

@@ -1,0 +1,65 @@
+#include "grainserver/files/launcher_calls.h"
+
+#include <charconv>
+
+namespace dcs::files {
+namespace {
+struct Shape { const char *word; bool dir, number, rest; };
+constexpr Shape shapes[] = {
+    {"", false, false, false},        {"START", true, true, false},    {"SIGNAL", true, true, false},
+    {"TERM", true, false, false},     {"KILL", true, false, false},    {"LIST", false, false, false},
+    {"QUIT", false, false, false},    {"STARTED", true, false, false}, {"HAVE", true, false, false},
+    {"FAILED", true, true, true},     {"RUNNING", true, false, false}, {"END", false, false, false},
+    {"BUSY", false, false, false},    {"EXITED", true, false, false},
+};
+static_assert(sizeof shapes / sizeof shapes[0] == static_cast<int>(Verb::exited) + 1);
+
+std::string_view take_word(std::string_view &rest) {
+    const std::size_t space = rest.find(' ');
+    const std::string_view word = rest.substr(0, space);
+    rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
+    return word;
+}
+bool take_number(std::string_view &rest, int &value) {
+    const std::string_view word = take_word(rest);
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc{} && stop == word.data() + word.size();
+}
+}  // namespace
+
+std::string format(const LauncherCall &call) {
+    const Shape &shape = shapes[static_cast<int>(call.verb)];
+    std::string packet = shape.word;
+    if (shape.dir) packet += " " + call.dir;
+    if (shape.number) packet += " " + std::to_string(call.number);
+    if (shape.rest) packet += (call.again ? " 1 " : " 0 ") + call.text;
+    if (packet.size() > launcher_packet_max) packet.resize(launcher_packet_max);
+    return packet;
+}
+
+LauncherCall parse_call(std::string_view packet) {
+    const std::string_view word = take_word(packet);
+    for (int i = 1; i <= static_cast<int>(Verb::exited); ++i) {
+        const Shape &shape = shapes[i];
+        if (word != shape.word) continue;
+        LauncherCall call;
+        if (shape.dir) {
+            call.dir = take_word(packet);
+            if (call.dir.empty() || call.dir.front() == '.' || call.dir.find('/') != std::string::npos) return {};
+        }
+        if (shape.number && !take_number(packet, call.number)) return {};
+        if (shape.rest) {
+            int again = 0;
+            if (!take_number(packet, again)) return {};
+            call.again = again != 0;
+            call.text = packet;
+            packet = {};
+        }
+        if (!packet.empty()) return {};
+        call.verb = static_cast<Verb>(i);
+        return call;
+    }
+    return {};
+}
+
+}  // namespace dcs::files

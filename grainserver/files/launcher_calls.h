@@ -1,0 +1,42 @@
+#pragma once
+// What server and launcher say to each other: one packet of a SOCK_SEQPACKET socket per call. The
+// launcher answers START, LIST and QUIT; the other calls are carried out in silence, their effect is
+// the `exit` file and the EXITED event that every connected peer gets.
+//
+//   START <grain directory> <slot limit>   -> STARTED <dir> | HAVE <dir> | FAILED <dir> <code> <again> <text>
+//   SIGNAL <dir> <number>                     to the grain's first process
+//   TERM <dir>                                CONT and TERM to its process group
+//   KILL <dir>                                its whole tree of processes
+//   LIST                                   -> one RUNNING <dir> per grain, then END
+//   QUIT                                   -> ends if no grain runs, else BUSY
+//   event: EXITED <dir>
+//
+// <dir> is the plain name below DIR/grains. <code> is a dcs::Code, <again> 1 when the same call may
+// work later (no slot free just now).
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace dcs::files {
+
+inline constexpr const char *launcher_socket = "launcher.sock";
+inline constexpr const char *launcher_lock = "launcher.lock";
+inline constexpr const char *slots_folder = "slots";
+inline constexpr const char *grains_folder = "grains";
+inline constexpr std::size_t launcher_packet_max = 8192;
+
+enum class Verb : std::uint8_t { none, start, signal, term, kill, list, quit, started, have, failed, running, end, busy, exited };
+
+struct LauncherCall {
+    Verb verb = Verb::none;  // none: not understood
+    std::string dir;
+    int number = 0;          // slot limit, signal, or code
+    bool again = false;
+    std::string text;
+};
+std::string format(const LauncherCall &call);
+LauncherCall parse_call(std::string_view packet);
+
+}  // namespace dcs::files

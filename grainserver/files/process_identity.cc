@@ -1,0 +1,117 @@
+#include "grainserver/files/process_identity.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dcs::files {
+namespace {
+constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
+// Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
+ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    std::size_t length = 0;
+    ssize_t n = 0;
+    while (length < size && (n = ::read(fd, buffer + length, size - length)) != 0) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        length += static_cast<std::size_t>(n);
+    }
+    ::close(fd);
+    return n < 0 ? -1 : static_cast<ssize_t>(length);
+}
+bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
+    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    if (error == std::errc::result_out_of_range) value = INT64_MAX;  // unsigned addresses; not ours
+    else if (error != std::errc{}) return false;
+    rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
+    return true;
+}
+}  // namespace
+
+bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
+    std::int64_t pid = 0;
+    std::string_view head = line;
+    if (!next_number(head, pid)) return false;
+    const std::size_t close = line.rfind(')');  // the command's name may hold anything
+    if (close == std::string_view::npos || close + 2 >= line.size()) return false;
+    std::string_view rest = line.substr(close + 2);
+    stat.pid = static_cast<pid_t>(pid);
+    stat.state = rest.front();
+    rest.remove_prefix(1);
+    std::int64_t field[23] = {};  // by the numbers of proc(5); 4 is the parent
+    for (int i = 4; i <= 22; ++i)
+        if (!next_number(rest, field[i])) return false;
+    stat.parent = static_cast<pid_t>(field[4]);
+    stat.session = static_cast<pid_t>(field[6]);
+    stat.minor_faults = static_cast<std::uint64_t>(field[10] + field[11]);
+    stat.major_faults = static_cast<std::uint64_t>(field[12] + field[13]);
+    stat.user_ticks = static_cast<std::uint64_t>(field[14] + field[16]);
+    stat.system_ticks = static_cast<std::uint64_t>(field[15] + field[17]);
+    stat.start_time = static_cast<std::uint64_t>(field[22]);
+    return true;
+}
+
+bool read_stat(pid_t pid, ProcessStat &stat) noexcept {
+    char path[64], buffer[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    return n > 0 && parse_stat(std::string_view(buffer, static_cast<std::size_t>(n)), stat) && stat.pid == pid;
+}
+
+std::string boot_id() {
+    char buffer[64];
+    const ssize_t n = read_proc("/proc/sys/kernel/random/boot_id", buffer, sizeof buffer);
+    std::string text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+std::vector<ProcessStat> all_processes() {
+    std::vector<ProcessStat> found;
+    DIR *dir = ::opendir("/proc");
+    if (dir == nullptr) return found;
+    while (const dirent *entry = ::readdir(dir)) {
+        char *end = nullptr;
+        const long pid = std::strtol(entry->d_name, &end, 10);
+        ProcessStat stat;
+        if (*end == 0 && pid > 0 && read_stat(static_cast<pid_t>(pid), stat)) found.push_back(stat);
+    }
+    ::closedir(dir);
+    return found;
+}
+
+std::string environment_of(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/environ", static_cast<int>(pid));
+    std::string text;
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return text;
+    char buffer[16384];
+    while (text.size() < environment_max) {
+        const ssize_t n = ::read(fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
+    ::close(fd);
+    return text;
+}
+
+bool has_variable(const std::string &environment, const std::string &name_and_value) {
+    for (std::size_t at = 0; at < environment.size();) {
+        std::size_t end = environment.find('\0', at);
+        if (end == std::string::npos) end = environment.size();
+        if (environment.compare(at, end - at, name_and_value) == 0) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+}  // namespace dcs::files

@@ -1,0 +1,34 @@
+#pragma once
+// Which process a pid means. A pid alone is reused; (boot id, pid, start time) never is.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/status.h"
+
+namespace dcs::files {
+
+struct ProcessStat {
+    pid_t pid = 0, parent = 0, session = 0;
+    char state = '?';
+    std::uint64_t minor_faults = 0, major_faults = 0;
+    std::uint64_t user_ticks = 0, system_ticks = 0;  // with waited-for children
+    std::uint64_t start_time = 0;                    // clock ticks since boot
+};
+
+// A line of /proc/PID/stat. Allocates nothing: also called between vfork and exec.
+bool parse_stat(std::string_view line, ProcessStat &stat) noexcept;
+// False if there is no such process.
+bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
+// /proc/sys/kernel/random/boot_id without the newline; empty if unreadable.
+std::string boot_id();
+// Every process of this host.
+std::vector<ProcessStat> all_processes();
+// Environment as the kernel shows it: NAME=value with NUL between; empty if unreadable or a zombie.
+std::string environment_of(pid_t pid);
+bool has_variable(const std::string &environment, const std::string &name_and_value);
+
+}  // namespace dcs::files

@@ -1,0 +1,270 @@
+#include "grainserver/launcher/start_grain.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/process_identity.h"
+#include "grainserver/files/small_file.h"
+
+namespace dcs::launcher {
+namespace {
+using files::Fd;
+
+enum class Step : std::int32_t { streams, directory, pid_file, orphaned, exec };
+struct Failure { Step step; std::int32_t error; };
+
+// Everything that the child needs, made before the fork: it shares our memory and may not allocate.
+struct Plan {
+    int grain = -1, in = -1, out = -1, err = -1, slot = -1, report = -1;
+    const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
+    char *const *argv = nullptr;
+    char *const *env = nullptr;
+    pid_t launcher = 0;
+};
+
+[[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
+    const Failure failure{step, error};
+    ssize_t n;
+    do n = ::write(plan.report, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    ::_exit(127);
+}
+
+// Before the exec, so that there is never a grain that runs and that nobody can find.
+void write_pid_file(const Plan &plan) noexcept {
+    files::ProcessStat self;
+    char text[128];
+    if (!files::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
+    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
+    errno = ENOSPC;  // a short write
+    if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
+    ::close(fd);
+    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
+}
+
+// Courtesy and limits. What the kernel refuses here does not stop the grain.
+void be_modest() noexcept {
+    ::setpriority(PRIO_PROCESS, 0, 19);
+    const sched_param none{};
+    if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
+    ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (::write(fd, "500", 3) < 0) errno = 0;
+        ::close(fd);
+    }
+}
+
+[[noreturn]] void become_grain(const Plan &plan) noexcept {
+    ::setsid();
+    if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0)
+        give_up(plan, Step::streams, errno);
+    if (plan.directory != nullptr) {
+        if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
+    } else {
+        ::mkdirat(plan.grain, files::work_name, 0700);
+        const int work = ::openat(plan.grain, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
+    }
+    be_modest();
+    write_pid_file(plan);
+    // If our launcher died before this line the next one has not looked yet, or has looked and not
+    // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
+    if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
+    // The slot's descriptor stays open in the grain, so that the slot stays taken without us.
+    const auto slot = static_cast<unsigned>(plan.slot);
+    ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
+    ::syscall(SYS_close_range, slot + 1, ~0u, 4u);
+    ::signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execve(plan.program, plan.argv, plan.env);
+    give_up(plan, Step::exec, errno);
+}
+
+// vfork: the launcher is suspended until the exec, its few pages are not copied. A function of its
+// own, so that the child cannot disturb the frame of whoever goes on.
+[[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
+    const pid_t pid = ::vfork();
+    if (pid == 0) become_grain(plan);
+    return pid;
+}
+
+StartOutcome failed(Code code, std::string text, bool again = false) {
+    StartOutcome outcome;
+    outcome.code = code;
+    outcome.again = again;
+    outcome.text = std::move(text);
+    return outcome;
+}
+
+std::string exec_words(const std::string &program, int error) {
+    struct stat st{};
+    const bool there = ::stat(program.c_str(), &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return program + " is a directory, not a program";
+    if (error == ENOENT && there) return program + " is there, but the interpreter or loader that it names is not";
+    if (error == EACCES && there) return program + " is not executable for this user";
+    if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";
+    return "cannot start " + program + ": " + std::strerror(error);
+}
+
+// Trouble of the host now, as opposed to a program that cannot run here at all.
+bool host_trouble(int error) {
+    return error == ENOMEM || error == EAGAIN || error == EMFILE || error == ENFILE || error == EIO ||
+           error == ENOSPC || error == EDQUOT || error == ETXTBSY;
+}
+
+StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
+    const std::string why = std::strerror(failure.error);
+    const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
+    const Code code = host_trouble(failure.error) ? trouble : Code::not_found;
+    switch (failure.step) {
+    case Step::exec: return failed(code, exec_words(launch.program, failure.error));
+    case Step::directory:
+        if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
+        return failed(code, "working directory " + launch.directory + ": " + why);
+    case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
+    case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
+    case Step::orphaned: break;
+    }
+    return failed(Code::io_error, "the launcher ended during the start");
+}
+
+struct Streams { Fd in, out, err; };
+
+Status open_streams(int grain, std::uint32_t sequence, Streams &s) {
+    s.in = Fd(::openat(grain, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!s.in) return files::file_error(files::input_name, errno);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    s.out = Fd(::openat(grain, files::out_name(sequence).c_str(), flags, 0600));
+    if (!s.out) return files::file_error(files::out_name(sequence), errno);
+    s.err = Fd(::openat(grain, files::err_name(sequence).c_str(), flags, 0600));
+    if (!s.err) return files::file_error(files::err_name(sequence), errno);
+    return Status::ok();
+}
+
+std::vector<char *> pointers(const std::vector<std::string> &items) {
+    std::vector<char *> list;
+    for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
+    list.push_back(nullptr);
+    return list;
+}
+
+bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
+
+std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory) {
+    std::vector<std::string> env;
+    for (const std::string &item : launch.env)
+        if (!begins(item, "DCS_GRAIN_DIR=") && !begins(item, "DCS_GRAIN_SEQUENCE=")) env.push_back(item);
+    env.push_back("DCS_GRAIN_DIR=" + directory);
+    env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
+    return env;
+}
+
+// Far away from the numbers that programs use and close by habit.
+Fd high_copy(int fd) {
+    for (const int lowest : {900, 200, 60, 10}) {
+        const int copy = ::fcntl(fd, F_DUPFD, lowest);
+        if (copy >= 0) return Fd(copy);
+    }
+    return {};
+}
+
+// Waits for the exec (end of file) or for the failure before it.
+bool read_failure(int pipe, Failure &failure) {
+    ssize_t n;
+    do n = ::read(pipe, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    return n == static_cast<ssize_t>(sizeof failure);
+}
+
+StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
+                 locks::KernelLock slot) {
+    Streams streams;
+    if (Status s = open_streams(grain.get(), launch.next_seq, streams); !s) return failed(s.code, s.text);
+    const Fd slot_copy = high_copy(slot.fd());
+    int ends[2];
+    if (!slot_copy || ::pipe2(ends, O_CLOEXEC) != 0)
+        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
+    const Fd report_in(ends[0]);
+    Fd report_out(ends[1]);
+    const std::vector<std::string> env = environment(launch, place.path + "/" + dir);
+    const std::vector<char *> argv_list = pointers(launch.argv), env_list = pointers(env);
+    Plan plan;
+    plan.grain = grain.get();
+    plan.in = streams.in.get();
+    plan.out = streams.out.get();
+    plan.err = streams.err.get();
+    plan.slot = slot_copy.get();
+    plan.report = report_out.get();
+    plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
+    plan.program = launch.program.c_str();
+    plan.boot_id = place.boot_id.c_str();
+    plan.argv = argv_list.data();
+    plan.env = env_list.data();
+    plan.launcher = ::getpid();
+    const pid_t pid = fork_grain(plan);
+    if (pid < 0) return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(errno));
+    report_out = Fd();
+    Failure failure{};
+    if (read_failure(report_in.get(), failure)) {
+        while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+        files::remove_file(grain.get(), files::pid_name);
+        files::remove_file(grain.get(), "pid.tmp");
+        return told(failure, launch);
+    }
+    StartOutcome outcome;
+    outcome.kind = StartOutcome::Kind::started;
+    outcome.pid = pid;
+    outcome.slot = std::move(slot);
+    return outcome;
+}
+}  // namespace
+
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
+    const Result<Fd> grain = files::open_directory(place.grains, dir);
+    if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
+    if (files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name)) {
+        StartOutcome outcome;
+        outcome.kind = StartOutcome::Kind::have_it;
+        return outcome;
+    }
+    const Result<std::string> bytes = files::read_file(grain->get(), files::launch_name, files::record_bytes_max);
+    if (!bytes) return failed(Code::io_error, bytes.status().text);
+    const Result<files::LaunchRecord> launch = files::unpack_launch(*bytes);
+    if (!launch) return failed(Code::io_error, launch.status().text);
+    if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
+        return failed(Code::not_found, "the grain names no program");
+    int number = 0;
+    Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, std::to_string(::getpid()) + " grain " + dir + "\n", &number);
+    if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
+    return run(place, dir, *grain, *launch, std::move(*slot));
+}
+
+bool lower_session_priority(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/autogroup", static_cast<int>(pid));
+    const Fd fd(::open(path, O_WRONLY | O_CLOEXEC));
+    if (!fd) return true;  // no such thing on this kernel, or no such process any more
+    return ::write(fd.get(), "19", 2) == 2 || errno != EAGAIN;
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,37 @@
+#pragma once
+// One grain becomes a process. Everything that can fail before the fork fails there; what fails
+// between fork and exec comes back through a pipe and is told in words.
+#include <string>
+
+#include <sys/types.h>
+
+#include "base/status.h"
+#include "locks/kernel_lock.h"
+
+namespace dcs::launcher {
+
+struct Place {
+    int grains = -1;      // descriptor of DIR/grains
+    std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
+    std::string slots;    // directory of slot locks
+    std::string boot_id;
+};
+
+struct StartOutcome {
+    enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
+    pid_t pid = 0;            // started
+    locks::KernelLock slot;   // started: keep it as long as the grain has a process
+    Code code = Code::ok;     // failed. not_found: this program cannot run on this host; others: the host's trouble
+    bool again = false;       // failed: no slot is free just now
+    std::string text;         // failed: in words
+};
+
+// `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is left alone (have_it). On
+// failure nothing is left behind but the directory as it was.
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit);
+
+// Weight of the grain's session against other sessions, where the kernel groups them (nice alone does
+// nothing across sessions there). False: refused for now, try again after a while.
+bool lower_session_priority(pid_t pid);
+
+}  // namespace dcs::launcher

@@ -1,0 +1,70 @@
+#pragma once
+// The directory of a private pool: what lies where, what its text files say, which daemons it has.
+//
+//   pool                  servers N / slots K / interval S, written by `dcs up`
+//   up.lock               held while `dcs up` or `dcs down` works on the directory
+//   scheduler/            lock, user.sock, server.sock, hosts, state/, log
+//   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dcs::commands {
+
+struct PoolNumbers {
+    int servers = 0;
+    int slots = 1;
+    double interval_s = 10;
+    bool operator==(const PoolNumbers &) const = default;
+};
+
+inline constexpr int most_servers = 1000, most_slots = 1024;
+inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
+
+// $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs; absolute. Empty if there is no home.
+std::string default_pool_directory();
+std::string absolute_path(const std::string &path);
+
+std::string pool_text(const PoolNumbers &numbers);
+Result<PoolNumbers> numbers_of_pool_text(std::string_view text);
+// What the scheduler reads: one line per server. Supervision scales with the interval.
+std::string host_table_text(const PoolNumbers &numbers, const std::string &binary_class);
+std::string binary_class_of_this_host();  // "x86_64-linux-gnu"
+
+struct Daemon {
+    std::string role;   // "scheduler", "grainserver", "launcher"
+    std::string name;   // "scheduler", "local1"
+    std::string directory, lock;
+    bool up = false;
+    int pid = 0;        // 0: not known
+};
+
+class Pool {
+public:
+    explicit Pool(std::string directory) : directory_(std::move(directory)) {}
+    const std::string &directory() const { return directory_; }
+    std::string path(const std::string &name) const { return directory_ + "/" + name; }
+    std::string server_directory(const std::string &name) const { return path("servers/") + name; }
+
+    bool exists() const;                     // the directory is there
+    Result<PoolNumbers> numbers() const;     // of the file `pool`; not_found if there is none
+    std::vector<std::string> server_names() const;  // directories under servers/, local2 before local10
+
+    Daemon scheduler() const;
+    Daemon server(const std::string &name) const;
+    Daemon launcher(const std::string &name) const;
+    // The scheduler and all servers, those of the file `pool` and those that have a directory and live.
+    std::vector<Daemon> daemons() const;
+
+private:
+    Daemon look(const char *role, const std::string &name, const std::string &directory, const char *lock) const;
+    std::string directory_;
+};
+
+// Small text files.
+Result<std::string> read_file(const std::string &path, std::size_t most);
+Status write_file(const std::string &path, const std::string &text);  // replaced in one step, mode 0600
+
+}  // namespace dcs::commands

@@ -1,0 +1,88 @@
+#include "table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/require.h"
+#include "unicode.h"
+
+namespace dcs::commands {
+
+Table::Table(std::initializer_list<const char *> headings) {
+    for (const char *heading : headings) {
+        right_.push_back(heading[0] == '>');
+        headings_.push_back(heading[0] == '>' ? heading + 1 : heading);
+    }
+}
+
+void Table::add(std::vector<std::string> cells) {
+    DCS_REQUIRE(cells.size() == headings_.size(), "a table row has one cell per heading");
+    for (std::string &cell : cells) cell = printable(cell);
+    rows_.push_back(std::move(cells));
+}
+
+std::string Table::text() const {
+    std::vector<std::size_t> widths;
+    for (std::size_t i = 0; i < headings_.size(); ++i) {
+        std::size_t width = width_of(headings_[i]);
+        for (const auto &row : rows_) width = std::max(width, width_of(row[i]));
+        widths.push_back(width);
+    }
+    std::string out;
+    auto line = [&](const std::vector<std::string> &cells) {
+        std::string text;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            const std::string blanks(widths[i] - width_of(cells[i]), ' ');
+            if (i > 0) text += "  ";
+            text += right_[i] ? blanks + cells[i] : cells[i] + blanks;
+        }
+        text.erase(text.find_last_not_of(' ') + 1);
+        out += text + "\n";
+    };
+    line(headings_);
+    for (const auto &row : rows_) line(row);
+    return out;
+}
+
+std::string seconds_text(double seconds) {
+    if (!(seconds >= 0)) return "-";
+    char text[64];
+    if (seconds < 10) {
+        std::snprintf(text, sizeof text, "%.2f s", seconds);
+        return text;
+    }
+    const long long whole = std::llround(std::min(seconds, 9e15));
+    if (whole < 60) std::snprintf(text, sizeof text, "%lld s", whole);
+    else if (whole < 3600) std::snprintf(text, sizeof text, "%lld m %lld s", whole / 60, whole % 60);
+    else if (whole < 86400) std::snprintf(text, sizeof text, "%lld h %lld m", whole / 3600, whole / 60 % 60);
+    else std::snprintf(text, sizeof text, "%lld d %lld h", whole / 86400, whole / 3600 % 24);
+    return text;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    if (bytes < 1024) return std::to_string(bytes);
+    static const char units[] = "KMGTPE";
+    double value = static_cast<double>(bytes) / 1024;
+    int unit = 0;
+    while (value >= 1023.95 && unit < 5) {
+        value /= 1024;
+        ++unit;
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f %c", value, units[unit]);
+    return text;
+}
+
+std::string class_text(std::uint32_t mask) {
+    if (mask == 0) return "any";
+    char text[16];
+    std::snprintf(text, sizeof text, "0x%x", mask);
+    return text;
+}
+
+std::string counted(std::int64_t n, const std::string &noun) {
+    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,222 @@
+/* Writing a checkpoint: docs/GRAIN_PROTOCOL.md has the order of the steps and the format. No fsync
+ * anywhere: what the grain writes becomes durable when the scheduler has taken it. */
+#include "grain_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grainlib.h"
+
+static struct {
+    FILE *stream;          /* NULL: no checkpoint is being written */
+    int directory;
+    off_t state_start;     /* where the state text begins */
+    off_t offset_field;    /* where the digits of the input offset begin */
+    int offset_digits;     /* and how many they are */
+    long long offset;      /* consumed standard input as stdio sees it; -1: it cannot tell */
+    long long offset_told; /* by d_input_offset; -1: not called */
+    char name[DCS_GRAIN_NAME_BYTES];
+    char temporary[DCS_GRAIN_NAME_BYTES];
+} checkpoint;
+
+static void remove_old_checkpoints(int directory, uint32_t sequence)
+{
+    /* The one before the last may still be on its way to the scheduler; older ones are done with. */
+    for (uint32_t old = sequence; old >= 2; old--) {
+        char name[DCS_GRAIN_NAME_BYTES];
+        snprintf(name, sizeof name, "checkpoint.%lu", (unsigned long)(old - 2));
+        if (unlinkat(directory, name, 0) != 0)
+            return; /* none, so none before it either */
+    }
+}
+
+static long long microseconds(struct timeval a, struct timeval b)
+{
+    return ((long long)a.tv_sec + b.tv_sec) * 1000000 + a.tv_usec + b.tv_usec;
+}
+
+static void write_header(FILE *stream, const char *message)
+{
+    struct rusage self, children;
+    memset(&self, 0, sizeof self);
+    memset(&children, 0, sizeof children);
+    getrusage(RUSAGE_SELF, &self);
+    getrusage(RUSAGE_CHILDREN, &children);
+    size_t length = message == NULL ? 0 : strnlen(message, DCS_GRAIN_MESSAGE_BYTES);
+    checkpoint.offset = dcs_grain_stdin_position();
+    checkpoint.offset_field = fprintf(stream, "dcs-checkpoint 1\ninput_offset ");
+    checkpoint.offset_digits =
+        fprintf(stream, "%lld", checkpoint.offset < 0 ? 0 : checkpoint.offset);
+    fprintf(stream, "\nusage_us %lld %lld\n", microseconds(self.ru_utime, children.ru_utime),
+            microseconds(self.ru_stime, children.ru_stime));
+    fprintf(stream, "message %zu\n\n", length);
+    fwrite(message, 1, length, stream);
+    fputc('\n', stream);
+    if (fflush(stream) != 0 || ferror(stream))
+        dcs_grain_fail_write(checkpoint.temporary);
+    checkpoint.state_start = ftello(stream);
+    if (checkpoint.state_start < 0)
+        dcs_grain_fail_write(checkpoint.temporary);
+}
+
+static FILE *open_dropped(void)
+{
+    FILE *stream = fopen("/dev/null", "we");
+    if (stream == NULL)
+        dcs_grain_fail_write("/dev/null");
+    return stream;
+}
+
+FILE *d_opencheck(const char *message)
+{
+    dcs_grain_begin();
+    if (checkpoint.stream != NULL)
+        dcs_grain_fail_misuse("d_opencheck was called twice without d_closecheck");
+    checkpoint.offset_told = -1;
+    if (!dcs_grain_run.served) {
+        checkpoint.stream = open_dropped();
+        return checkpoint.stream;
+    }
+    uint32_t sequence = dcs_grain_run.sequence;
+    if (sequence == UINT32_MAX)
+        dcs_grain_fail_misuse("the sequence numbers are used up");
+    int directory = dcs_grain_open_directory();
+    remove_old_checkpoints(directory, sequence);
+    snprintf(checkpoint.name, sizeof checkpoint.name, "checkpoint.%lu", (unsigned long)sequence);
+    snprintf(checkpoint.temporary, sizeof checkpoint.temporary, "checkpoint.%lu.tmp",
+             (unsigned long)sequence);
+    int fd = openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        dcs_grain_fail_write(checkpoint.temporary);
+    FILE *stream = fdopen(fd, "w");
+    if (stream == NULL)
+        dcs_grain_fail_write(checkpoint.temporary);
+    checkpoint.directory = directory;
+    checkpoint.stream = stream;
+    write_header(stream, message);
+    /* Sweepers of temporary directories go by this time. It is a courtesy: failing does no harm. */
+    utimensat(directory, "input", NULL, 0);
+    return stream;
+}
+
+void d_input_offset(long long consumed)
+{
+    if (checkpoint.stream == NULL || consumed < 0)
+        dcs_grain_fail_misuse("d_input_offset: outside of d_opencheck and d_closecheck, or negative");
+    checkpoint.offset_told = consumed;
+}
+
+static void write_all(int fd, const char *bytes, size_t length, off_t where)
+{
+    while (length > 0) {
+        ssize_t written = pwrite(fd, bytes, length, where);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            dcs_grain_fail_write(checkpoint.temporary);
+        bytes += written;
+        length -= (size_t)written;
+        where += written;
+    }
+}
+
+static size_t read_all(int fd, char *bytes, size_t length, off_t where)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t got = pread(fd, bytes + done, length - done, where + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            dcs_grain_fail_write(checkpoint.temporary);
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return done;
+}
+
+/* What d_input_offset said replaces what stdio said; the text behind it moves when the number of
+ * digits changes. Rare: only programs that read past stdio come here. */
+static void write_told_offset(int fd)
+{
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%lld", checkpoint.offset_told);
+    off_t tail = checkpoint.offset_field + checkpoint.offset_digits;
+    off_t new_tail = checkpoint.offset_field + length;
+    if (tail != new_tail) {
+        struct stat status;
+        if (fstat(fd, &status) != 0)
+            dcs_grain_fail_write(checkpoint.temporary);
+        size_t size = (size_t)(status.st_size - tail);
+        char *text = malloc(size);
+        if (text == NULL)
+            dcs_grain_fail_write(checkpoint.temporary);
+        size = read_all(fd, text, size, tail);
+        write_all(fd, text, size, new_tail);
+        free(text);
+        if (ftruncate(fd, new_tail + (off_t)size) != 0)
+            dcs_grain_fail_write(checkpoint.temporary);
+        checkpoint.state_start += new_tail - tail;
+    }
+    write_all(fd, digits, (size_t)length, checkpoint.offset_field);
+}
+
+static void settle_offset(int fd)
+{
+    if (checkpoint.offset_told >= 0)
+        write_told_offset(fd);
+    else if (checkpoint.offset < 0)
+        dcs_grain_fail_misuse("cannot tell how much of standard input was consumed; a program "
+                              "that does not read it by stdio calls d_input_offset");
+}
+
+/* Reads the state text back: it may have been written in ways that stdio does not see. */
+static void append_trailer(int fd)
+{
+    off_t where = checkpoint.state_start;
+    uint32_t crc = 0;
+    for (;;) {
+        char piece[16384];
+        size_t got = read_all(fd, piece, sizeof piece, where);
+        if (got == 0)
+            break;
+        crc = dcs_grain_crc32(crc, piece, got);
+        where += (off_t)got;
+    }
+    char trailer[64];
+    int length = snprintf(trailer, sizeof trailer, "dcs-end %lld %08lX\n",
+                          (long long)(where - checkpoint.state_start), (unsigned long)crc);
+    write_all(fd, trailer, (size_t)length, where);
+}
+
+void d_closecheck(FILE *stream)
+{
+    if (stream == NULL || stream != checkpoint.stream)
+        dcs_grain_fail_misuse("d_closecheck: not the stream that d_opencheck returned");
+    if (!dcs_grain_run.served) {
+        fclose(stream);
+        checkpoint.stream = NULL;
+        return;
+    }
+    dcs_grain_flush(stdout, "standard output");
+    dcs_grain_flush(stderr, "standard error");
+    dcs_grain_flush(stream, checkpoint.temporary);
+    int fd = fileno(stream);
+    settle_offset(fd);
+    dcs_grain_next_increments(checkpoint.directory, dcs_grain_run.sequence + 1);
+    append_trailer(fd);
+    if (fclose(stream) != 0)
+        dcs_grain_fail_write(checkpoint.temporary);
+    if (renameat(checkpoint.directory, checkpoint.temporary, checkpoint.directory,
+                 checkpoint.name) != 0)
+        dcs_grain_fail_write(checkpoint.name);
+    close(checkpoint.directory);
+    dcs_grain_run.sequence++;
+    checkpoint.stream = NULL;
+}

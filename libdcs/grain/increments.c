@@ -1,0 +1,80 @@
+/* Output increments: standard output and standard error are cut at each checkpoint. The cut is
+ * made on the descriptors, so that children and other languages' buffers follow. */
+#include "grain_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "grainlib.h"
+
+_Noreturn void dcs_grain_fail_write(const char *what)
+{
+    int error = errno;
+    dprintf(STDERR_FILENO, "grainlib: cannot write %s: %s\n", what, strerror(error));
+    if (error == EFBIG) {
+        signal(SIGXFSZ, SIG_DFL);
+        raise(SIGXFSZ);
+    }
+    _exit(D_EXIT_WRITE_ERROR);
+}
+
+_Noreturn void dcs_grain_fail_misuse(const char *what)
+{
+    dprintf(STDERR_FILENO, "grainlib: %s\n", what);
+    _exit(DCS_GRAIN_EXIT_MISUSE);
+}
+
+int dcs_grain_open_directory(void)
+{
+    /* Opened each time: a program may close descriptors that it does not know. */
+    int fd = open(dcs_grain_run.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        dcs_grain_fail_write(dcs_grain_run.directory);
+    return fd;
+}
+
+void dcs_grain_flush(FILE *stream, const char *what)
+{
+    /* The error flag alone: an earlier write failed, and its errno is gone. */
+    int lost_before = ferror(stream);
+    errno = 0;
+    if (fflush(stream) != 0 || lost_before) {
+        if (errno == 0)
+            errno = EIO;
+        dcs_grain_fail_write(what);
+    }
+    /* Network file systems tell of a full disk when a descriptor is closed. One that is not open
+     * had nothing to lose, or fflush would have failed. */
+    int copy = fcntl(fileno(stream), F_DUPFD_CLOEXEC, 10);
+    if (copy >= 0 && close(copy) != 0)
+        dcs_grain_fail_write(what);
+}
+
+static void move_descriptor(int directory, const char *stem, uint32_t sequence, int descriptor)
+{
+    char name[DCS_GRAIN_NAME_BYTES];
+    snprintf(name, sizeof name, "%s.%lu", stem, (unsigned long)sequence);
+    /* A sequence number belongs to one run: if the file is there, somebody else wrote it, and
+     * neither adding to it nor dropping its content could be right. */
+    int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0)
+        dcs_grain_fail_write(name);
+    if (fd == descriptor) {
+        /* The program had closed it; only the flag must go. */
+        if (fcntl(fd, F_SETFD, 0) != 0)
+            dcs_grain_fail_write(name);
+        return;
+    }
+    if (dup2(fd, descriptor) < 0) /* dup2 leaves close-on-exec off: children inherit it */
+        dcs_grain_fail_write(name);
+    close(fd);
+}
+
+void dcs_grain_next_increments(int directory, uint32_t sequence)
+{
+    move_descriptor(directory, "out", sequence, STDOUT_FILENO);
+    move_descriptor(directory, "err", sequence, STDERR_FILENO);
+}

@@ -1,0 +1,45 @@
+#pragma once
+// Names inside a state directory, and the few questions about paths that the store asks.
+//   format            "dcs backing store 1"
+//   reserve           space set aside
+//   turns/            <20 digits>.commit, <20 digits>.tmp, applied, applied.tmp
+//   damaged/          files that recovery set aside
+//   anything else     update trees; in them <node>, <node>.new, <node>.<20 digits>.tmp
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dcs::store {
+
+inline constexpr const char *turns_directory = "turns";
+inline constexpr const char *damaged_directory = "damaged";
+inline constexpr const char *format_file = "format";
+inline constexpr const char *format_temporary = "format.tmp";
+inline constexpr const char *applied_file = "turns/applied";
+inline constexpr const char *applied_temporary = "turns/applied.tmp";
+inline constexpr const char *reserve_file = "reserve";
+inline constexpr const char *reserve_temporary = "reserve.tmp";
+inline constexpr const char *lock_file = "lock";  // the scheduler's; the store only leaves it alone
+
+// Numbers are zero-padded, so that the order of names is the order of turns.
+std::string root_name(std::uint64_t turn);
+std::string root_temporary(std::uint64_t turn);
+std::string big_temporary(const std::string &directory, const std::string &file, std::uint64_t turn);
+// The turn of "<20 digits>.commit"; false for any other name.
+bool parse_root_name(const std::string &name, std::uint64_t &turn);
+
+// Ends like a temporary. No node may be called so.
+bool is_temporary(std::string_view name);
+// One component: not empty, not "." or "..", no '/', no zero byte, not too long.
+bool valid_component(std::string_view name);
+// Components joined by single slashes.
+bool valid_path(std::string_view path);
+// A path where trees may lie: valid, and not the store's own.
+bool valid_tree_directory(std::string_view path);
+
+std::string join(const std::string &directory, const std::string &name);
+std::string parent_of(const std::string &path);  // "" of a top-level name
+bool is_below(std::string_view path, std::string_view directory);  // or the same
+
+}  // namespace dcs::store

@@ -1,0 +1,98 @@
+#include "wire/difference.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "wire/message.h"
+
+namespace dcs::wire {
+namespace {
+
+constexpr std::size_t whole_string = 60;  // longer ones are told by an excerpt
+constexpr std::size_t excerpt = 24;
+constexpr std::size_t text_limit = 4000;
+
+std::string quoted(std::string_view s) {
+    std::string r = "\"";
+    for (const char c : s) {
+        const auto u = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            r += '\\';
+            r += c;
+        } else if (c == '\n') {
+            r += "\\n";
+        } else if (u < 0x20 || u >= 0x7f) {
+            char hex[5];
+            std::snprintf(hex, sizeof hex, "\\x%02x", u);
+            r += hex;
+        } else {
+            r += c;
+        }
+    }
+    return r + "\"";
+}
+
+std::string length_text(std::string_view s) { return std::to_string(s.size()) + " bytes"; }
+
+std::string string_line(const std::string &name, std::string_view a, std::string_view b) {
+    if (a.size() <= whole_string && b.size() <= whole_string)
+        return name + ": recorded " + quoted(a) + ", now " + quoted(b);
+    const auto at = static_cast<std::size_t>(
+        std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+    const std::size_t from = at - std::min<std::size_t>(at, 8);
+    return name + ": recorded " + length_text(a) + ", now " + length_text(b) +
+           ", first difference at offset " + std::to_string(at) + ": recorded " +
+           quoted(a.substr(from, excerpt)) + ", now " + quoted(b.substr(from, excerpt));
+}
+
+std::string list_lines(const Field &a, const Field &b) {
+    std::string r;
+    if (a.items.size() != b.items.size())
+        r += a.name + ": recorded " + std::to_string(a.items.size()) + " items, now " +
+             std::to_string(b.items.size()) + "\n";
+    const std::size_t common = std::min(a.items.size(), b.items.size());
+    for (std::size_t i = 0; i < common && r.size() < text_limit; ++i)
+        if (a.items[i] != b.items[i])
+            r += string_line(a.name + "[" + std::to_string(i) + "]", a.items[i], b.items[i]) + "\n";
+    const Field &longer = a.items.size() > common ? a : b;
+    if (longer.items.size() > common)
+        r += a.name + "[" + std::to_string(common) + "]: " + (&longer == &a ? "recorded " : "now ") +
+             quoted(longer.items[common].substr(0, whole_string)) + ", " +
+             (&longer == &a ? "now" : "recorded") + " nothing\n";
+    return r;
+}
+
+std::string field_lines(const Field &a, const Field &b) {
+    if (a.items == b.items && a.number == b.number) return {};
+    if (a.is_list) return list_lines(a, b);
+    if (!a.items.empty()) return string_line(a.name, a.items[0], b.items[0]) + "\n";
+    return a.name + ": recorded " + a.number + ", now " + b.number + "\n";
+}
+
+}  // namespace
+
+std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now,
+                    std::string_view ignored_field) {
+    DCS_REQUIRE(recorded.size() == now.size(), "two lists of the same struct have the same fields");
+    std::string r;
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+        if (recorded[i].name == ignored_field) continue;
+        r += field_lines(recorded[i], now[i]);
+        if (r.size() > text_limit) {
+            r.resize(r.rfind('\n', text_limit) + 1);
+            r += "and more";
+            break;
+        }
+    }
+    if (!r.empty() && r.back() == '\n') r.pop_back();
+    return r;
+}
+
+std::string difference(const GrainSpec &recorded, const GrainSpec &now) {
+    FieldList a, b;
+    walk_fields(a, recorded);
+    walk_fields(b, now);
+    return compare(a.fields, b.fields, "label");
+}
+
+}  // namespace dcs::wire

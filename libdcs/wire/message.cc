@@ -1,0 +1,152 @@
+// The only file that instantiates Writer and Reader for every message.
+#include "wire/message.h"
+
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "base/checksum.h"
+#include "base/limits.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+namespace dcs::wire {
+namespace {
+
+constexpr std::string_view magic = "DCS1";
+constexpr std::size_t kinds = std::variant_size_v<AnyMessage>;
+
+constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth", "AuthReply",
+    "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
+    "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
+    "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw"};
+
+struct Cap { std::string_view field; std::size_t most; };
+constexpr Cap caps[] = {
+    {"token", sizeof(Token)},
+    {"user", limits::name_bytes},
+    {"ident", limits::name_bytes},
+    {"host", limits::name_bytes},
+    {"name", limits::name_bytes},
+    {"binary_class", limits::name_bytes},
+    {"status", limits::name_bytes},
+    {"label", limits::label_bytes},
+    {"directory", limits::path_bytes},
+    {"argv", limits::argv_items},
+    {"env", limits::argv_items},
+    {"hosts", limits::query_rows},
+    {"sessions", limits::query_rows},
+    {"grains", limits::query_rows},
+    {"bytes", limits::fetch_chunk_bytes},
+};
+
+using Decoder = Result<AnyMessage> (*)(std::string_view);
+
+template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload) {
+    std::variant_alternative_t<I, AnyMessage> message;
+    Reader reader(payload);
+    reader >> message;
+    Status status = reader.status();
+    if (!status) return fail(status.code, std::string(names[I]) + ": " + status.text);
+    return AnyMessage(std::move(message));
+}
+
+template <std::size_t... I>
+constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {
+    return {&decode_as<I>...};
+}
+constexpr std::array<Decoder, kinds> decoders = make_decoders(std::make_index_sequence<kinds>{});
+
+std::string in_hex(std::string_view bytes) {
+    static const char digits[] = "0123456789abcdef";
+    std::string r;
+    for (const char c : bytes) {
+        r += digits[(static_cast<unsigned char>(c) >> 4) & 15];
+        r += digits[static_cast<unsigned char>(c) & 15];
+    }
+    return r;
+}
+
+}  // namespace
+
+std::size_t cap_of_field(const char *name) {
+    const std::string_view wanted = name;
+    for (const Cap &cap : caps)
+        if (cap.field == wanted) return cap.most;
+    return std::numeric_limits<std::size_t>::max();
+}
+
+std::string encode(const AnyMessage &message, std::uint64_t request) {
+    Writer writer(header_bytes);
+    std::visit([&](const auto &m) { writer << m; }, message);
+    std::string frame = std::move(writer.bytes());
+    const std::string_view payload = std::string_view(frame).substr(header_bytes);
+    DCS_REQUIRE(payload.size() <= UINT32_MAX, "a payload does not fit into a frame");
+    ByteWriter header;
+    header.raw(magic);
+    header.u16(static_cast<std::uint16_t>(message.index() + 1));
+    header.u16(protocol_version);
+    header.u32(static_cast<std::uint32_t>(payload.size()));
+    header.u64(request);
+    header.u32(crc32c(payload));
+    DCS_REQUIRE(header.size() == header_bytes, "the header has its own size");
+    std::memcpy(frame.data(), header.bytes().data(), header_bytes);
+    return frame;
+}
+
+Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payload) {
+    DCS_REQUIRE(bytes.size() == header_bytes, "decode_header takes a whole header");
+    ByteReader reader(bytes);
+    if (reader.raw(magic.size()) != magic)
+        return fail(Code::protocol, "this is not a DCS frame: it begins with the bytes " +
+                                        in_hex(bytes.substr(0, magic.size())));
+    FrameHeader header;
+    header.kind = reader.u16();
+    header.protocol = reader.u16();
+    header.length = reader.u32();
+    header.request = reader.u64();
+    header.crc = reader.u32();
+    if (header.protocol != protocol_version)
+        return fail(Code::protocol, "the peer speaks protocol version " +
+                                        std::to_string(header.protocol) + ", this program " +
+                                        std::to_string(protocol_version));
+    if (header.kind == 0 || header.kind > kinds)
+        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    if (header.length > max_payload)
+        return fail(Code::limit, std::string(names[header.kind - 1]) + " of " +
+                                     std::to_string(header.length) + " bytes, the limit is " +
+                                     std::to_string(max_payload));
+    return header;
+}
+
+Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view payload) {
+    if (header.kind == 0 || header.kind > kinds)
+        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    const char *name = names[header.kind - 1];
+    if (payload.size() != header.length)
+        return fail(Code::protocol, std::string(name) + ": the payload has " +
+                                        std::to_string(payload.size()) + " bytes, its header says " +
+                                        std::to_string(header.length));
+    if (crc32c(payload) != header.crc)
+        return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
+    return decoders[header.kind - 1](payload);
+}
+
+const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
+
+std::string pack(const GrainSpec &spec) {
+    Writer writer;
+    writer << spec;
+    return std::move(writer.bytes());
+}
+
+Result<GrainSpec> unpack_spec(std::string_view bytes) {
+    GrainSpec spec;
+    Reader reader(bytes);
+    reader >> spec;
+    Status status = reader.status();
+    if (!status) return fail(status.code, "grain parameters: " + status.text);
+    return spec;
+}
+
+}  // namespace dcs::wire

@@ -1,0 +1,39 @@
+#pragma once
+// Entities as bytes on disk. A record is: u32 length of the body, u32 CRC-32C of the body, body;
+// a body begins with the format's version byte. All numbers little-endian. Hosts are written by
+// name, because a HostId lives no longer than the process.
+//
+// To change a format: give it the next version number, keep reading the old one, and say in
+// docs what an older scheduler does with it (it sets the entity aside by name).
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "scheduler/core/state.h"
+
+namespace dcs::record {
+
+// A grain as it stands on disk: `grain.host` and `grain.nogo` are replaced by names.
+struct GrainRecord {
+    GrainNumber number = 0;
+    core::Grain grain;            // host and nogo not set, volatile fields as constructed
+    std::string host;             // empty: none
+    std::vector<std::string> nogo;
+};
+
+std::string encode_session(const core::SessionInfo &info);
+Result<core::SessionInfo> decode_session(std::string_view file);
+
+// `state` gives the names of the hosts.
+std::string encode_grain(const core::State &state, GrainNumber number, const core::Grain &grain);
+// Takes one record off the front of `log`.
+Result<GrainRecord> next_grain(std::string_view &log);
+// A file that holds exactly one record.
+Result<GrainRecord> decode_grain(std::string_view file);
+
+std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table);
+Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file);
+
+}  // namespace dcs::record

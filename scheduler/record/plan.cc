@@ -1,0 +1,161 @@
+#include "scheduler/record/plan.h"
+
+#include <algorithm>
+
+#include "scheduler/record/codec.h"
+#include "scheduler/record/paths.h"
+#include "scheduler/record/templates.h"
+
+namespace dcs::record {
+namespace {
+
+constexpr std::uint64_t log_slack = 64 * 1024;
+
+store::NodeUpdate node(const char *file, std::string bytes, std::uint64_t old_length = 0) {
+    return store::NodeUpdate{file, std::move(bytes), old_length};
+}
+
+const char *replaced_file(core::File file) {
+    switch (file) {
+    case core::File::grain_params: return params_file;
+    case core::File::grain_checkpoint: return checkpoint_file;
+    case core::File::grain_message: return message_file;
+    default: return nullptr;
+    }
+}
+
+// The records that the log would hold if it were written now.
+std::string live_log(const core::State &state, const core::Session &session) {
+    std::string log;
+    for (const auto &[number, grain] : session.grains) log += encode_grain(state, number, grain);
+    return log;
+}
+
+}  // namespace
+
+void TurnChanges::Append::add(std::uint64_t at, const core::Payload &payload) {
+    if (!used) {
+        used = true;
+        old_length = at;
+    }
+    // A length that went back in mid-turn takes the bytes behind it along.
+    if (at < old_length) {
+        old_length = at;
+        bytes.clear();
+    }
+    DCS_REQUIRE(at - old_length <= bytes.size(), "an append leaves a hole in its file");
+    bytes.resize(at - old_length);
+    if (payload.bytes) bytes += *payload.bytes;
+}
+
+void TurnChanges::write(const core::WriteFile &file) {
+    SessionChanges &session = sessions_[file.key.session];
+    payload_bytes_ += file.bytes.size();
+    if (file.file == core::File::session_inputs)
+        return session.inputs.add(file.old_length, file.bytes);
+    if (file.file == core::File::session_results)
+        return session.results.add(file.old_length, file.bytes);
+    GrainChanges &grain = session.grains[file.key.grain];
+    if (file.file == core::File::grain_out) return grain.out.add(file.old_length, file.bytes);
+    if (file.file == core::File::grain_err) return grain.err.add(file.old_length, file.bytes);
+    grain.replaced[replaced_file(file.file)] = file.bytes;
+}
+
+void TurnChanges::add(const core::State &before, const core::Change &change) {
+    if (std::holds_alternative<core::SetAuth>(change) ||
+        std::holds_alternative<core::EraseAuth>(change)) {
+        auth_ = true;
+    } else if (const auto *set = std::get_if<core::SetSession>(&change)) {
+        sessions_[set->key];
+    } else if (const auto *erase = std::get_if<core::EraseSession>(&change)) {
+        sessions_[erase->key] = SessionChanges{};
+        sessions_[erase->key].erased = true;
+    } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
+        const core::Grain *old = before.grain(grain->key);
+        GrainChanges &changes = sessions_[grain->key.session].grains[grain->key.grain];
+        if (grain->grain.own_tree && !(old && old->own_tree)) changes.became_own_tree = true;
+    } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
+        write(*file);
+    }
+}
+
+void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
+                             const core::Grain &grain, const GrainChanges &changes, Plan &plan) {
+    store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
+    for (const auto &[file, payload] : changes.replaced)
+        update.nodes.push_back(
+            node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));
+    if (changes.out.used)
+        update.nodes.push_back(node(out_file, changes.out.bytes, changes.out.old_length));
+    if (changes.err.used)
+        update.nodes.push_back(node(err_file, changes.err.bytes, changes.err.old_length));
+    update.nodes.push_back(node(status_file, encode_grain(after, key.grain, grain)));
+    plan.updates.push_back(std::move(update));
+}
+
+void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
+                               const SessionChanges &changes, LogSizes &sizes, Plan &plan) {
+    const core::Session *session = after.session(key);
+    DCS_REQUIRE(session, "a changed session is not in the State");
+    std::string log;
+    for (const auto &[number, grain_changes] : changes.grains) {
+        const auto found = session->grains.find(number);
+        DCS_REQUIRE(found != session->grains.end(), "a changed grain is not in the State");
+        const core::Grain &grain = found->second;
+        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
+                               grain_changes.err.used;
+        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
+        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
+        if (!grain.own_tree || grain_changes.became_own_tree)
+            log += encode_grain(after, number, grain);
+    }
+
+    store::TreeUpdate update{session_directory(key), session_tree, {}, false};
+    core::SessionInfo info = session->info;
+    std::uint64_t base = changes.erased ? 0 : info.grains_length;
+    if (!log.empty()) {
+        std::uint64_t &look_at = sizes.try_emplace(key, log_slack).first->second;
+        if (base + log.size() > look_at) {
+            std::string live = live_log(after, *session);
+            const std::uint64_t bound = 2 * live.size() + log_slack;
+            if (base + log.size() > bound) {
+                log = std::move(live);
+                base = 0;
+                plan.flush_first = true;
+            }
+            // Not before an eighth more: a look costs as much as the log is long.
+            const std::uint64_t length = base + log.size();
+            look_at = std::max(bound, length + length / 8);
+        }
+        update.nodes.push_back(node(grains_file, log, base));
+        info.grains_length = base + log.size();
+    }
+    if (changes.inputs.used)
+        update.nodes.push_back(node(inputs_file, changes.inputs.bytes, changes.inputs.old_length));
+    if (changes.results.used)
+        update.nodes.push_back(
+            node(results_file, changes.results.bytes, changes.results.old_length));
+    update.nodes.push_back(node(status_file, encode_session(info)));
+    plan.updates.push_back(std::move(update));
+    if (info.grains_length != session->info.grains_length)
+        plan.lengths.push_back(core::SetSession{key, info});
+}
+
+Plan TurnChanges::plan(const core::State &after, LogSizes &sizes) const {
+    Plan plan;
+    for (const auto &[key, changes] : sessions_) {
+        if (changes.erased) {
+            // Appends of earlier turns find no file to append to once this one is applied.
+            plan.updates.push_back({session_directory(key), session_tree, {}, true});
+            plan.flush_first = true;
+            sizes.erase(key);
+        }
+        if (after.session(key) || !changes.erased) plan_session(after, key, changes, sizes, plan);
+    }
+    if (auth_)
+        plan.updates.push_back(
+            {auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
+    return plan;
+}
+
+}  // namespace dcs::record

@@ -1,0 +1,28 @@
+#pragma once
+// Store -> State at the start of the scheduler. What comes out equals the State that was lost,
+// but for what is volatile (connections, contacts, confirmed launches). Hosts that grains
+// remember are known by name only (configured == false) until the host table names them.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/state.h"
+#include "store/store.h"
+
+namespace dcs::record {
+
+struct Rebuilt {
+    core::State state;
+    // Sessions that do not verify: not in the State, their files untouched. The text names the
+    // file and what is wrong with it.
+    std::map<SessionKey, std::string> set_aside;
+    // The same for people, and whatever else was found damaged (a foreign directory, the
+    // authorization table): one line each.
+    std::vector<std::string> reports;
+};
+
+// `now` becomes the last contact of every host that is interned here: grace after the start (S7).
+// Fails only when the store itself cannot be listed, or when what verified contradicts itself.
+Result<Rebuilt> rebuild(store::Store &store, Instant now);
+
+}  // namespace dcs::record

@@ -1,0 +1,34 @@
+#include "scheduler/record/templates.h"
+
+namespace dcs::record {
+namespace {
+
+using store::Action;
+using store::NodeTemplate;
+using store::Shape;
+
+NodeTemplate replaced(const char *name) { return {name, Shape::pair, Action::replace, ""}; }
+NodeTemplate appended(const char *name) { return {name, Shape::pair, Action::append, ""}; }
+
+}  // namespace
+
+const store::Forest &forest() {
+    // Every node is a branch of its own: any subset of them may change in a turn, the root
+    // (which records their lengths) always does.
+    static const store::Forest all = {
+        {session_tree,
+         {{appended(grains_file)}, {appended(inputs_file)}, {appended(results_file)}},
+         replaced(status_file)},
+        {grain_tree,
+         {{replaced(params_file)},
+          {replaced(checkpoint_file)},
+          {replaced(message_file)},
+          {appended(out_file)},
+          {appended(err_file)}},
+         replaced(status_file)},
+        {auth_tree, {}, replaced(auth_file)},
+    };
+    return all;
+}
+
+}  // namespace dcs::record

@@ -1,0 +1,51 @@
+#include "scheduler/turn/connections.h"
+
+namespace dcs::turn {
+
+Status Connections::add(ConnId conn, const Arrival &opened) {
+    if (table_.size() >= limits::connections)
+        return fail(Code::limit, "the scheduler has " + std::to_string(limits::connections) +
+                                     " connections, no more are taken; try again later");
+    if (opened.door == Door::user) {
+        std::size_t &mine = per_user_[opened.user];
+        if (mine >= limits::connections_per_user)
+            return fail(Code::limit, opened.user + " has " + std::to_string(mine) +
+                                         " connections to the scheduler, no more are taken; end "
+                                         "some control programs");
+        ++mine;
+    }
+    Connection &c = table_[conn];
+    c.door = opened.door;
+    c.user = opened.user;
+    c.privileged = opened.privileged;
+    return Status::ok();
+}
+
+Connection *Connections::find(ConnId conn) {
+    const auto found = table_.find(conn);
+    return found == table_.end() ? nullptr : &found->second;
+}
+
+bool Connections::erase(ConnId conn) {
+    const auto found = table_.find(conn);
+    if (found == table_.end()) return false;
+    if (found->second.door == Door::user) {
+        const auto mine = per_user_.find(found->second.user);
+        if (--mine->second == 0) per_user_.erase(mine);
+    }
+    table_.erase(found);
+    return true;
+}
+
+core::HostId Connections::host_of(ConnId conn, const core::State &state) {
+    Connection *c = find(conn);
+    if (!c || c->door != Door::server) return core::no_host;
+    if (const core::Host *host = state.host(c->host_hint); host && host->conn == conn)
+        return c->host_hint;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        if (state.hosts[i].conn == conn) return c->host_hint = static_cast<core::HostId>(i);
+    }
+    return core::no_host;
+}
+
+}  // namespace dcs::turn

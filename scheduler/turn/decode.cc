@@ -1,0 +1,226 @@
+#include "scheduler/turn/decode.h"
+
+#include <algorithm>
+
+#include "pki/digest.h"
+
+namespace dcs::turn {
+namespace {
+
+wire::ErrorReply error_of(Code code, std::string text) {
+    return wire::ErrorReply{static_cast<std::int32_t>(code), std::move(text)};
+}
+
+Decoded refuse(Code code, std::string text) {
+    Decoded d;
+    d.reply = error_of(code, std::move(text));
+    return d;
+}
+
+Decoded nonsense(std::string text) {
+    Decoded d = refuse(Code::protocol, text);
+    d.close = true;
+    d.note = std::move(text);
+    return d;
+}
+
+// Servers are told by a closed link; they repeat everything after reconnecting.
+Decoded hang_up(std::string note) {
+    Decoded d;
+    d.close = true;
+    d.note = std::move(note);
+    return d;
+}
+
+core::Payload payload_of(std::string bytes) {
+    return core::Payload{std::make_shared<const std::string>(std::move(bytes))};
+}
+
+Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {
+    if (hello.protocol != wire::protocol_version)
+        return nonsense("the control program speaks protocol " + std::to_string(hello.protocol) +
+                        ", the scheduler " + std::to_string(wire::protocol_version));
+    if (!hello.token.empty() && hello.token.size() != std::tuple_size<Token>::value)
+        return nonsense("an authorization token has 32 bytes, this one has " +
+                        std::to_string(hello.token.size()));
+    who.greeted = true;
+    who.has_token = !hello.token.empty();
+    who.token = who.has_token ? pki::sha256(hello.token) : TokenHash{};
+    Decoded d;
+    d.reply = wire::Welcome{context.state.epoch, who.user};
+    return d;
+}
+
+core::BeginControl begin_control(Outside &outside, wire::GetAuth call) {
+    core::BeginControl begin;
+    begin.ident = std::move(call.ident);
+    begin.fresh = outside.fresh_token();
+    begin.fresh_hash = pki::sha256(
+        std::string_view(reinterpret_cast<const char *>(begin.fresh.data()), begin.fresh.size()));
+    begin.wall_s = outside.wall_s();
+    return begin;
+}
+
+core::SubmitGrain submission(wire::Gexec call) {
+    wire::GrainSpec &spec = call.spec;
+    core::SubmitGrain submit;
+    submit.session = call.session;
+    submit.grain = call.grain;
+    submit.host_class = spec.host_class;
+    submit.thrash = spec.thrash;
+    submit.notice = spec.notice;
+    submit.attempts = spec.attempts;
+    submit.urgent = spec.urgent;
+    submit.input_length = spec.input.size();
+    std::string packed = wire::pack(spec);
+    if (spec.label.empty()) {
+        submit.fingerprint = pki::fingerprint(packed);
+    } else {  // the label is for people; a new one is not another grain
+        spec.label.clear();
+        submit.fingerprint = pki::fingerprint(wire::pack(spec));
+    }
+    submit.params = payload_of(std::move(packed));
+    return submit;
+}
+
+// Turns a control program's message into its request; false for messages it must not send.
+struct ToRequest {
+    DecodeContext &context;
+    core::UserRequest *request;
+
+    bool operator()(wire::GetAuth &m) {
+        *request = begin_control(context.outside, std::move(m));
+        return true;
+    }
+    bool operator()(wire::Gexec &m) {
+        *request = submission(std::move(m));
+        return true;
+    }
+    bool operator()(wire::OpenSession &m) { return pass(m); }
+    bool operator()(wire::CloseSession &m) { return pass(m); }
+    bool operator()(wire::CleanSession &m) { return pass(m); }
+    bool operator()(wire::Gkill &m) { return pass(m); }
+    bool operator()(wire::Gwait &m) { return pass(m); }
+    bool operator()(wire::Fetch &m) { return pass(m); }
+    bool operator()(wire::Query &m) { return pass(m); }
+    template <class Other> bool operator()(Other &) { return false; }
+
+    template <class M> bool pass(M &m) {
+        *request = std::move(m);
+        return true;
+    }
+};
+
+Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
+                   wire::AnyMessage message) {
+    if (const auto *hello = std::get_if<wire::Hello>(&message)) return greet(context, who, *hello);
+    const std::string kind = wire::kind_name(message);
+    if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
+    if (const auto *call = std::get_if<wire::Gexec>(&message)) {
+        if (Status s = check_spec(call->spec); !s) return refuse(s.code, std::move(s.text));
+    }
+    if (const auto *call = std::get_if<wire::OpenSession>(&message)) {
+        const auto damaged = context.set_aside.find(SessionKey{who.user, call->number});
+        if (damaged != context.set_aside.end())
+            return refuse(Code::io_error, "session " + to_text(damaged->first) +
+                                              " is set aside, " + damaged->second +
+                                              "; take another number, or restore that file while "
+                                              "the scheduler is stopped");
+    }
+    core::UserCall call;
+    if (!std::visit(ToRequest{context, &call.request}, message))
+        return nonsense(kind + " is not a request of a control program");
+    call.caller.conn = arrival.conn;
+    call.caller.request = arrival.header.request;
+    call.caller.user = who.user;
+    call.caller.privileged = who.privileged;
+    call.caller.has_token = who.has_token;
+    call.caller.token = who.token;
+    Decoded d;
+    d.input = std::move(call);
+    return d;
+}
+
+Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
+                     wire::AnyMessage message) {
+    const std::string kind = wire::kind_name(message);
+    Decoded d;
+    if (auto *call = std::get_if<wire::FirstCall>(&message)) {
+        if (who.greeted) return hang_up("a grain server made its first call twice on one link");
+        if (call->protocol != wire::protocol_version) {
+            d = hang_up("grain server " + call->host + " speaks protocol " +
+                        std::to_string(call->protocol));
+            d.reply = wire::Refused{"the scheduler speaks protocol " +
+                                    std::to_string(wire::protocol_version) +
+                                    ": use programs of the same version"};
+            return d;
+        }
+        who.greeted = true;
+        d.input = core::ServerFirstCall{
+            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call))};
+        return d;
+    }
+    if (!who.greeted) return hang_up("a server's link begins with FirstCall, not with " + kind);
+    const core::HostId host = context.connections.host_of(arrival.conn, context.state);
+    if (host == core::no_host) return hang_up("");  // refused, or its host called in anew
+    if (auto *call = std::get_if<wire::CallIn>(&message)) {
+        d.input = core::ServerCallIn{arrival.conn, host, *call};
+    } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
+        d.input = core::ServerReport{
+            arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
+    } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
+        d.input = core::ServerLaunchResult{arrival.conn, host, std::move(*result)};
+    } else {
+        return hang_up(kind + " is not a message of a grain server");
+    }
+    return d;
+}
+
+bool has_nul(const std::string &text) { return text.find('\0') != std::string::npos; }
+
+}  // namespace
+
+Status check_spec(const wire::GrainSpec &spec) {
+    if (spec.argv.empty() || spec.argv[0].empty())
+        return fail(Code::invalid, "argv[0], the path of the program, is missing");
+    if (spec.argv.size() + spec.env.size() > limits::argv_items)
+        return fail(Code::limit, "argv and environment have more than " +
+                                     std::to_string(limits::argv_items) + " entries");
+    std::size_t bytes = 0;
+    for (const auto *list : {&spec.argv, &spec.env}) {
+        for (const std::string &entry : *list) {
+            if (has_nul(entry)) return fail(Code::invalid, "argv or environment has a NUL byte");
+            bytes += entry.size() + 1;
+        }
+    }
+    if (bytes > limits::argv_env_bytes)
+        return fail(Code::limit, "argv and environment have more than " +
+                                     std::to_string(limits::argv_env_bytes) + " bytes");
+    for (const std::string &entry : spec.env) {
+        if (entry.find('=') == std::string::npos || entry[0] == '=')
+            return fail(Code::invalid, "an environment entry is not of the form NAME=value");
+    }
+    if (spec.input.size() > limits::input_bytes)
+        return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) +
+                                     " bytes, at most " + std::to_string(limits::input_bytes) +
+                                     " go inline; put it into a file");
+    if (spec.directory.size() > limits::path_bytes || has_nul(spec.directory))
+        return fail(Code::invalid, "the working directory is not a path");
+    if (spec.label.size() > limits::label_bytes)
+        return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) +
+                                     " bytes");
+    return Status::ok();
+}
+
+Decoded decode(DecodeContext &context, const Arrival &arrival) {
+    Connection *who = context.connections.find(arrival.conn);
+    DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
+    const bool user = who->door == Door::user;
+    auto message = wire::decode_payload(arrival.header, arrival.payload);
+    if (!message)
+        return user ? nonsense(message.status().text) : hang_up(message.status().text);
+    return user ? user_frame(context, arrival, *who, std::move(*message))
+                : server_frame(context, arrival, *who, std::move(*message));
+}
+
+}  // namespace dcs::turn

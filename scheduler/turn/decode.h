@@ -1,0 +1,34 @@
+#pragma once
+// One arrived frame -> the typed input that the core decides, or an answer on the spot: greetings,
+// and everything that is refused before it could matter.
+#include <map>
+#include <optional>
+#include <string>
+
+#include "scheduler/core/input.h"
+#include "scheduler/turn/connections.h"
+#include "scheduler/turn/outside.h"
+
+namespace dcs::turn {
+
+struct Decoded {
+    std::optional<core::Input> input;
+    std::optional<wire::AnyMessage> reply;  // goes out at once, with the frame's request id
+    bool close = false;
+    std::string note;                       // for the log; empty: nothing to say
+};
+
+struct DecodeContext {
+    Connections &connections;
+    const core::State &state;
+    const std::map<SessionKey, std::string> &set_aside;  // sessions that must not be opened, and why
+    Outside &outside;
+};
+
+// `arrival` is a frame of a connection in `context.connections`.
+Decoded decode(DecodeContext &context, const Arrival &arrival);
+
+// What is wrong with a submission, whatever the state of its session.
+Status check_spec(const wire::GrainSpec &spec);
+
+}  // namespace dcs::turn

@@ -1,0 +1,50 @@
+#pragma once
+// Everything that a turn may ask of the world. One real twin (scheduler/shell/real_outside), one
+// for tests. Nothing here blocks but the store's reads; nothing calls back into the Turn.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+#include "store/store.h"
+#include "wire/message.h"
+
+namespace dcs::turn {
+
+enum class Level : std::uint8_t { debug, info, warning, error };
+
+// What one turn wants on disk.
+struct CommitJob {
+    std::vector<store::TreeUpdate> updates;
+    bool flush_first = false;  // Store::flush() before Store::commit(); both must succeed
+};
+// The one way to do such a job, for the storage thread and for tests.
+inline store::CommitResult run_job(store::Store &store, const CommitJob &job) {
+    if (job.flush_first) {
+        store::CommitResult flushed = store.flush();
+        if (flushed.answer != store::Answer::done) return flushed;
+    }
+    return store.commit(job.updates);
+}
+
+class Outside {
+public:
+    virtual ~Outside() = default;
+    virtual Instant now() = 0;
+    virtual std::int64_t wall_s() = 0;
+    virtual Token fresh_token() = 0;
+    // Queues one frame; an unknown or closed connection is ignored.
+    virtual void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) = 0;
+    // Closes after what is queued went out; no Arrival follows.
+    virtual void close(ConnId conn) = 0;
+    virtual void log(Level level, const std::string &line) = 0;
+    // Starts the job elsewhere. Turn::committed() is called with the answer later, never from in
+    // here; until then nobody touches the store.
+    virtual void start_commit(CommitJob job) = 0;
+    // The disk is in doubt: says so and ends the process without another reply. A test's twin may
+    // return; the Turn is dead from then on.
+    virtual void fatal(const std::string &why) = 0;
+};
+
+}  // namespace dcs::turn

@@ -1,0 +1,208 @@
+"""A private pool for tests: real daemons, real kills. Everything it starts it also ends, by process id."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+BIN = os.environ.get("DCS_BIN") or os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build/release/bin")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FULL = bool(os.environ.get("DCS_TESTS_FULL"))
+
+
+def program(name):
+    return os.path.join(BIN, name)
+
+
+def wait_for(what, condition, timeout=60.0, step=0.05):
+    """Waits until condition() is true and returns its value; the limit only ends a hung test."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s in vain for {what}")
+        time.sleep(step)
+
+
+def process_cpu(pid, start):
+    """CPU seconds of a process, or None if it is gone or another one has its number now."""
+    try:
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    if int(fields[19]) != start:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Pool:
+    def __init__(self, servers=2, slots=1, interval=1.0, directory=None):
+        self.base = tempfile.mkdtemp(prefix="dcs-test-")
+        self.dir = directory or os.path.join(self.base, "pool")
+        self.servers, self.slots, self.interval = servers, slots, interval
+        self.env = dict(os.environ, DCS_DIR=self.dir)
+        self.env.pop("DCS_AUTH_FD", None)
+
+    def __enter__(self):
+        self.up()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self.show_logs()
+        self.down()
+        left = self.left_over()
+        shutil.rmtree(self.base, ignore_errors=True)
+        if kind is None:
+            assert not left, f"processes left after dcs down: {left}"
+
+    def up(self, check=True):
+        return self.dcs("up", "--local", str(self.servers), "--slots", str(self.slots), "--interval",
+                        str(self.interval), "--dir", self.dir, check=check)
+
+    def down(self):
+        return self.dcs("down", "--dir", self.dir, check=False)
+
+    def dcs(self, *arguments, check=True, data=None, timeout=300, cwd=None):
+        result = subprocess.run([program("dcs"), *arguments], input=data, env=self.env, timeout=timeout, cwd=cwd,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if check and result.returncode != 0:
+            raise AssertionError(f"dcs {' '.join(arguments)}: exit {result.returncode}\n"
+                                 f"{result.stdout.decode()}{result.stderr.decode()}")
+        return result
+
+    def json(self, *arguments, check=True):
+        return json.loads(self.dcs(*arguments, "-o", "json", check=check).stdout)
+
+    def start(self, arguments, **options):
+        return subprocess.Popen(arguments, env=self.env, **options)
+
+    def daemons(self):
+        return {(d["role"], d["name"]): d for d in self.json("status", check=False)["daemons"]}
+
+    def host_names(self):
+        return [f"local{i + 1}" for i in range(self.servers)]
+
+    def pid(self, role, name):
+        daemon = self.daemons().get((role, name))
+        return daemon["pid"] if daemon and daemon["state"] == "up" else None
+
+    def kill(self, role, name):
+        """kill -9 of one daemon; False if it was not alive."""
+        pid = self.pid(role, name)
+        if not pid:
+            return False
+        os.kill(pid, signal.SIGKILL)
+        wait_for(f"the end of {role} {name}", lambda: not os.path.exists(f"/proc/{pid}") or
+                 open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z")
+        return True
+
+    def grain_processes(self, host=None):
+        """(host, directory name, pid, start time) of every live grain process, from the servers' own files."""
+        found = []
+        for name in [host] if host else self.host_names():
+            grains = os.path.join(self.dir, "servers", name, "grains")
+            try:
+                entries = os.listdir(grains)
+            except OSError:
+                continue
+            for entry in entries:
+                try:
+                    pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
+                except (OSError, ValueError):
+                    continue
+                if process_cpu(int(pid), int(start)) is not None:
+                    found.append((name, entry, int(pid), int(start)))
+        return found
+
+    def kill_host(self, name):
+        """A whole host goes: server, launcher and all grains, as when its power fails."""
+        for role in ("grainserver", "launcher"):
+            path = os.path.join(self.dir, "servers", name, "lock" if role == "grainserver" else "launcher.lock")
+            pid = lock_holder(path)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+        killed = []
+        for _ in range(100):
+            alive = self.grain_processes(name)
+            if not alive:
+                break
+            for _, entry, pid, start in alive:
+                cpu = process_cpu(pid, start)
+                try:
+                    os.killpg(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+                killed.append((entry, cpu))
+            time.sleep(0.02)
+        return killed
+
+    def grains(self, session):
+        return self.json("grain", "ls", str(session))["grains"]
+
+    def left_over(self):
+        """Processes that name this pool's directory in their command line, environment or working directory."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            if int(pid) == os.getpid():
+                continue
+            try:
+                text = open(f"/proc/{pid}/cmdline", "rb").read() + open(f"/proc/{pid}/environ", "rb").read()
+                state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            if self.dir.encode() + b"/servers" in text and state != "Z":
+                found.append((int(pid), open(f"/proc/{pid}/cmdline").read().replace("\0", " ")))
+        return found
+
+    def show_logs(self):
+        for folder, _, files in os.walk(self.dir):
+            for name in files:
+                if name in ("log", "launcher.log"):
+                    path = os.path.join(folder, name)
+                    print(f"---- {path}", *open(path, errors="replace").read().splitlines()[-40:], sep="\n")
+        sys.stdout.flush()
+
+
+def lock_holder(path):
+    """Pid that a lock file's note names, if that process lives."""
+    try:
+        pid = int(open(path).read().split()[0])
+        os.kill(pid, 0)
+        return pid
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class CpuSampler(threading.Thread):
+    """Adds up the CPU time of every grain process that ever lived in a pool, sampled from /proc."""
+
+    def __init__(self, pool):
+        super().__init__(daemon=True)
+        self.pool, self.seen, self.stop_now = pool, {}, False
+
+    def run(self):
+        while not self.stop_now:
+            for _, entry, pid, start in self.pool.grain_processes():
+                cpu = process_cpu(pid, start)
+                if cpu is not None:
+                    self.seen[(pid, start)] = max(cpu, self.seen.get((pid, start), 0.0))
+            time.sleep(0.03)
+
+    def total(self):
+        return sum(self.seen.values())
+
+
+def seeded(default=1):
+    """The run's random generator; DCS_SEED=N repeats a run."""
+    seed = int(os.environ.get("DCS_SEED", default))
+    print(f"seed {seed} (DCS_SEED={seed} repeats it)")
+    return random.Random(seed)

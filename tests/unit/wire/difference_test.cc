@@ -1,0 +1,105 @@
+#include <cmath>
+
+#include "samples.h"
+#include "support/catch.h"
+#include "wire/json.h"
+
+using namespace dcs;
+using namespace dcs::wire;
+
+TEST_CASE("equal parameters differ in nothing") {
+    CHECK(difference(samples::spec(), samples::spec()).empty());
+    CHECK(difference(GrainSpec{}, GrainSpec{}).empty());
+}
+
+TEST_CASE("the label does not count") {
+    GrainSpec now = samples::spec();
+    now.label = "another";
+    CHECK(difference(samples::spec(), now).empty());
+}
+
+TEST_CASE("a different argument is named with both values") {
+    GrainSpec now = samples::spec();
+    now.argv[2] = "12\"\n\x01";
+    CHECK(difference(samples::spec(), now) == "argv[2]: recorded \"1234567\", now \"12\\\"\\n\\x01\"");
+}
+
+TEST_CASE("every field but the label counts") {
+    const GrainSpec was = samples::spec();
+    auto line = [&](auto change) {
+        GrainSpec now = was;
+        change(now);
+        return difference(was, now);
+    };
+    CHECK(line([](GrainSpec &s) { s.env[0] = "A=2"; }) == "env[0]: recorded \"A=1\", now \"A=2\"");
+    CHECK(line([](GrainSpec &s) { s.input = "x"; }) ==
+          "input: recorded \"line\\n\\x00\\xff tail\", now \"x\"");
+    CHECK(line([](GrainSpec &s) { s.host_class = 1; }) == "host_class: recorded 2147483649, now 1");
+    CHECK(line([](GrainSpec &s) { s.thrash = -1; }) == "thrash: recorded 64, now -1");
+    CHECK(line([](GrainSpec &s) { s.urgent = false; }) == "urgent: recorded true, now false");
+    CHECK(line([](GrainSpec &s) { s.notice = 6; }) == "notice: recorded 5, now 6");
+    CHECK(line([](GrainSpec &s) { s.attempts = 1; }) == "attempts: recorded 7, now 1");
+    CHECK(line([](GrainSpec &s) { s.directory = ""; }) == "directory: recorded \"work/dir\", now \"\"");
+    CHECK(line([](GrainSpec &s) { s.thrash = 1, s.notice = 1; }) ==
+          "thrash: recorded 64, now 1\nnotice: recorded 5, now 1");
+}
+
+TEST_CASE("lists of different length name the first item too many") {
+    GrainSpec was, now;
+    was.argv = {"a", "b"};
+    now.argv = {"a", "b", "c", "d"};
+    CHECK(difference(was, now) == "argv: recorded 2 items, now 4\nargv[2]: now \"c\", recorded nothing");
+    CHECK(difference(now, was) == "argv: recorded 4 items, now 2\nargv[2]: recorded \"c\", now nothing");
+}
+
+TEST_CASE("long strings are told by lengths, offset and an excerpt") {
+    GrainSpec was, now;
+    was.input = std::string(100000, 'a') + "bcd";
+    now.input = std::string(100000, 'a') + "xyzzy";
+    CHECK(difference(was, now) ==
+          "input: recorded 100003 bytes, now 100005 bytes, first difference at offset 100000: "
+          "recorded \"aaaaaaaabcd\", now \"aaaaaaaaxyzzy\"");
+    now.input = was.input + "more";
+    CHECK(difference(was, now).find("offset 100003: recorded \"aaaaabcd\", now \"aaaaabcdmore\"") !=
+          std::string::npos);
+}
+
+TEST_CASE("the text of a difference is bounded") {
+    GrainSpec was, now;
+    was.argv.assign(4096, "one");
+    now.argv.assign(4096, "two");
+    const std::string text = difference(was, now);
+    CHECK(text.size() < 4096);
+    CHECK(text.find("argv[0]: recorded \"one\", now \"two\"") == 0);
+    CHECK(text.substr(text.size() - 8) == "and more");
+}
+
+TEST_CASE("rows as JSON") {
+    CHECK(to_json(samples::session_row()) ==
+          R"({"user":"ann","session":3,"ident":"factor","state":"active","ready":1,"running":2,)"
+          R"("finished":3,"killed":4,"sent":5})");
+    CHECK(to_json(samples::host_row()) ==
+          R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","host_class":3,)"
+          R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"load":0.75,)"
+          R"("free_memory_kb":123456})");
+    CHECK(to_json(samples::system_row()).find(R"("version":"0.1.0")") != std::string::npos);
+    GrainRow row = samples::grain_row();
+    row.message = "tab\t\"quote\" \xff\xc3\xa9";
+    const std::string json = to_json(row);
+    CHECK(json.find(R"("message":"tab\t\"quote\" )" "\xef\xbf\xbd\xc3\xa9\"") != std::string::npos);
+    CHECK(json.find(R"("argv":["bin/ecm","12"])") != std::string::npos);
+    CHECK(json.find(R"("checkpoint_age_s":1e+09)") != std::string::npos);
+    CHECK(json.find(R"("out_length":1099511627776)") != std::string::npos);
+}
+
+TEST_CASE("JSON never holds what is not UTF-8 or not a number") {
+    const std::string replaced = "\xef\xbf\xbd";
+    CHECK(json_string("\xc0\x80") == "\"" + replaced + replaced + "\"");          // overlong
+    CHECK(json_string("\xed\xa0\x80") == "\"" + replaced + replaced + replaced + "\"");  // surrogate
+    CHECK(json_string("\xe2\x82") == "\"" + replaced + replaced + "\"");          // cut off
+    CHECK(json_string("\xf0\x9f\x98\x80") == "\"\xf0\x9f\x98\x80\"");
+    CHECK(json_string("\xf4\x90\x80\x80").find('\xf4') == std::string::npos);      // above U+10FFFF
+    CHECK(json_string(std::string_view("\0", 1)) == "\"\\u0000\"");
+    CHECK(json_number(INFINITY) == "null");
+    CHECK(json_number(0.1) == "0.1");
+}

@@ -1,0 +1,222 @@
+#include "wire/message.h"
+
+#include <cstring>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/limits.h"
+#include "samples.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::wire;
+
+namespace {
+
+Result<AnyMessage> decode(std::string_view frame) {
+    auto header = decode_header(frame.substr(0, header_bytes), limits::server_frame_bytes);
+    if (!header) return header.status();
+    return decode_payload(*header, frame.substr(header_bytes));
+}
+
+// A frame of the right shape around any payload: length and checksum agree.
+FrameHeader header_for(std::uint16_t kind, std::string_view payload) {
+    FrameHeader h;
+    h.kind = kind, h.protocol = protocol_version;
+    h.length = static_cast<std::uint32_t>(payload.size());
+    h.crc = crc32c(payload);
+    return h;
+}
+
+std::uint16_t kind_of(const AnyMessage &m) { return static_cast<std::uint16_t>(m.index() + 1); }
+
+std::string le32(std::uint32_t v) {
+    ByteWriter w;
+    w.u32(v);
+    return w.bytes();
+}
+
+}  // namespace
+
+TEST_CASE("every message survives the way there and back") {
+    const auto messages = samples::all();
+    REQUIRE(messages.size() == std::variant_size_v<AnyMessage>);
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        INFO(kind_name(messages[i]));
+        CHECK(messages[i].index() == i);  // one of each kind
+        CHECK(names.insert(kind_name(messages[i])).second);
+        const std::string frame = encode(messages[i], 1000 + i);
+        auto header = decode_header(std::string_view(frame).substr(0, header_bytes), frame.size());
+        REQUIRE(header);
+        CHECK(header->request == 1000 + i);
+        CHECK(header->kind == i + 1);
+        auto back = decode(frame);
+        REQUIRE(back);
+        CHECK(back->index() == i);
+        CHECK(encode(*back, 1000 + i) == frame);
+    }
+}
+
+TEST_CASE("fields arrive in their own places") {
+    auto back = decode(encode(Gexec{3, 17, samples::spec()}, 1));
+    REQUIRE(back);
+    const Gexec &g = std::get<Gexec>(*back);
+    const GrainSpec want = samples::spec();
+    CHECK(g.session == 3);
+    CHECK(g.grain == 17);
+    CHECK(g.spec.argv == want.argv);
+    CHECK(g.spec.env == want.env);
+    CHECK(g.spec.input == want.input);
+    CHECK(g.spec.host_class == want.host_class);
+    CHECK(g.spec.urgent);
+    CHECK(g.spec.attempts == 7);
+    CHECK(g.spec.directory == want.directory);
+    auto row = decode(encode(QueryReply{{}, {}, {}, {samples::grain_row()}, true}, 1));
+    REQUIRE(row);
+    const GrainRow &r = std::get<QueryReply>(*row).grains.at(0);
+    CHECK(r.cpu_s == 1.5);
+    CHECK(r.out_length == 1ull << 40);
+    CHECK(r.exit_code == -1);
+    CHECK(r.argv == samples::grain_row().argv);
+    auto result = decode(encode(GrainResult{17, 1, 2, 3, 4, samples::usage(), 5, 6, "o", "e"}, 1));
+    REQUIRE(result);
+    CHECK(std::get<GrainResult>(*result).usage.system_us == -2);
+    CHECK(std::get<GrainResult>(*result).usage.out_blocks == INT64_MAX);
+}
+
+TEST_CASE("kind names are those of the structs") {
+    CHECK(std::string(kind_name(Hello{})) == "Hello");
+    CHECK(std::string(kind_name(Done{})) == "Done");
+    CHECK(std::string(kind_name(ErrorReply{})) == "ErrorReply");
+    CHECK(std::string(kind_name(FirstCall{})) == "FirstCall");
+    CHECK(std::string(kind_name(Withdraw{})) == "Withdraw");
+}
+
+TEST_CASE("golden bytes of a frame") {
+    const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 1, 0, 9, 0, 0, 0,
+        8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
+    REQUIRE(frame.size() == sizeof want);
+    CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
+    CHECK(crc32c("123456789") == 0xe3069283u);  // the check value of CRC-32C
+}
+
+TEST_CASE("golden bytes of packed parameters") {
+    GrainSpec s;
+    s.argv = {"a"};
+    s.thrash = -2;
+    s.label = "L";
+    const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
+                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L";
+    CHECK(pack(s) == want);
+}
+
+TEST_CASE("a frame that is cut anywhere is an error") {
+    for (const AnyMessage &m : samples::all()) {
+        const std::string frame = encode(m, 5);
+        const std::string_view payload = std::string_view(frame).substr(header_bytes);
+        for (std::size_t n = 0; n < payload.size(); ++n) {
+            INFO(kind_name(m) << " cut to " << n);
+            const std::string_view cut = payload.substr(0, n);
+            auto header = decode_header(std::string_view(frame).substr(0, header_bytes), 1 << 20);
+            REQUIRE(header);
+            CHECK(!decode_payload(*header, cut));                       // length disagrees
+            auto fixed = decode_payload(header_for(kind_of(m), cut), cut);  // all agrees but the fields
+            REQUIRE(!fixed);
+            CHECK(fixed.status().code == Code::protocol);
+        }
+    }
+}
+
+TEST_CASE("bytes after the last field are an error") {
+    for (const AnyMessage &m : samples::all()) {
+        const std::string payload = encode(m, 5).substr(header_bytes) + "x";
+        auto r = decode_payload(header_for(kind_of(m), payload), payload);
+        REQUIRE(!r);
+        CHECK(r.status().text.find("too many") != std::string::npos);
+    }
+    CHECK(!unpack_spec(pack(samples::spec()) + "x"));
+}
+
+TEST_CASE("every flipped bit of a payload is noticed") {
+    for (const AnyMessage &m : samples::all()) {
+        std::string frame = encode(m, 5);
+        for (std::size_t bit = header_bytes * 8; bit < frame.size() * 8; ++bit) {
+            frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
+            auto r = decode(frame);
+            REQUIRE(!r);
+            REQUIRE(r.status().code == Code::protocol);
+            frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
+        }
+    }
+}
+
+TEST_CASE("a header is checked before its payload is believed") {
+    const std::string good = encode(Gwait{}, 1).substr(0, header_bytes);
+    CHECK(decode_header(good, 9));
+    CHECK(decode_header(good, 8).status().code == Code::limit);
+    auto with = [&](std::size_t at, char value) {
+        std::string h = good;
+        h[at] = value;
+        return decode_header(h, 1 << 20);
+    };
+    CHECK(with(0, 'd').status().code == Code::protocol);
+    CHECK(with(3, '2').status().code == Code::protocol);
+    CHECK(!with(4, 0));    // kind 0
+    CHECK(!with(4, static_cast<char>(std::variant_size_v<AnyMessage> + 1)));
+    CHECK(with(4, static_cast<char>(std::variant_size_v<AnyMessage>)));
+    CHECK(!with(5, 1));    // kind 256 + ...
+    CHECK(with(6, 2).status().text.find("protocol version 2") != std::string::npos);
+    CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
+    CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
+}
+
+TEST_CASE("values that a type does not have are refused") {
+    auto refuse = [](std::uint16_t kind, const std::string &payload, const char *field) {
+        auto r = decode_payload(header_for(kind, payload), payload);
+        REQUIRE(!r);
+        INFO(r.status().text);
+        CHECK(r.status().text.find(field) != std::string::npos);
+    };
+    std::string open = encode(OpenSession{3, OpenMode::open, false}, 1).substr(header_bytes);
+    open[4] = 3;
+    refuse(5, open, "mode");
+    open[4] = 2, open[5] = 2;
+    refuse(5, open, "sent_reset");
+    std::string fetch = encode(Fetch{"", 1, 2, Stream::out, 0, 1}, 1).substr(header_bytes);
+    fetch[12] = 5;
+    refuse(14, fetch, "stream");
+    std::string query = encode(Query{}, 1).substr(header_bytes);
+    query[0] = 9;
+    refuse(16, query, "type");
+    std::string ack = encode(ReportAck{}, 1).substr(header_bytes);
+    ack.back() = 4;
+    refuse(26, ack, "verdict");
+    std::string call_in = encode(CallIn{}, 1).substr(header_bytes);
+    call_in[7] = '\x7f', call_in[6] = '\xf8';  // not a number
+    refuse(20, call_in, "load");
+}
+
+TEST_CASE("caps of fields hold") {
+    auto refused = [](const AnyMessage &m) {
+        auto r = decode(encode(m, 1));
+        return !r && r.status().code == Code::protocol;
+    };
+    CHECK(refused(Hello{1, std::string(33, 'x')}));
+    CHECK(!refused(Hello{1, std::string(32, 'x')}));
+    CHECK(refused(GetAuth{std::string(limits::name_bytes + 1, 'x')}));
+    GrainSpec spec;
+    spec.argv.assign(limits::argv_items, "a");
+    CHECK(!refused(Gexec{1, 1, spec}));
+    spec.argv.push_back("a");
+    CHECK(refused(Gexec{1, 1, spec}));
+    spec = {};
+    spec.label.assign(limits::label_bytes + 1, 'x');
+    CHECK(refused(Gexec{1, 1, spec}));
+    spec = {};
+    spec.argv = {std::string(100000, 'x')};  // the cap of argv counts its items
+    CHECK(!refused(Gexec{1, 1, spec}));
+    CHECK(refused(Piece{1, std::string(limits::fetch_chunk_bytes + 1, 'x')}));
+}

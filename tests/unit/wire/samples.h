@@ -1,0 +1,69 @@
+#pragma once
+// One message of every kind, with every field set to something that is not its default.
+#include <vector>
+
+#include "wire/message.h"
+
+namespace dcs::wire::samples {
+
+inline GrainSpec spec() {
+    GrainSpec s;
+    s.argv = {"bin/ecm", "-n", "1234567", ""};
+    s.env = {"A=1", "EMPTY="};
+    s.input = std::string("line\n\0\xff tail", 12);
+    s.host_class = 0x80000001u;
+    s.thrash = 64;
+    s.urgent = true;
+    s.notice = 5;
+    s.attempts = 7;
+    s.directory = "work/dir";
+    s.label = "a label";
+    return s;
+}
+
+inline Usage usage() { return {1, -2, 3, 4, 5, 6, INT64_MAX}; }
+
+inline GrainRow grain_row() {
+    GrainRow r;
+    r.session = 3, r.grain = 17;
+    r.user = "ann", r.state = "running", r.host = "local1", r.label = "x";
+    r.incarnation = 4, r.host_class = 1;
+    r.restarts = 2, r.failures = 1, r.exit_code = -1, r.signal = 9, r.result_index = 5;
+    r.cpu_s = 1.5, r.last_contact_s = 0.25, r.checkpoint_age_s = 1e9;
+    r.out_length = 1ull << 40, r.err_length = 2, r.checkpoint_length = 3;
+    r.message = "half way";
+    r.argv = {"bin/ecm", "12"};
+    return r;
+}
+inline HostRow host_row() { return {"local1", "active", "x86_64-linux-gnu", 3, 2, 1, 0.5, 10, 0.75, 123456}; }
+inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
+inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
+
+inline std::vector<AnyMessage> all() {
+    const WireGrain key{"ann", 3, 17};
+    GrainReport report;
+    report.key = key, report.incarnation = 2, report.first_seq = 3, report.last_seq = 4;
+    report.has_checkpoint = true, report.checkpoint = "ckpt", report.message = "msg";
+    report.input_position = 99, report.out = "out", report.err = "err", report.usage = usage();
+    report.ended = true, report.exit_code = 1, report.signal = 6, report.innocent = true;
+    report.reason = "because";
+    Launch launch;
+    launch.key = key, launch.incarnation = 2, launch.argv = {"a", "b"}, launch.env = {"C=d"};
+    launch.directory = "dir", launch.input = "input", launch.checkpoint_length = 2;
+    launch.input_base = 77, launch.next_seq = 5, launch.notice = 3;
+    return {Hello{protocol_version, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
+        AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true},
+        OpenReply{OpenedAs::replay, 4, 5}, CloseSession{"ann", 3, 9}, CleanSession{"ann", 3},
+        Gexec{3, 17, spec()}, Gkill{"ann", 3, 17}, Done{}, Gwait{3, 8, true},
+        GrainResult{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"},
+        Fetch{"ann", 3, 17, Stream::input, 1ull << 33, 4096}, Piece{100, "bytes"},
+        Query{QueryType::grain, "ann", 3, 17, 16, "running"},
+        QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
+        ErrorReply{11, "differs"},
+        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2}, {key, 3}}},
+        CallIn{0.5, 1000}, report, LaunchResult{key, 2, true, 21, "gone"}, Configure{2.5, 3, 4},
+        Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
+        Withdraw{key, 2, true, "killed"}};
+}
+
+}  // namespace dcs::wire::samples
