@@ -57,10 +57,11 @@ std::vector<pid_t> own_children() {
 
 void kill_exactly(const files::ProcessStat &process) {
     const files::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+    const bool no_pidfds = !pidfd && errno == ENOSYS;
     files::ProcessStat now;
     if (!files::read_stat(process.pid, now) || now.start_time != process.start_time) return;
     if (pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
-    else if (errno == ENOSYS) ::kill(process.pid, SIGKILL);
+    else if (no_pidfds) ::kill(process.pid, SIGKILL);
 }
 
 std::string cookie(const std::string &grain_directory) { return "DCS_GRAIN_DIR=" + grain_directory; }

@@ -18,6 +18,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/files/small_file.h"
+#include "locks/slots.h"
 
 namespace dcs::launcher {
 namespace {
@@ -254,7 +255,8 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
         return failed(Code::not_found, "the grain names no program");
     int number = 0;
-    Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, std::to_string(::getpid()) + " grain " + dir + "\n", &number);
+    const std::string note = std::to_string(::getpid()) + " grain " + dir + "\n";
+    Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, note, &number);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
     return run(place, dir, *grain, *launch, std::move(*slot));
 }

@@ -55,7 +55,8 @@ static void write_header(FILE *stream, const char *message)
     fprintf(stream, "\nusage_us %lld %lld\n", microseconds(self.ru_utime, children.ru_utime),
             microseconds(self.ru_stime, children.ru_stime));
     fprintf(stream, "message %zu\n\n", length);
-    fwrite(message, 1, length, stream);
+    if (length > 0)
+        fwrite(message, 1, length, stream);
     fputc('\n', stream);
     if (fflush(stream) != 0 || ferror(stream))
         dcs_grain_fail_write(checkpoint.temporary);

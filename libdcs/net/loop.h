@@ -35,16 +35,17 @@ struct Arrival {
     std::string why;
 };
 
+// A Duration of 0 means no such deadline. To move is to bring or take 4 KiB, or the rest if that is less.
 struct Limits {
     std::size_t max_payload = 0;             // frames above it are refused and the connection closed
-    Duration hello = seconds(10);            // first whole frame must arrive within
+    Duration hello = seconds(10);            // connected, and first whole frame there, within
     Duration progress = seconds(30);         // a frame begun, or output queued, must move within
     std::size_t max_queued = 256u << 20;     // bytes queued towards a peer; above it, it is cut off
 };
 
 class Loop {
 public:
-    static std::unique_ptr<Loop> create();
+    static std::unique_ptr<Loop> create();  // null: out of descriptors
     virtual ~Loop() = default;
 
     // Unix stream socket `directory/name` (any length of directory), mode e.g. 0600 or 0660; a left-over
@@ -55,11 +56,13 @@ public:
     virtual ConnId connect_unix(const std::string &path, const Limits &limits) = 0;
     // Raises or lowers the frame limit of one connection (a peer that said who it is gets more).
     virtual void set_max_payload(ConnId conn, std::size_t max_payload) = 0;
-    // Queues one whole frame (wire::encode). Unknown or closed ConnId: ignored.
+    // Queues one whole frame (wire::encode); it leaves during the next wait(). Unknown or closed ConnId:
+    // ignored.
     virtual void send(ConnId conn, std::string frame) = 0;
     // Closes after what is queued went out (or its progress deadline passed). No Arrival follows.
     virtual void close(ConnId conn) = 0;
-    // Arrival ready whenever fd is readable; the caller reads it and keeps owning it.
+    // Arrival ready whenever fd (pipe, socket, signalfd, pidfd) is readable or at its end; the caller
+    // reads it, keeps owning it, and calls unwatch before closing it.
     virtual void watch(int fd) = 0;
     virtual void unwatch(int fd) = 0;
     // Waits until something arrived or the deadline (boot_clock) passed; at most `max` arrivals, in order.

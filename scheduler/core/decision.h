@@ -15,7 +15,9 @@ struct SetAuth { TokenHash hash; AuthEntry entry; };
 struct EraseAuth { TokenHash hash; };
 struct SetSession { SessionKey key; SessionInfo info; };
 struct EraseSession { SessionKey key; };          // with all its grains and files
-struct SetGrain { GrainKey key; Grain grain; };
+// volatile_only: only volatile fields and the usage of the running incarnation differ from what is
+// recorded; needs no commit, and the next durable SetGrain carries it.
+struct SetGrain { GrainKey key; Grain grain; bool volatile_only = false; };
 struct SetHost { HostId id; Host host; };         // volatile; id == hosts.size() adds one
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
@@ -31,7 +33,7 @@ enum class File : std::uint8_t {
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, SetGrain, SetHost, SetWaiters,
                             WriteFile>;
-// Needs a commit before effects may leave? (SetHost and SetWaiters do not.)
+// Needs a commit before effects may leave? (SetHost, SetWaiters and a volatile_only SetGrain do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------

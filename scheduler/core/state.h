@@ -43,7 +43,8 @@ struct Grain {
     std::int32_t thrash = 0, notice = 0;
     std::uint32_t host_class = 0;    // 0: any
     Incarnation incarnation = 0;     // of the last lease
-    HostId host = no_host;           // running: where; otherwise the last one
+    HostId host = no_host;           // running: where; ready: whose lease may still be forgiven (S8),
+                                     // else no_host; finished, killed: the last one
     std::uint32_t sequence = 0;      // last increment taken in
     std::int32_t exit_code = 0, signal = 0;
     std::int32_t result_index = -1;  // place in the session's order of finishing
@@ -62,6 +63,8 @@ struct Grain {
     // volatile
     Instant last_contact{}, checkpoint_time{};
     bool launched = false;           // the server confirmed the start
+    HostId failed_on = no_host;      // where it failed last (S6: tried there first), and how often in a row
+    std::uint8_t failures_there = 0;
 };
 
 struct SessionInfo {
@@ -73,8 +76,9 @@ struct SessionInfo {
     std::uint64_t open_request = 0;  // id of the call that opened it last (C12)
     bool resumable = false;          // opened by resume/reopen: d_gexec is idempotent
     std::int32_t sent = 0;           // results acknowledged
+    std::int32_t shown = 0;          // results handed out at least once; these stay in the order
     std::int32_t result_count = 0;   // indices handed out to finished grains, holes of killed ones included
-    std::int64_t queue_front = 0, queue_back = 0;  // next positions at either end
+    std::int64_t queue_front = 0, queue_back = 0;  // positions given out so far are [queue_front, queue_back)
     std::uint64_t inputs_length = 0, results_length = 0;   // append files of the session
     std::uint64_t grains_length = 0;                       // maintained by record/, core leaves it alone
 };
@@ -86,6 +90,7 @@ struct Session {
     std::map<GrainNumber, Grain> grains;
     // derived
     std::map<std::int64_t, GrainNumber> ready;     // queue_position -> grain, active sessions and terminated ones alike
+    std::map<std::uint32_t, std::map<std::int64_t, GrainNumber>> ready_by_class;  // the same, by host_class
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
     // volatile
@@ -100,6 +105,7 @@ struct HostConfig {
     std::vector<std::string> users;                // permitted; empty: everybody
     bool operator==(const HostConfig &) const = default;
 };
+struct HeldBack { GrainKey key; Instant until{}; };
 struct Host {
     HostConfig config;
     bool configured = true;          // false: known only because grains remember it
@@ -109,12 +115,13 @@ struct Host {
     Instant last_contact{};          // of the host, or the scheduler's start: grace
     std::string binary_class;
     double load = 0;
-    std::int64_t free_memory_kb = -1; // unknown
+    std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
+    std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
 };
 
 struct AuthEntry {
     std::string user, ident;
-    std::int64_t stamp_s = 0;        // wall clock when it was last seen without sessions
+    std::int64_t stamp_s = 0;        // wall clock when it was first seen without sessions; 0: has sessions
 };
 
 struct State {
@@ -128,6 +135,8 @@ struct State {
     std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
     std::vector<std::set<GrainKey>> running;                // by HostId
     std::map<std::string, HostId> host_ids;
+    std::map<std::uint64_t, SessionKey> waiting;            // the part of by_seniority that has ready grains
+    std::set<HostId> open_hosts;                            // with a free slot: active, connected
 
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;

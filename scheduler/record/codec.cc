@@ -141,6 +141,7 @@ std::string encode_session(const core::SessionInfo &info) {
     w.u64(info.open_request);
     w.u8(info.resumable);
     put(w, info.sent);
+    put(w, info.shown);
     put(w, info.result_count);
     put(w, info.queue_front);
     put(w, info.queue_back);
@@ -165,6 +166,7 @@ Result<core::SessionInfo> decode_session(std::string_view file) {
     info.open_request = r.u64();
     info.resumable = r.u8() != 0;
     info.sent = get_i32(r);
+    info.shown = get_i32(r);
     info.result_count = get_i32(r);
     info.queue_front = get_i64(r);
     info.queue_back = get_i64(r);

@@ -71,6 +71,7 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         sessions_[erase->key] = SessionChanges{};
         sessions_[erase->key].erased = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
+        if (grain->volatile_only) return;
         const core::Grain *old = before.grain(grain->key);
         GrainChanges &changes = sessions_[grain->key.session].grains[grain->key.grain];
         if (grain->grain.own_tree && !(old && old->own_tree)) changes.became_own_tree = true;
@@ -120,8 +121,7 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
             const std::uint64_t bound = 2 * live.size() + log_slack;
             if (base + log.size() > bound) {
                 log = std::move(live);
-                base = 0;
-                plan.flush_first = true;
+                base = 0;  // the store syncs away what is pending before it cuts a file
             }
             // Not before an eighth more: a look costs as much as the log is long.
             const std::uint64_t length = base + log.size();
@@ -145,9 +145,7 @@ Plan TurnChanges::plan(const core::State &after, LogSizes &sizes) const {
     Plan plan;
     for (const auto &[key, changes] : sessions_) {
         if (changes.erased) {
-            // Appends of earlier turns find no file to append to once this one is applied.
             plan.updates.push_back({session_directory(key), session_tree, {}, true});
-            plan.flush_first = true;
             sizes.erase(key);
         }
         if (after.session(key) || !changes.erased) plan_session(after, key, changes, sizes, plan);

@@ -10,7 +10,7 @@
 //   for each change:  changes.add(state, change); core::apply(state, change, undo);
 //   Plan plan = changes.plan(state, log_sizes);
 //   for each plan.lengths: core::apply(state, it, undo);     (grains_length is kept here)
-//   commit plan.updates, after a flush if plan.flush_first
+//   commit plan.updates
 #include <map>
 #include <set>
 #include <string>
@@ -24,9 +24,6 @@ namespace dcs::record {
 struct Plan {
     std::vector<store::TreeUpdate> updates;
     std::vector<core::SetSession> lengths;  // sessions whose grains_length is another one now
-    // Earlier turns must be past replay before this one is committed: it makes a file shorter (or
-    // removes it), and an earlier append to the longer one could not be repeated on it.
-    bool flush_first = false;
 };
 
 // When to look again whether a session's log is worth writing anew. Only a hint: forgetting it,

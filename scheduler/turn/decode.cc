@@ -1,7 +1,5 @@
 #include "scheduler/turn/decode.h"
 
-#include <algorithm>
-
 #include "pki/digest.h"
 
 namespace dcs::turn {
@@ -196,10 +194,6 @@ Status check_spec(const wire::GrainSpec &spec) {
     if (bytes > limits::argv_env_bytes)
         return fail(Code::limit, "argv and environment have more than " +
                                      std::to_string(limits::argv_env_bytes) + " bytes");
-    for (const std::string &entry : spec.env) {
-        if (entry.find('=') == std::string::npos || entry[0] == '=')
-            return fail(Code::invalid, "an environment entry is not of the form NAME=value");
-    }
     if (spec.input.size() > limits::input_bytes)
         return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) +
                                      " bytes, at most " + std::to_string(limits::input_bytes) +

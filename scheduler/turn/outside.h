@@ -14,20 +14,6 @@ namespace dcs::turn {
 
 enum class Level : std::uint8_t { debug, info, warning, error };
 
-// What one turn wants on disk.
-struct CommitJob {
-    std::vector<store::TreeUpdate> updates;
-    bool flush_first = false;  // Store::flush() before Store::commit(); both must succeed
-};
-// The one way to do such a job, for the storage thread and for tests.
-inline store::CommitResult run_job(store::Store &store, const CommitJob &job) {
-    if (job.flush_first) {
-        store::CommitResult flushed = store.flush();
-        if (flushed.answer != store::Answer::done) return flushed;
-    }
-    return store.commit(job.updates);
-}
-
 class Outside {
 public:
     virtual ~Outside() = default;
@@ -39,9 +25,9 @@ public:
     // Closes after what is queued went out; no Arrival follows.
     virtual void close(ConnId conn) = 0;
     virtual void log(Level level, const std::string &line) = 0;
-    // Starts the job elsewhere. Turn::committed() is called with the answer later, never from in
-    // here; until then nobody touches the store.
-    virtual void start_commit(CommitJob job) = 0;
+    // Starts Store::commit(updates) elsewhere. Turn::committed() is called with the answer later,
+    // never from in here; until then nobody else touches the store.
+    virtual void start_commit(std::vector<store::TreeUpdate> updates) = 0;
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.
     virtual void fatal(const std::string &why) = 0;

@@ -85,7 +85,8 @@ std::string text_of(const Failure &failure, Format format) {
         inner.add("code", failure.code).add("message", failure.message).add("hint", failure.hint);
         return JsonObject().add_raw("error", inner.text()).text() + "\n";
     }
-    std::string text = "dcs: " + failure.message + "\n";
+    // A message that begins with the verb ("dcs map: ...") says the program's name already.
+    std::string text = (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
     if (!failure.hint.empty()) text += "  hint: " + failure.hint + "\n";
     return text;
 }

@@ -152,11 +152,11 @@ std::vector<int> holders_of(const std::string &path) {
     return holders;
 }
 
-std::vector<int> live_grain_processes(const std::string &servers, const std::vector<std::string> &names) {
+std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names) {
     const std::string boot = boot_id();
     std::set<int> leaders;
     for (const std::string &name : names) recorded_leaders(servers + "/" + name + "/grains", boot, leaders);
-    std::vector<int> found;
+    std::vector<LiveProcess> found;
     for (int pid : all_processes()) {
         if (pid == ::getpid()) continue;
         const ProcessFacts facts = facts_of(pid);
@@ -168,7 +168,7 @@ std::vector<int> live_grain_processes(const std::string &servers, const std::vec
                 return directory.rfind(servers + "/" + name + "/", 0) == 0;
             });
         }
-        if (ours) found.push_back(pid);
+        if (ours) found.push_back({pid, facts.start});
     }
     return found;
 }

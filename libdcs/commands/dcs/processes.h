@@ -41,6 +41,10 @@ bool has_open(int pid, const std::string &path);
 // Grains of the servers below `servers` ("DIR/servers") that are alive: sessions whose leader a pid
 // file names ("pid start-time boot-id"), and whatever carries a grain directory of theirs in its
 // environment. The caller itself is never listed.
-std::vector<int> live_grain_processes(const std::string &servers, const std::vector<std::string> &names);
+struct LiveProcess {
+    int pid = 0;
+    std::uint64_t start = 0;
+};
+std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names);
 
 }  // namespace dcs::commands

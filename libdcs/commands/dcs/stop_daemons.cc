@@ -92,15 +92,14 @@ int end_grains(const Pool &pool, const std::vector<std::string> &servers) {
     const Instant deadline = boot_clock() + seconds(kill_wait_s);
     std::set<int> killed;
     while (true) {
-        const std::vector<int> alive = live_grain_processes(pool.path("servers"), servers);
+        const std::vector<LiveProcess> alive = live_grain_processes(pool.path("servers"), servers);
         if (alive.empty()) return static_cast<int>(killed.size());
         if (boot_clock() > deadline) return -1;
-        for (int pid : alive) {
-            const std::uint64_t start = facts_of(pid).start;
-            Process process(pid);
-            if (!process.good() || start == 0 || facts_of(pid).start != start) continue;
+        for (const LiveProcess &grain : alive) {
+            Process process(grain.pid);
+            if (!process.good() || facts_of(grain.pid).start != grain.start) continue;
             process.signal(SIGKILL);
-            killed.insert(pid);
+            killed.insert(grain.pid);
         }
         pause_ms(20);
     }

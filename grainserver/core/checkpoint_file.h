@@ -1,0 +1,35 @@
+#pragma once
+// The checkpoint file of docs/GRAIN_PROTOCOL.md: bytes that a grain wrote, so nothing is believed
+// before all of it fits together.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace dcs::server {
+
+struct Checkpoint {
+    std::uint64_t input_offset = 0;  // of the run's standard input
+    std::int64_t user_us = 0, system_us = 0;
+    std::string_view message, state; // inside the bytes that were parsed
+};
+
+// CRC-32 of IEEE 802.3, as zlib computes it.
+std::uint32_t crc32_ieee(std::string_view bytes);
+
+// Code::invalid with the reason when header, lengths or checksum do not fit, or when input_offset lies
+// behind `input_size`.
+Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_size);
+
+// What a restart needs, told by the ORIGINAL input. This run read `checkpoint_length` bytes of older
+// checkpoint text and then the original input from `input_base` on. Where the new checkpoint was
+// taken before the older text was used up, the caller appends bytes [carry_from, checkpoint_length)
+// of the run's input to the new state text (none when carry_from == checkpoint_length).
+struct Normalised {
+    std::uint64_t input_position = 0;
+    std::uint64_t carry_from = 0;
+};
+Normalised normalise(std::uint64_t input_offset, std::uint64_t checkpoint_length, std::uint64_t input_base);
+
+}  // namespace dcs::server

@@ -1,0 +1,164 @@
+// How grains end: by themselves, withdrawn (W10), over a limit, or unwanted.
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+constexpr Duration look_for_checkpoint = milliseconds(100);
+
+void terminate(Turn &t, const GrainId &id, Grain &g) {
+    g.ending = Ending::terminated;
+    g.act_at = t.now + kill_after;
+    t.emit(WriteEnding{id, Ending::terminated, g.reason});  // before the signal: see files/grain_record.h
+    t.emit(TerminateGrain{id});
+}
+
+void erase_dir(Turn &t, const GrainId &id) {
+    t.emit(RemoveDir{id});
+    t.state.grains.erase(id);
+}
+}  // namespace
+
+void withdraw(Turn &t, const wire::Withdraw &w) {
+    const GrainId id{wire::key_of(w.key), w.incarnation};
+    Grain *g = t.find(id);
+    if (w.discard) {
+        if (g != nullptr) discard(t, id, w.reason);
+        return;
+    }
+    if (g == nullptr || g->phase == Phase::queued) {
+        // Nothing runs and nothing will: say so, or the scheduler would wait for an end.
+        if (g != nullptr) erase_dir(t, id);
+        if (t.state.link == Link::ready)
+            t.emit(Send{wire::LaunchResult{w.key, w.incarnation, false, static_cast<std::int32_t>(Code::refused),
+                                           "withdrawn before it ran: " + w.reason}});
+        return;
+    }
+    if (g->phase == Phase::ended || g->ending != Ending::none) return;
+    t.log(Level::info, to_text(id) + " is withdrawn: " + w.reason);
+    g->ending = Ending::asked;
+    g->reason = w.reason;
+    t.emit(WriteEnding{id, Ending::asked, g->reason});
+    repeat_ending(t, id, *g);
+}
+
+// What an ending needs from a process that runs; also said to a launcher that just came up.
+void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
+    if (g.phase != Phase::running) return;
+    switch (g.ending) {
+    case Ending::none: return;
+    case Ending::asked:
+        g.checkpoint_before.reset();
+        g.want_signal = true;
+        g.term_at = t.now + std::min(last_checkpoint, t.state.interval / 3);
+        g.act_at = g.term_at;
+        t.emit(Look{id});
+        return;
+    case Ending::terminated: return terminate(t, id, g);
+    case Ending::overrun:
+    case Ending::discard:
+        g.act_at = t.now + kill_after;
+        t.emit(KillGrain{id});
+        return;
+    }
+}
+
+void withdraw_looked(Turn &t, const GrainId &id, Grain &g) {
+    const std::uint32_t newest = g.facts.checkpoints.empty() ? 0 : g.facts.checkpoints.rbegin()->first;
+    if (!g.checkpoint_before) g.checkpoint_before = newest;
+    if (!g.facts.announced || newest > *g.checkpoint_before || t.now >= g.term_at) return terminate(t, id, g);
+    g.act_at = std::min(t.now + look_for_checkpoint, g.term_at);
+}
+
+void discard(Turn &t, const GrainId &id, const std::string &reason) {
+    Grain *g = t.find(id);
+    if (g == nullptr || g->ending == Ending::discard) return;
+    t.log(Level::info, to_text(id) + " is discarded: " + reason);
+    if (!has_process(*g)) {
+        erase_dir(t, id);
+        return start_queued(t);
+    }
+    g->ending = Ending::discard;
+    g->reason = reason;
+    g->outstanding.reset();
+    t.emit(WriteEnding{id, Ending::discard, reason});
+    repeat_ending(t, id, *g);
+}
+
+void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason) {
+    if (g.ending == Ending::overrun || g.ending == Ending::discard) return;
+    t.log(Level::warning, to_text(id) + ": " + reason);
+    g.ending = Ending::overrun;
+    g.reason = reason;
+    g.outstanding.reset();
+    t.emit(WriteEnding{id, Ending::overrun, reason});
+    repeat_ending(t, id, g);
+}
+
+void lose(Turn &t, const GrainId &id, const std::string &reason) {
+    t.log(Level::warning, to_text(id) + " is given up: " + reason);
+    discard(t, id, reason);
+    reconnect(t);
+}
+
+void exited(Turn &t, const GrainExited &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || g->phase == Phase::ended) return;
+    if (g->ending == Ending::discard) {
+        erase_dir(t, x.id);
+        return start_queued(t);
+    }
+    g->phase = Phase::ended;
+    g->exit = x.facts;
+    g->act_at = g->signal_at = g->look_at = Instant::never();
+    g->hold = false;
+    t.emit(Look{x.id});
+    start_queued(t);
+}
+
+void ending_tick(Turn &t) {
+    for (auto &[id, g] : t.state.grains) {
+        if (t.now < g.act_at) continue;
+        g.act_at = Instant::never();
+        if (g.phase != Phase::running) continue;
+        if (g.ending == Ending::asked) {
+            t.emit(Look{id});
+            g.act_at = t.now + look_for_checkpoint;
+        } else if (g.ending != Ending::none) {
+            g.act_at = t.now + kill_after;
+            t.emit(KillGrain{id});
+        }
+    }
+}
+
+void adopted(Turn &t, const Adopted &a) {
+    Grain g;
+    g.written = true;
+    g.order = t.state.next_order++;
+    g.notice = a.notice;
+    g.next_seq = a.next_seq;
+    g.acked = std::max(a.acked, a.next_seq - 1);
+    g.ending = a.ending;
+    g.reason = a.reason;
+    if (a.exit) {
+        g.phase = Phase::ended;
+        g.exit = a.exit;
+    } else if (a.started) {
+        g.phase = Phase::running;
+        g.look_at = t.now;
+    } else {
+        g.phase = Phase::queued;
+        g.give_up_start = t.now + std::max(t.state.interval, seconds(15));
+        g.ending = Ending::none;
+    }
+    if (a.ending == Ending::discard && g.phase != Phase::running) {
+        t.emit(RemoveDir{a.id});
+        return;
+    }
+    const bool ended = g.phase == Phase::ended;
+    t.state.grains.emplace(a.id, std::move(g));
+    if (ended) t.emit(Look{a.id});
+}
+
+}  // namespace dcs::server

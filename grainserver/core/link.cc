@@ -1,0 +1,108 @@
+// Whom to call and when (W5).
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+constexpr Duration first_retry = milliseconds(200);
+constexpr Duration retry_max = seconds(30);
+constexpr Duration interval_min = milliseconds(50);
+
+void forget_reports_on_the_way(State &state) {
+    for (auto &[id, g] : state.grains) {
+        g.outstanding.reset();
+        g.report_even_nothing = false;
+    }
+}
+
+void rest(Turn &t, Duration pause) {
+    forget_reports_on_the_way(t.state);
+    t.state.link = Link::down;
+    t.state.link_at = t.now + pause;
+}
+}  // namespace
+
+// 0.2 s, doubled each time, at most the interval or 30 s; a quarter more or less, so that many
+// servers do not come back in step.
+Duration back_off(int failures, Duration interval, double jitter) {
+    const Duration most = std::max(std::min(interval, retry_max), first_retry);
+    Duration pause = first_retry;
+    for (int i = 1; i < failures && pause < most; ++i) pause = pause * 2;
+    pause = std::min(pause, most);
+    return Duration{static_cast<std::int64_t>(static_cast<double>(pause.ns) * (0.75 + jitter / 2))};
+}
+
+void connect_now(Turn &t) {
+    t.state.link = Link::connecting;
+    t.state.link_at = t.now + link_patience;
+    t.emit(Connect{});
+}
+
+void link_opened(Turn &t) {
+    if (t.state.link != Link::connecting) return;
+    wire::FirstCall call;
+    call.host = t.state.host;
+    call.binary_class = t.state.binary_class;
+    call.boot_id = t.state.boot_id;
+    call.instance = t.state.instance;
+    for (const auto &[id, g] : t.state.grains)
+        if (g.ending != Ending::discard) call.held.push_back({wire::wire_of(id.key), id.incarnation});
+    t.state.link = Link::greeting;
+    t.state.link_at = t.now + link_patience;
+    t.emit(Send{std::move(call)});
+}
+
+void link_closed(Turn &t, const std::string &why) {
+    if (t.state.link == Link::down) return;
+    if (!t.state.told_down) t.log(Level::warning, "no connection to the scheduler: " + why + "; trying again");
+    t.state.told_down = true;
+    ++t.state.failures;
+    rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
+}
+
+void reconnect(Turn &t) {
+    if (t.state.link == Link::down) return;
+    t.emit(Disconnect{});
+    ++t.state.failures;
+    rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
+}
+
+void configured(Turn &t, const wire::Configure &c) {
+    State &s = t.state;
+    const Duration interval = std::max(seconds_of(std::clamp(c.interval_s, 0.0, 1e9)), interval_min);
+    const std::int32_t slots = std::max(c.slots, 0);
+    if (c.epoch < s.epoch)
+        t.log(Level::warning, "the scheduler's store is older than one that this server has seen (epoch " +
+                                  std::to_string(c.epoch) + " after " + std::to_string(s.epoch) + ")");
+    const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch;
+    s.interval = interval;
+    s.slots = slots;
+    s.epoch = c.epoch;
+    if (changed) t.emit(SaveConfig{});
+    if (s.link == Link::greeting) t.log(Level::info, "the scheduler has taken this server in");
+    s.link = Link::ready;
+    s.link_at = Instant::never();
+    s.failures = 0;
+    s.told_down = false;
+    call_in(t);
+    start_queued(t);
+}
+
+void refused(Turn &t, const wire::Refused &r) {
+    t.log(Level::error, "the scheduler refuses this server: " + r.text + "; asking again in " +
+                            std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s");
+    t.emit(Disconnect{});
+    t.state.failures = 0;
+    rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});
+}
+
+void link_tick(Turn &t) {
+    State &s = t.state;
+    if (s.link == Link::ready || t.now < s.link_at) return;
+    if (s.link == Link::down) return connect_now(t);
+    t.emit(Disconnect{});
+    link_closed(t, s.link == Link::connecting ? "it does not accept" : "it does not answer the first call");
+}
+
+}  // namespace dcs::server

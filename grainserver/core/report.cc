@@ -1,0 +1,205 @@
+// What is reported, in which order, and what an answer means (W4).
+#include <algorithm>
+
+#include "base/limits.h"
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+constexpr int exit_write_error = 74;  // D_EXIT_WRITE_ERROR of grainlib.h
+constexpr int signal_file_size = 25;  // SIGXFSZ: the nearest word that the system has for too much output
+constexpr int unreadable_max = 4;
+
+std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) {
+    std::uint64_t sum = 0;
+    for (auto it = g.facts.increments.lower_bound(first); it != g.facts.increments.end() && it->first <= last; ++it)
+        sum += it->second;
+    return sum;
+}
+
+// The last of the increments that follow the acknowledged ones without a gap.
+std::uint32_t last_increment(const Grain &g) {
+    std::uint32_t last = g.acked;
+    while (g.facts.increments.count(last + 1) != 0) ++last;
+    return last;
+}
+
+// The newest checkpoint that is believed and whose increments are all there; 0: none.
+std::uint32_t newest_checkpoint(const Grain &g) {
+    const std::uint32_t last = last_increment(g);
+    for (auto it = g.facts.checkpoints.rbegin(); it != g.facts.checkpoints.rend(); ++it)
+        if (it->first > g.acked && it->first <= last && g.bad_checkpoints.count(it->first) == 0) return it->first;
+    return 0;
+}
+
+std::string limit_words(const char *when) {
+    return "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB " + when;
+}
+
+// A running grain beyond the limit is ended now, not when it fills the disk.
+void check_limits(Turn &t, const GrainId &id, Grain &g) {
+    const std::uint32_t checkpoint = newest_checkpoint(g);
+    const std::uint64_t tail = bytes_of(g, checkpoint != 0 ? checkpoint + 1 : g.acked + 1, UINT32_MAX);
+    if (tail > limits::report_bytes) return overrun(t, id, g, limit_words("between two checkpoints"));
+    if (checkpoint == 0) return;
+    const std::uint64_t pile = bytes_of(g, g.acked + 1, checkpoint) + g.facts.checkpoints.at(checkpoint);
+    if (pile <= limits::report_bytes) return;
+    if (checkpoint == g.acked + 1) return overrun(t, id, g, limit_words("between two checkpoints"));
+    lose(t, id, limit_words("while the scheduler took nothing"));
+}
+
+// How the grain ended, in the words of the report.
+void put_end(const Grain &g, bool too_much, SendReport &report) {
+    report.ended = true;
+    report.usage = g.exit->usage;
+    report.exit_code = g.exit->code;
+    report.signal = g.exit->signal;
+    if (g.ending == Ending::overrun || too_much) {
+        report.exit_code = 0;
+        report.signal = signal_file_size;
+        report.cut = true;
+        report.reason = g.ending == Ending::overrun ? g.reason : limit_words("after its last checkpoint");
+    } else if (g.ending == Ending::terminated) {
+        report.innocent = true;
+        report.reason = g.reason;
+    } else if (!g.exit->known || g.exit->innocent) {
+        report.innocent = true;
+        report.reason = g.exit->reason;
+    } else if (g.exit->signal == 0 && g.exit->code == exit_write_error) {
+        report.innocent = true;
+        report.reason = "the grain could not write its output on this host";
+    }
+}
+
+struct Planned { SendReport report; std::uint64_t bytes = 0; bool any = false; };
+
+// First the checkpoint that is pending, then, if it ended, the rest.
+Planned plan(const GrainId &id, const Grain &g) {
+    Planned p;
+    p.report.id = id;
+    p.report.first = g.acked + 1;
+    const std::uint32_t checkpoint = g.ending == Ending::overrun ? 0 : newest_checkpoint(g);
+    if (checkpoint != 0) {
+        p.report.last = p.report.checkpoint = checkpoint;
+        p.report.usage = g.exit ? g.exit->usage : g.facts.usage;
+        p.bytes = bytes_of(g, p.report.first, checkpoint) + g.facts.checkpoints.at(checkpoint);
+        p.any = true;
+    } else if (g.phase == Phase::ended && g.looked_after_end) {
+        p.report.last = last_increment(g);
+        p.bytes = bytes_of(g, p.report.first, p.report.last);
+        put_end(g, p.bytes > limits::report_bytes, p.report);
+        p.bytes = std::min<std::uint64_t>(p.bytes, limits::report_bytes);
+        p.any = true;
+    }
+    return p;
+}
+
+std::uint64_t in_flight(const State &state) {
+    std::uint64_t sum = 0;
+    for (const auto &[id, g] : state.grains)
+        if (g.outstanding) sum += std::max<std::uint64_t>(g.outstanding->bytes, 1);
+    return sum;
+}
+
+void report_nothing(Turn &t, const GrainId &id, Grain &g) {
+    g.report_even_nothing = false;
+    SendReport report;
+    report.id = id;
+    report.first = g.acked + 1;
+    report.last = g.acked;
+    report.usage = g.facts.usage;
+    t.emit(std::move(report));
+}
+}  // namespace
+
+void consider_report(Turn &t, const GrainId &id, Grain &g) {
+    if (t.state.link != Link::ready || g.outstanding || g.hold || g.ending == Ending::discard || !g.looked) return;
+    Planned p = plan(id, g);
+    if (!p.any) {
+        if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
+        return;
+    }
+    const std::uint64_t busy = in_flight(t.state);
+    if (busy != 0 && busy + p.bytes > in_flight_max) return;  // goes when an answer makes room
+    g.report_even_nothing = false;
+    g.outstanding = Outstanding{p.report.first, p.report.last, p.report.ended, p.bytes, t.now};
+    const bool ended = p.report.ended;
+    t.emit(std::move(p.report));
+    if (ended) t.emit(Gauge{});  // an early call-in: there is a free slot
+}
+
+void consider_all(Turn &t) {
+    for (auto &[id, g] : t.state.grains) consider_report(t, id, g);
+}
+
+void looked(Turn &t, Looked x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || !has_process(*g)) {
+        if (g == nullptr || g->phase != Phase::ended) return;
+        g->looked_after_end = true;
+    }
+    g->facts = std::move(x.facts);
+    g->looked = true;
+    if (g->ending == Ending::discard) return;
+    if (g->phase == Phase::running) {
+        if (g->ending != Ending::overrun) check_limits(t, x.id, *g);
+        g = t.find(x.id);
+        if (g == nullptr || g->ending == Ending::discard) return;
+        const bool useful = g->ending == Ending::none || g->ending == Ending::asked;
+        if (g->want_signal && g->facts.announced && useful) t.emit(CheckpointSignal{x.id});
+        g->want_signal = false;
+        if (g->ending == Ending::asked) withdraw_looked(t, x.id, *g);
+    }
+    consider_report(t, x.id, *g);
+}
+
+void acknowledged(Turn &t, const wire::ReportAck &ack) {
+    const GrainId id{wire::key_of(ack.key), ack.incarnation};
+    Grain *g = t.find(id);
+    if (g == nullptr || g->ending == Ending::discard) return;
+    if (ack.verdict == wire::Verdict::stale) return discard(t, id, "its lease is over");
+    if (ack.verdict == wire::Verdict::later) {
+        g->outstanding.reset();
+        g->hold = true;
+        return;
+    }
+    if (ack.ended) {
+        t.log(Level::debug, to_text(id) + " is done with");
+        if (g->phase != Phase::ended) return discard(t, id, "the scheduler has its result");
+        t.emit(RemoveDir{id});
+        t.state.grains.erase(id);
+        return consider_all(t);
+    }
+    if (ack.last_seq > g->acked) {
+        g->acked = ack.last_seq;
+        g->facts.increments.erase(g->facts.increments.begin(), g->facts.increments.upper_bound(g->acked));
+        t.emit(WriteAcked{id, g->acked});
+    }
+    if (g->outstanding && ack.last_seq >= g->outstanding->first) {
+        // A last report that was taken as if it were not the last: no use repeating it at once.
+        g->hold = g->outstanding->ended && ack.last_seq >= g->outstanding->last;
+        g->outstanding.reset();
+    }
+    consider_all(t);
+}
+
+void unsendable(Turn &t, const ReportUnsendable &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr) return;
+    g->outstanding.reset();
+    t.log(Level::warning, to_text(x.id) + ": " + x.text);
+    switch (x.why) {
+    case ReportUnsendable::Why::bad_checkpoint:
+        g->bad_checkpoints.insert(x.checkpoint);
+        return consider_report(t, x.id, *g);
+    case ReportUnsendable::Why::too_big:
+        if (x.checkpoint > g->acked + 1) return lose(t, x.id, limit_words("while the scheduler took nothing"));
+        overrun(t, x.id, *g, limit_words("between two checkpoints"));
+        return consider_report(t, x.id, *g);
+    case ReportUnsendable::Why::unreadable:
+        g->hold = true;
+        if (++g->unreadable >= unreadable_max) lose(t, x.id, "its files cannot be read");
+    }
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,74 @@
+// The time slice: call in at its end, ask for a checkpoint before that (W3).
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+constexpr Duration lead_min = seconds(2);
+constexpr Duration look_interval_max = seconds(5);  // so that output beyond the limit is noticed soon
+constexpr int resend_slices = 3;
+constexpr Duration resend_min = seconds(60);
+}  // namespace
+
+// Minutes of notice, at most the slice; without notice enough for a checkpoint to arrive with this call-in.
+Duration lead_of(std::int32_t notice_minutes, Duration interval) {
+    const Duration asked = seconds(60) * std::clamp(notice_minutes, 0, 100'000);
+    return std::min(std::max(asked, std::min(lead_min, interval / 3)), interval);
+}
+
+// `from`: the grain's start or the slice's, whichever is later. A grain that started after the moment
+// of warning is left alone until the next slice.
+void plan_signal(const State &state, Grain &grain, Instant from) {
+    const Duration lead = lead_of(grain.notice, state.interval);
+    const Instant at{state.next_call_in.ns - lead.ns};
+    grain.signal_at = at < from ? Instant::never() : at;
+}
+
+void call_in(Turn &t) {
+    State &s = t.state;
+    s.slice_start = t.now;
+    s.next_call_in = t.now + s.interval;
+    const bool ready = s.link == Link::ready;
+    const Duration patience = std::max(s.interval * resend_slices, resend_min);
+    for (auto &[id, g] : s.grains) {
+        g.hold = false;
+        if (g.outstanding && t.now - g.outstanding->since > patience) g.outstanding.reset();
+        if (g.phase == Phase::running) {
+            plan_signal(s, g, t.now);
+            g.report_even_nothing = ready && g.ending != Ending::discard;
+            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            t.emit(Look{id});
+        } else if (g.phase == Phase::ended) {
+            if (g.looked_after_end) consider_report(t, id, g);
+            else t.emit(Look{id});
+        }
+    }
+    if (ready) t.emit(Gauge{});
+}
+
+void slice_tick(Turn &t) {
+    State &s = t.state;
+    for (auto &[id, g] : s.grains) {
+        if (g.phase != Phase::running) continue;
+        bool look = false;
+        if (t.now >= g.signal_at) {
+            g.signal_at = Instant::never();
+            g.want_signal = g.want_signal || g.ending == Ending::none;
+            look = true;
+        }
+        if (t.now >= g.look_at) {
+            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            look = true;
+        }
+        if (look) t.emit(Look{id});
+    }
+    if (t.now >= s.next_call_in) call_in(t);
+}
+
+// Load and memory follow the reports of the same call-in.
+void gauged(Turn &t, const Gauged &g) {
+    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb}});
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,127 @@
+// From a Launch message to a process.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+constexpr Duration slot_retry = milliseconds(200);
+constexpr Duration slot_patience = seconds(15);  // a grain that is being killed frees its slot within
+
+void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text) {
+    if (t.state.link != Link::ready) return;  // the next FirstCall says whether it is held
+    t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, static_cast<std::int32_t>(code), text}});
+}
+
+void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
+    const Grain *g = t.find(id);
+    if (g == nullptr) return;
+    t.log(Level::info, to_text(id) + " was not started: " + text);
+    if (g->ending != Ending::discard) answer(t, id, false, code, text);
+    t.emit(RemoveDir{id});
+    t.state.grains.erase(id);
+}
+
+int occupied(const State &state) {
+    int n = 0;
+    for (const auto &[id, g] : state.grains) n += has_process(g);
+    return n;
+}
+}  // namespace
+
+bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
+
+void launch(Turn &t, wire::Launch message) {
+    if (t.state.link != Link::ready) return;
+    const GrainId id{wire::key_of(message.key), message.incarnation};
+    if (const Grain *g = t.find(id)) {
+        if (g->phase == Phase::running || g->phase == Phase::ended) answer(t, id, true, Code::ok, "");
+        return;  // otherwise the answer comes when it is known
+    }
+    std::vector<GrainId> older;
+    for (auto it = t.state.grains.lower_bound({id.key, 0}); it != t.state.grains.end() && it->first.key == id.key; ++it) {
+        if (it->second.ending == Ending::discard) continue;
+        if (it->first.incarnation > id.incarnation) return;  // a late message
+        older.push_back(it->first);
+    }
+    for (const GrainId &old : older) discard(t, old, "the grain was leased anew");
+    if (message.checkpoint_length > message.input.size() || message.next_seq == 0 || message.argv.empty()) {
+        answer(t, id, false, Code::invalid, "the launch message does not fit together");
+        return;
+    }
+    Grain g;
+    g.order = t.state.next_order++;
+    g.notice = message.notice;
+    g.next_seq = message.next_seq;
+    g.acked = message.next_seq - 1;
+    t.state.grains.emplace(id, std::move(g));
+    t.emit(WriteLaunch{id, std::move(message)});
+}
+
+void launch_written(Turn &t, const GrainId &id) {
+    Grain *g = t.find(id);
+    if (g == nullptr) return;
+    g->written = true;
+    g->give_up_start = t.now + std::max(t.state.interval, slot_patience);
+    start_queued(t);
+}
+
+void launch_unwritten(Turn &t, const LaunchUnwritten &x) { drop_unstarted(t, x.id, x.code, x.text); }
+
+// A grain that was withdrawn may still be dying while its slot has been given away.
+void start_queued(Turn &t) {
+    if (!t.state.launcher_up) return;
+    std::map<std::uint64_t, GrainId> queue;
+    for (const auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::queued && g.written && g.retry_start == Instant::never()) queue.emplace(g.order, id);
+    int free = t.state.slots - occupied(t.state);
+    for (const auto &[order, id] : queue) {
+        if (free-- <= 0) break;
+        t.find(id)->phase = Phase::starting;
+        t.emit(StartGrain{id});
+    }
+}
+
+void started(Turn &t, const GrainId &id) {
+    Grain *g = t.find(id);
+    if (g == nullptr || g->phase != Phase::starting) return;
+    g->phase = Phase::running;
+    g->give_up_start = Instant::never();
+    g->look_at = t.now;
+    plan_signal(t.state, *g, t.now);
+    if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
+    repeat_ending(t, id, *g);
+}
+
+void start_failed(Turn &t, const StartFailed &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || g->phase != Phase::starting) return;
+    if (g->ending != Ending::none) return drop_unstarted(t, x.id, Code::refused, "withdrawn: " + g->reason);
+    if (!x.again) return drop_unstarted(t, x.id, x.code, x.text);
+    g->phase = Phase::queued;
+    g->retry_start = t.now + slot_retry;
+    if (t.now >= g->give_up_start) drop_unstarted(t, x.id, x.code, x.text);
+}
+
+void launcher_up(Turn &t) {
+    t.state.launcher_up = true;
+    for (auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::starting) t.emit(StartGrain{id});
+        else repeat_ending(t, id, g);
+    start_queued(t);
+}
+
+void queue_tick(Turn &t) {
+    std::vector<GrainId> late;
+    for (auto &[id, g] : t.state.grains)
+        if (t.now >= g.retry_start) g.retry_start = Instant::never();
+    for (const auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::queued && g.written && t.now >= g.give_up_start) late.push_back(id);
+    for (const GrainId &id : late)
+        drop_unstarted(t, id, Code::limit,
+                       t.state.launcher_up ? "no slot became free on this host" : "the launcher of this host does not run");
+    start_queued(t);
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,87 @@
+#include "grainserver/core/step.h"
+
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+struct Message {
+    Turn &t;
+    void operator()(wire::Configure &m) { configured(t, m); }
+    void operator()(wire::Refused &m) { refused(t, m); }
+    void operator()(wire::Launch &m) { launch(t, std::move(m)); }
+    void operator()(wire::ReportAck &m) { acknowledged(t, m); }
+    void operator()(wire::Withdraw &m) { withdraw(t, m); }
+    template <class Other> void operator()(Other &) {
+        t.log(Level::warning, "the scheduler sent a message that is not for grain servers");
+        reconnect(t);
+    }
+};
+
+struct Happened {
+    Turn &t;
+    void operator()(Began &) { connect_now(t); t.state.slice_start = t.now; t.state.next_call_in = t.now + t.state.interval; }
+    void operator()(Adopted &x) { adopted(t, x); }
+    void operator()(LinkOpened &) { link_opened(t); }
+    void operator()(LinkClosed &x) { link_closed(t, x.why); }
+    void operator()(FromScheduler &x) {
+        if (t.state.link == Link::greeting || t.state.link == Link::ready) std::visit(Message{t}, x.message);
+    }
+    void operator()(LaunchWritten &x) { launch_written(t, x.id); }
+    void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
+    void operator()(LauncherUp &) { launcher_up(t); }
+    void operator()(LauncherDown &) { t.state.launcher_up = false; }
+    void operator()(GrainStarted &x) { started(t, x.id); }
+    void operator()(StartFailed &x) { start_failed(t, x); }
+    void operator()(GrainExited &x) { exited(t, x); }
+    void operator()(Looked &x) { looked(t, std::move(x)); }
+    void operator()(ReportUnsendable &x) { unsendable(t, x); }
+    void operator()(Gauged &x) { gauged(t, x); }
+    void operator()(Tick &) {
+        link_tick(t);
+        slice_tick(t);
+        ending_tick(t);
+        queue_tick(t);
+    }
+};
+}  // namespace
+
+std::vector<Effect> step(State &state, Instant now, double jitter, Input input) {
+    Turn t{state, now, jitter, {}};
+    std::visit(Happened{t}, input);
+    return std::move(t.out);
+}
+
+std::string to_text(const GrainId &id) {
+    return to_text(id.key) + " incarnation " + std::to_string(id.incarnation);
+}
+
+Instant next_deadline(const State &state) {
+    Instant at = state.next_call_in;
+    if (state.link != Link::ready) at = std::min(at, state.link_at);
+    for (const auto &[id, g] : state.grains) {
+        at = std::min(at, g.act_at);
+        if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at});
+        if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
+    }
+    return at;
+}
+
+std::string check(const State &state) {
+    std::uint64_t in_flight = 0;
+    int reports = 0;
+    for (const auto &[id, g] : state.grains) {
+        const std::string who = to_text(id) + ": ";
+        if (g.acked + 1 < g.next_seq) return who + "acked lies before the first increment of this run";
+        if ((g.phase == Phase::ended) != g.exit.has_value()) return who + "ended and its exit do not agree";
+        if (g.outstanding && state.link != Link::ready) return who + "a report is on its way without a connection";
+        if (g.ending == Ending::discard && g.outstanding) return who + "a discarded grain is reported";
+        if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
+        if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
+    }
+    if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";
+    return {};
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,81 @@
+#pragma once
+// The grain server's decisions: what happened goes in, what must be done comes out, in that order.
+// Pure: no clock, no file, no process; time and the random number are handed in.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "grainserver/core/state.h"
+#include "wire/message.h"
+
+namespace dcs::server {
+
+// ---- what happened ------------------------------------------------------------------------
+struct Began {};                                     // after all Adopted: the server runs
+struct Adopted {                                     // a grain's directory that was there at the start
+    GrainId id;
+    std::int32_t notice = 0;
+    std::uint32_t next_seq = 1, acked = 0;
+    bool started = false;                            // it has, or had, a process
+    Ending ending = Ending::none;
+    std::string reason;
+    std::optional<ExitFacts> exit;
+};
+struct LinkOpened {};
+struct LinkClosed { std::string why; };
+struct FromScheduler { wire::AnyMessage message; };
+struct LaunchWritten { GrainId id; };
+struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
+struct LauncherUp {};
+struct LauncherDown {};
+struct GrainStarted { GrainId id; };
+struct StartFailed { GrainId id; Code code = Code::io_error; bool again = false; std::string text; };
+struct GrainExited { GrainId id; ExitFacts facts; };
+struct Looked { GrainId id; DirFacts facts; };
+struct ReportUnsendable {                            // nothing was sent of it
+    GrainId id;
+    enum class Why : std::uint8_t { bad_checkpoint, too_big, unreadable } why = Why::unreadable;
+    std::uint32_t checkpoint = 0;
+    std::string text;
+};
+struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; };
+struct Tick {};
+using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
+    LauncherUp, LauncherDown, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged, Tick>;
+
+// ---- what must be done --------------------------------------------------------------------
+struct Connect {};                                   // answered by LinkOpened or LinkClosed
+struct Disconnect {};                                // not answered
+struct Send { wire::AnyMessage message; };
+struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchWritten or LaunchUnwritten
+struct StartGrain { GrainId id; };                   // answered by GrainStarted or StartFailed
+struct CheckpointSignal { GrainId id; };
+struct TerminateGrain { GrainId id; };
+struct KillGrain { GrainId id; };                    // both: GrainExited comes when it is gone
+struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // and remove the increments up to it
+struct WriteEnding { GrainId id; Ending ending = Ending::none; std::string reason; };
+struct RemoveDir { GrainId id; };
+struct Look { GrainId id; };                         // answered by Looked
+// Build from the directory and send. If that cannot be: ReportUnsendable.
+struct SendReport {
+    GrainId id;
+    std::uint32_t first = 1, last = 0;
+    std::uint32_t checkpoint = 0;                    // 0: none
+    wire::Usage usage;
+    bool ended = false;
+    std::int32_t exit_code = 0, signal = 0;
+    bool innocent = false;
+    bool cut = false;                                // output may be longer than the limit: the first part goes
+    std::string reason;
+};
+struct Gauge {};                                     // answered by Gauged
+struct SaveConfig {};                                // interval, slots, epoch
+enum class Level : std::uint8_t { debug, info, warning, error };
+struct Log { Level level = Level::info; std::string text; };
+using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, StartGrain, CheckpointSignal, TerminateGrain,
+    KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, Log>;
+
+// `jitter` is a fresh random number in [0, 1).
+std::vector<Effect> step(State &state, Instant now, double jitter, Input input);
+
+}  // namespace dcs::server

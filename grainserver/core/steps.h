@@ -1,0 +1,67 @@
+#pragma once
+// The parts of step(), one file each. Private to this folder.
+#include "grainserver/core/step.h"
+
+namespace dcs::server {
+
+struct Turn {
+    State &state;
+    Instant now;
+    double jitter;
+    std::vector<Effect> out;
+
+    void emit(Effect effect) { out.push_back(std::move(effect)); }
+    void log(Level level, std::string text) { out.push_back(Log{level, std::move(text)}); }
+    Grain *find(const GrainId &id) {
+        const auto it = state.grains.find(id);
+        return it == state.grains.end() ? nullptr : &it->second;
+    }
+};
+
+// link.cc
+void connect_now(Turn &t);
+void link_opened(Turn &t);
+void link_closed(Turn &t, const std::string &why);
+void configured(Turn &t, const wire::Configure &c);
+void refused(Turn &t, const wire::Refused &r);
+void link_tick(Turn &t);
+void reconnect(Turn &t);  // drop the connection on purpose: the next FirstCall says anew what is held
+Duration back_off(int failures, Duration interval, double jitter);
+
+// slice.cc
+void call_in(Turn &t);
+void slice_tick(Turn &t);
+void plan_signal(const State &state, Grain &grain, Instant from);
+Duration lead_of(std::int32_t notice_minutes, Duration interval);
+void gauged(Turn &t, const Gauged &g);
+
+// start.cc
+void launch(Turn &t, wire::Launch message);
+void launch_written(Turn &t, const GrainId &id);
+void launch_unwritten(Turn &t, const LaunchUnwritten &x);
+void start_queued(Turn &t);
+void started(Turn &t, const GrainId &id);
+void start_failed(Turn &t, const StartFailed &x);
+void launcher_up(Turn &t);
+void queue_tick(Turn &t);
+
+// report.cc
+void looked(Turn &t, Looked x);
+void consider_report(Turn &t, const GrainId &id, Grain &g);
+void consider_all(Turn &t);
+void acknowledged(Turn &t, const wire::ReportAck &ack);
+void unsendable(Turn &t, const ReportUnsendable &x);
+
+// ending.cc
+void withdraw(Turn &t, const wire::Withdraw &w);
+void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
+void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain
+void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason);
+void lose(Turn &t, const GrainId &id, const std::string &reason);     // as if the host had lost it: innocent
+void exited(Turn &t, const GrainExited &x);
+void ending_tick(Turn &t);
+void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have heard of it
+void adopted(Turn &t, const Adopted &a);
+bool has_process(const Grain &g);
+
+}  // namespace dcs::server

@@ -1,0 +1,247 @@
+#include "grainserver/launcher/launcher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "grainserver/files/process_identity.h"
+#include "grainserver/launcher/process_tree.h"
+
+namespace dcs::launcher {
+namespace {
+constexpr std::size_t peers_max = 16;
+constexpr Duration retry = milliseconds(120);
+constexpr Duration look_around = seconds(30);
+
+Status take_signals(files::Fd &fd) {
+    for (int n = 1; n < 32; ++n) ::signal(n, SIG_DFL);  // what we inherited must not reach the grains
+    ::signal(SIGPIPE, SIG_IGN);
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (const int n : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, n);
+    ::sigprocmask(SIG_SETMASK, &set, nullptr);
+    fd = files::Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    return fd ? Status::ok() : fail_errno(Code::io_error, "signalfd", errno);
+}
+
+std::string absolute(const std::string &path) {
+    char *real = ::realpath(path.c_str(), nullptr);
+    std::string text = real != nullptr ? real : "";
+    ::free(real);
+    return text;
+}
+}  // namespace
+
+Status Launcher::open(const std::string &directory, const std::string &name) {
+    directory_ = absolute(directory);
+    if (directory_.empty()) return files::file_error(directory, errno);
+    Result<locks::KernelLock> lock = locks::KernelLock::take(
+        directory_ + "/" + files::launcher_lock, std::to_string(::getpid()) + " launcher " + name + "\n");
+    if (!lock) return lock.status();
+    lock_ = std::move(*lock);
+    path_ = directory_ + "/" + files::grains_folder;
+    if (Status s = files::make_directories(path_); !s) return s;
+    Result<files::Fd> base = files::open_directory(AT_FDCWD, directory_);
+    if (!base) return base.status();
+    base_ = std::move(*base);
+    Result<files::Fd> grains = files::open_directory(AT_FDCWD, path_);
+    if (!grains) return grains.status();
+    grains_fd_ = std::move(*grains);
+    place_ = Place{grains_fd_.get(), path_, directory_ + "/" + files::slots_folder, files::boot_id()};
+    if (Status s = take_signals(signals_); !s) return s;
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    bury_the_dead();
+    return listen();
+}
+
+// By way of the directory's descriptor: a socket's address holds 107 bytes, a path more.
+Status Launcher::listen() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(), files::launcher_socket);
+    listener_ = files::Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener_) return fail_errno(Code::io_error, "socket", errno);
+    files::remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: we hold the lock
+    const mode_t old = ::umask(0177);
+    const int bound = ::bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address);
+    const int error = errno;
+    ::umask(old);
+    if (bound != 0) return fail_errno(Code::io_error, directory_ + "/" + files::launcher_socket, error);
+    if (::listen(listener_.get(), 8) != 0) return fail_errno(Code::io_error, "listen", errno);
+    return Status::ok();
+}
+
+void Launcher::bury_the_dead() {
+    const Result<std::vector<std::string>> dirs = files::list(grains_fd_.get());
+    if (!dirs) return;
+    for (const std::string &dir : *dirs) {
+        const Result<files::Fd> grain = files::open_directory(grains_fd_.get(), dir);
+        if (!grain || !files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name))
+            continue;
+        const Result<std::string> text = files::read_file(grain->get(), files::pid_name, files::record_bytes_max);
+        const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
+        if (!old || old->boot_id == place_.boot_id) {
+            std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
+            const pid_t pid = old ? old->pid : 0;
+            if (!kill_foreign_tree(pid, old ? old->start_time : 0, path_ + "/" + dir, 10))
+                std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
+        }
+        files::ExitRecord exit;
+        exit.innocent = true;
+        exit.reason = "the launcher of this host died while the grain ran";
+        if (Status s = files::write_file(grain->get(), files::exit_name, files::pack(exit)); !s)
+            std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
+    }
+    std::fflush(stdout);
+}
+
+void Launcher::run() {
+    while (!ended_) {
+        wait_once(boot_clock());
+        if (stopping_) push_stop(boot_clock());
+    }
+}
+
+// One poll, then everything that it showed. The time-out is finite only while something was refused
+// that must be tried again, or to notice that our directory is gone.
+void Launcher::wait_once(Instant now) {
+    bool again = stopping_;
+    for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
+    std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
+    const Duration wait = again ? retry : look_around;
+    const int n = ::poll(fds.data(), fds.size(), static_cast<int>(wait.ns / 1'000'000));
+    if (n < 0) return;
+    for (std::size_t i = fds.size(); i-- > 2;)
+        if (fds[i].revents != 0) read_peer(i - 2);
+    if (fds[1].revents != 0) accept_peer();
+    if (fds[0].revents != 0) on_signals();
+    if (n == 0 || (again && now >= next_try_)) {
+        next_try_ = now + retry;
+        look_at_children();
+        for (auto &[dir, grain] : grains_)
+            if (!grain.low_priority) grain.low_priority = lower_session_priority(grain.pid);
+    }
+    struct stat st{};
+    if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
+}
+
+void Launcher::on_signals() {
+    signalfd_siginfo info{};
+    bool stop = false;
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+        stop = stop || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+    look_at_children();
+    if (stop && !stopping_) stop_all(boot_clock());
+}
+
+void Launcher::accept_peer() {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    if (!known || (peer.uid != ::geteuid() && peer.uid != 0) || peers_.size() >= peers_max) {
+        ::close(fd);
+        return;
+    }
+    peers_.push_back(fd);
+}
+
+void Launcher::drop_peer(int fd) {
+    peers_.erase(std::remove(peers_.begin(), peers_.end(), fd), peers_.end());
+    ::close(fd);
+}
+
+void Launcher::read_peer(std::size_t index) {
+    const int peer = peers_[index];
+    std::string packet(files::launcher_packet_max, '\0');
+    const ssize_t n = ::recv(peer, packet.data(), packet.size(), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n <= 0) return drop_peer(peer);
+    packet.resize(static_cast<std::size_t>(n));
+    handle(peer, files::parse_call(packet));
+}
+
+void Launcher::send_to(int peer, const files::LauncherCall &call) {
+    const std::string packet = files::format(call);
+    if (::send(peer, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
+    // A server that does not read any more connects again and looks at the directories.
+    ::shutdown(peer, SHUT_RDWR);
+}
+
+void Launcher::handle(int peer, const files::LauncherCall &call) {
+    using files::Verb;
+    const auto found = grains_.find(call.dir);
+    const bool lives = found != grains_.end() && !found->second.first_process_ended;
+    switch (call.verb) {
+    case Verb::start: return start(peer, call);
+    case Verb::signal:
+        if (lives && call.number > 0 && call.number < 64) ::kill(found->second.pid, call.number);
+        return;
+    case Verb::term:
+        if (!lives) return;
+        ::kill(-found->second.pid, SIGTERM);
+        ::kill(-found->second.pid, SIGCONT);
+        return;
+    case Verb::kill:
+        if (lives) ::kill(-found->second.pid, SIGKILL);
+        return;
+    case Verb::list: return list(peer);
+    case Verb::quit:
+        if (grains_.empty()) ended_ = true;
+        return send_to(peer, {grains_.empty() ? Verb::end : Verb::busy});
+    default: return drop_peer(peer);
+    }
+}
+
+void Launcher::start(int peer, const files::LauncherCall &call) {
+    files::LauncherCall answer;
+    answer.dir = call.dir;
+    if (stopping_) {
+        answer.verb = files::Verb::failed;
+        answer.number = static_cast<int>(Code::refused);
+        answer.text = "the launcher of this host is being stopped";
+        return send_to(peer, answer);
+    }
+    StartOutcome outcome = start_grain(place_, call.dir, call.number);
+    switch (outcome.kind) {
+    case StartOutcome::Kind::have_it: answer.verb = files::Verb::have; break;
+    case StartOutcome::Kind::failed:
+        answer.verb = files::Verb::failed;
+        answer.number = static_cast<int>(outcome.code);
+        answer.again = outcome.again;
+        answer.text = outcome.text;
+        break;
+    case StartOutcome::Kind::started: {
+        answer.verb = files::Verb::started;
+        Running &grain = grains_[call.dir];
+        grain.pid = outcome.pid;
+        grain.slot = std::move(outcome.slot);
+        grain.low_priority = lower_session_priority(grain.pid);
+        break;
+    }
+    }
+    send_to(peer, answer);
+}
+
+void Launcher::list(int peer) {
+    for (const auto &[dir, grain] : grains_) send_to(peer, {files::Verb::running, dir});
+    send_to(peer, {files::Verb::end});
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,71 @@
+#pragma once
+// Parent of all grains of one server directory. It lives on while the grain server dies and comes
+// back, so that exit statuses are never lost; it knows directories and processes, and nothing of
+// sessions, schedulers or networks.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/instant.h"
+#include "base/status.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/small_file.h"
+#include "grainserver/launcher/start_grain.h"
+#include "locks/kernel_lock.h"
+
+namespace dcs::launcher {
+
+class Launcher {
+public:
+    // Takes DIR/launcher.lock (Code::refused: another launcher serves this directory), ends and records
+    // what a dead launcher left behind, and listens on DIR/launcher.sock.
+    Status open(const std::string &directory, const std::string &name);
+    // Serves until SIGTERM or SIGINT (ends all grains first), QUIT, or its directory is removed.
+    void run();
+
+private:
+    struct Running {
+        pid_t pid = 0;
+        locks::KernelLock slot;
+        bool first_process_ended = false;  // a zombie that holds its pid; `exit` says how it ended
+        bool stopped_by_us = false;
+        bool low_priority = false;
+        files::ExitRecord exit;
+    };
+    using Grains = std::map<std::string, Running>;
+
+    Status listen();
+    void bury_the_dead();  // grains of a launcher that died before us
+    void wait_once(Instant now);
+    void accept_peer();
+    void read_peer(std::size_t index);
+    void handle(int peer, const files::LauncherCall &call);
+    void start(int peer, const files::LauncherCall &call);
+    void list(int peer);
+    void on_signals();
+    void look_at_children();
+    bool note_end(Running &grain);
+    void reap_strays();
+    bool clear_tree(const std::string &dir, Running &grain);
+    bool finish(const std::string &dir, Running &grain);
+    void stop_all(Instant now);
+    void push_stop(Instant now);
+    void drop_peer(int fd);
+    void send_to(int peer, const files::LauncherCall &call);
+
+    std::string directory_, path_;  // DIR, DIR/grains; both absolute
+    Place place_;
+    locks::KernelLock lock_;
+    files::Fd base_, grains_fd_, listener_, signals_;
+    std::vector<int> peers_;
+    Grains grains_;
+    bool ended_ = false, stopping_ = false;
+    Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
+    Instant next_try_{};  // of what the kernel or the disk refused
+};
+
+}  // namespace dcs::launcher

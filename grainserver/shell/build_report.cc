@@ -1,0 +1,111 @@
+// A report, made from the grain's directory at the moment when it is sent.
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "grainserver/core/checkpoint_file.h"
+#include "grainserver/shell/grain_files.h"
+
+namespace dcs::server {
+namespace {
+using Why = ReportUnsendable::Why;
+
+struct Building {
+    const SendReport &plan;
+    wire::GrainReport report;
+    std::size_t room = limits::report_bytes;
+    std::optional<ReportUnsendable> trouble;
+
+    bool give_up(Why why, const std::string &text) {
+        trouble = ReportUnsendable{plan.id, why, plan.checkpoint, text};
+        return false;
+    }
+    bool take_room(std::size_t bytes) {
+        if (bytes > room) return give_up(Why::too_big, "a report of more than the permitted size");
+        room -= bytes;
+        return true;
+    }
+};
+
+bool read_carry(Building &b, int grain, std::uint64_t from, std::uint64_t to) {
+    if (from >= to) return true;
+    if (!b.take_room(to - from)) return false;
+    const files::Fd input(::openat(grain, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    std::string text(to - from, '\0');
+    for (std::size_t done = 0; done < text.size();) {
+        const ssize_t n = ::pread(input.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
+        done += static_cast<std::size_t>(n);
+    }
+    b.report.checkpoint += text;
+    return true;
+}
+
+bool put_checkpoint(Building &b, int grain, const files::LaunchRecord &launch) {
+    const std::string name = files::checkpoint_name(b.plan.checkpoint);
+    const Result<std::string> bytes = files::read_file(grain, name, limits::report_bytes + limits::message_bytes);
+    if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
+    if (!bytes) return b.give_up(Why::bad_checkpoint, bytes.status().text);
+    const std::int64_t input_size = files::size_of(grain, files::input_name);
+    if (input_size < 0) return b.give_up(Why::unreadable, "the grain's input is not there");
+    const Result<Checkpoint> found = parse_checkpoint(*bytes, static_cast<std::uint64_t>(input_size));
+    if (!found) return b.give_up(Why::bad_checkpoint, name + " is ignored: " + found.status().text);
+    if (!b.take_room(found->state.size())) return false;
+    b.report.has_checkpoint = true;
+    b.report.checkpoint = found->state;
+    b.report.message = found->message.substr(0, limits::message_bytes);
+    if (b.report.usage.user_us == 0 && b.report.usage.system_us == 0) {
+        b.report.usage.user_us = found->user_us;
+        b.report.usage.system_us = found->system_us;
+    }
+    const Normalised n = normalise(found->input_offset, launch.checkpoint_length, launch.input_base);
+    b.report.input_position = n.input_position;
+    return read_carry(b, grain, n.carry_from, launch.checkpoint_length);
+}
+
+bool append(Building &b, int grain, const std::string &name, std::size_t room_left, std::string &to) {
+    const Result<std::string> bytes =
+        b.plan.cut ? files::read_start(grain, name, room_left) : files::read_file(grain, name, room_left);
+    if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
+    if (!bytes) return b.give_up(Why::unreadable, bytes.status().text);
+    to += *bytes;
+    return b.take_room(bytes->size());
+}
+
+// Where it must be cut a quarter is kept free for standard error, which tells more.
+bool put_increments(Building &b, int grain) {
+    const std::size_t kept = b.plan.cut ? b.room / 4 : 0;
+    for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
+        if (!append(b, grain, files::out_name(k), b.room > kept ? b.room - kept : 0, b.report.out)) return false;
+    for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
+        if (!append(b, grain, files::err_name(k), b.room, b.report.err)) return false;
+    return true;
+}
+}  // namespace
+
+std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendReport &plan) const {
+    Building b{plan};
+    b.report.key = wire::wire_of(plan.id.key);
+    b.report.incarnation = plan.id.incarnation;
+    b.report.first_seq = plan.first;
+    b.report.last_seq = plan.last;
+    b.report.usage = plan.usage;
+    b.report.ended = plan.ended;
+    b.report.exit_code = plan.exit_code;
+    b.report.signal = plan.signal;
+    b.report.innocent = plan.innocent;
+    b.report.reason = plan.reason;
+    if (plan.first > plan.last) return std::move(b.report);
+    const Result<files::Fd> grain = directory_of(plan.id);
+    const Result<files::LaunchRecord> launch =
+        grain ? launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
+    if (!launch) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, launch.status().text};
+    if (plan.checkpoint != 0 && !put_checkpoint(b, grain->get(), *launch)) return *b.trouble;
+    if (!put_increments(b, grain->get())) return *b.trouble;
+    return std::move(b.report);
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,250 @@
+#include "grainserver/shell/grain_files.h"
+
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_name.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/process_identity.h"
+
+namespace dcs::server {
+namespace {
+ExitFacts facts_of(const files::ExitRecord &record) {
+    ExitFacts facts;
+    facts.known = record.known;
+    if (record.known && WIFEXITED(record.status)) facts.code = WEXITSTATUS(record.status);
+    if (record.known && WIFSIGNALED(record.status)) facts.signal = WTERMSIG(record.status);
+    facts.innocent = record.innocent;
+    facts.reason = record.reason;
+    facts.usage = wire::Usage{record.user_us, record.system_us, record.max_rss_kb, record.minor_faults,
+                              record.major_faults, record.in_blocks, record.out_blocks};
+    return facts;
+}
+
+wire::Usage usage_of(int grain, const std::string &boot_id) {
+    wire::Usage usage;
+    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    if (!text) return usage;
+    const Result<files::PidRecord> pid = files::parse_pid(*text);
+    files::ProcessStat stat;
+    if (!pid || pid->boot_id != boot_id || !files::read_stat(pid->pid, stat) || stat.start_time != pid->start_time)
+        return usage;
+    const auto tick_us = static_cast<std::uint64_t>(1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
+    usage.user_us = static_cast<std::int64_t>(stat.user_ticks * tick_us);
+    usage.system_us = static_cast<std::int64_t>(stat.system_ticks * tick_us);
+    usage.minor_faults = static_cast<std::int64_t>(stat.minor_faults);
+    usage.major_faults = static_cast<std::int64_t>(stat.major_faults);
+    return usage;
+}
+
+files::Ending on_disk(Ending ending) {
+    switch (ending) {
+    case Ending::none: return files::Ending::none;
+    case Ending::asked: return files::Ending::asked;
+    case Ending::terminated: return files::Ending::terminated;
+    case Ending::overrun: return files::Ending::overrun;
+    case Ending::discard: return files::Ending::discard;
+    }
+    return files::Ending::none;
+}
+Ending in_core(files::Ending ending) {
+    switch (ending) {
+    case files::Ending::none: return Ending::none;
+    case files::Ending::asked: return Ending::asked;
+    case files::Ending::terminated: return Ending::terminated;
+    case files::Ending::overrun: return Ending::overrun;
+    case files::Ending::discard: return Ending::discard;
+    }
+    return Ending::none;
+}
+
+Status write_input(int grain, const std::string &bytes) {
+    files::remove_file(grain, files::input_name);
+    return files::write_file(grain, files::input_name, bytes);
+}
+}  // namespace
+
+Status GrainFiles::open(const std::string &directory, const std::string &boot_id) {
+    const std::string path = directory + "/" + files::grains_folder;
+    if (Status s = files::make_directories(path); !s) return s;
+    Result<files::Fd> fd = files::open_directory(AT_FDCWD, path);
+    if (!fd) return fd.status();
+    grains_ = std::move(*fd);
+    homes_ = directory + "/home";
+    boot_id_ = boot_id;
+    return Status::ok();
+}
+
+std::string GrainFiles::name_of(const GrainId &id) { return files::directory_name(id.key, id.incarnation); }
+
+std::optional<GrainId> GrainFiles::id_of(const std::string &name) {
+    const Result<files::LeaseName> lease = files::parse_directory_name(name);
+    if (!lease) return std::nullopt;
+    return GrainId{lease->key, lease->incarnation};
+}
+
+Result<files::Fd> GrainFiles::directory_of(const GrainId &id) const {
+    return files::open_directory(grains_.get(), name_of(id));
+}
+
+Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
+    const Result<std::string> bytes = files::read_file(grain, files::launch_name, files::record_bytes_max);
+    if (!bytes) return bytes.status();
+    return files::unpack_launch(*bytes);
+}
+
+// Relative names of programs and working directories are relative to the user's DCS home on this host.
+Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
+    const std::string home = homes_ + "/" + files::encoded_user(id.key.session.user);
+    const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
+    files::LaunchRecord record;
+    record.boot_id = boot_id_;
+    record.argv = launch.argv;
+    if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::not_found, "the grain names no program");
+    record.program = absolute(launch.argv[0]);
+    record.argv[0] = record.program.substr(record.program.rfind('/') + 1);
+    if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
+    for (const auto *list : {&launch.argv, &launch.env})
+        for (const std::string &item : *list)
+            if (item.find('\0') != std::string::npos) return fail(Code::not_found, "an argument holds a NUL byte");
+    record.env = launch.env;
+    if (!launch.directory.empty()) record.directory = absolute(launch.directory);
+    record.checkpoint_length = launch.checkpoint_length;
+    record.input_base = launch.input_base;
+    record.next_seq = launch.next_seq;
+    record.notice = launch.notice;
+    record.epoch = epoch;
+    if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
+        if (Status s = files::make_directories(home); !s) return s;
+    if (Status s = write_input(grain, launch.input); !s) return s;
+    return files::write_file(grain, files::launch_name, files::pack(record));
+}
+
+Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
+    if (Status s = remove(id); !s) return s;
+    const std::string name = name_of(id);
+    if (::mkdirat(grains_.get(), name.c_str(), 0700) != 0) return files::file_error(name, errno);
+    Result<files::Fd> grain = directory_of(id);
+    Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
+    if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
+    return s;
+}
+
+// The record goes first: a directory without it is a left-over, whatever else is in it.
+Status GrainFiles::remove(const GrainId &id) {
+    const std::string name = name_of(id);
+    if (const Result<files::Fd> grain = files::open_directory(grains_.get(), name))
+        files::remove_file(grain->get(), files::launch_name);
+    return files::remove_tree(grains_.get(), name);
+}
+
+void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found) {
+    const std::optional<GrainId> id = id_of(name);
+    if (!id) return;
+    const Result<files::Fd> grain = files::open_directory(grains_.get(), name);
+    if (!grain) return;
+    const int fd = grain->get();
+    Adopted a;
+    a.id = *id;
+    a.started = files::exists(fd, files::pid_name);
+    a.exit = exit_of(*id);
+    const Result<files::LaunchRecord> launch = launch_of(fd);
+    const bool runs = a.started && !a.exit;
+    if (!launch || launch->boot_id != boot_id_) {
+        // Of another boot: its processes are gone, and what was not reported may not have reached the
+        // disk whole. The scheduler learns that it is not held any more and restarts it.
+        if (launch || !runs) {
+            if (!remove(*id)) return;
+            return;
+        }
+        a.ending = Ending::discard;
+        a.reason = "its launch record is damaged";
+        found.push_back(std::move(a));
+        return;
+    }
+    a.notice = launch->notice;
+    a.next_seq = launch->next_seq;
+    a.acked = launch->next_seq - 1;
+    if (const Result<std::string> bytes = files::read_file(fd, files::acked_name, files::record_bytes_max))
+        if (const Result<std::uint32_t> acked = files::unpack_acked(*bytes)) a.acked = *acked;
+    if (const Result<std::string> bytes = files::read_file(fd, files::withdrawn_name, files::record_bytes_max))
+        if (const Result<files::EndingRecord> ending = files::unpack_ending(*bytes)) {
+            a.ending = in_core(ending->kind);
+            a.reason = ending->reason;
+        }
+    found.push_back(std::move(a));
+}
+
+std::vector<Adopted> GrainFiles::adopt() {
+    std::vector<Adopted> found;
+    const Result<std::vector<std::string>> names = files::list(grains_.get());
+    if (names)
+        for (const std::string &name : *names) adopt_one(name, found);
+    return found;
+}
+
+DirFacts GrainFiles::look(const GrainId &id) const {
+    DirFacts facts;
+    const Result<files::Fd> grain = directory_of(id);
+    if (!grain) return facts;
+    const Result<std::vector<std::string>> names = files::list(grain->get());
+    if (!names) return facts;
+    facts.announced = std::binary_search(names->begin(), names->end(), files::announce_name);
+    for (const std::string &name : *names) {
+        if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
+            const std::int64_t size = files::size_of(grain->get(), name);
+            if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
+        } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
+            const std::int64_t out = files::size_of(grain->get(), name);
+            const std::int64_t err = files::size_of(grain->get(), files::err_name(n));
+            if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
+        }
+    }
+    facts.usage = usage_of(grain->get(), boot_id_);
+    return facts;
+}
+
+std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
+    const Result<files::Fd> grain = directory_of(id);
+    if (!grain) return std::nullopt;
+    const Result<std::string> bytes = files::read_file(grain->get(), files::exit_name, files::record_bytes_max);
+    if (!bytes) {
+        if (bytes.status().code == Code::not_found) return std::nullopt;
+        ExitFacts lost;
+        lost.reason = "its exit status cannot be read: " + bytes.status().text;
+        return lost;
+    }
+    const Result<files::ExitRecord> record = files::unpack_exit(*bytes);
+    if (record) return facts_of(*record);
+    ExitFacts damaged;
+    damaged.reason = "its exit status is damaged";
+    return damaged;
+}
+
+Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
+    const Result<files::Fd> grain = directory_of(id);
+    if (!grain) return grain.status();
+    Status s = files::write_file(grain->get(), files::acked_name, files::pack_acked(sequence));
+    if (!s) return s;
+    const Result<std::vector<std::string>> names = files::list(grain->get());
+    if (!names) return names.status();
+    for (const std::string &name : *names) {
+        const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
+        const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
+        if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) || (checkpoint != 0 && checkpoint < sequence))
+            files::remove_file(grain->get(), name);
+    }
+    return s;
+}
+
+Status GrainFiles::write_ending(const GrainId &id, Ending ending, const std::string &reason) {
+    const Result<files::Fd> grain = directory_of(id);
+    if (!grain) return grain.status();
+    return files::write_file(grain->get(), files::withdrawn_name, files::pack(files::EndingRecord{on_disk(ending), reason}));
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,51 @@
+#pragma once
+// The grains' directories, DIR/grains/<user>,<session>,<grain>,<incarnation>/: between what lies there
+// and what the core and the scheduler say. All truth about grains on this host is here; every file
+// is complete or absent at any instant.
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "grainserver/core/step.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/small_file.h"
+
+namespace dcs::server {
+
+class GrainFiles {
+public:
+    // Makes DIR/grains if it is missing. `directory` is absolute.
+    Status open(const std::string &directory, const std::string &boot_id);
+
+    static std::string name_of(const GrainId &id);
+    static std::optional<GrainId> id_of(const std::string &name);
+
+    // Everything that a start needs, the record `launch` last. On failure nothing is left; Code::no_space
+    // for a full disk.
+    Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+    // What was left by an earlier server. Directories of another boot and half-made ones are removed.
+    std::vector<Adopted> adopt();
+
+    DirFacts look(const GrainId &id) const;
+    std::optional<ExitFacts> exit_of(const GrainId &id) const;
+    // The report that `plan` asks for, or why it cannot be.
+    std::variant<wire::GrainReport, ReportUnsendable> build(const SendReport &plan) const;
+
+    // Records first, then removes the increments and checkpoints that are not needed any more.
+    Status write_acked(const GrainId &id, std::uint32_t sequence);
+    Status write_ending(const GrainId &id, Ending ending, const std::string &reason);
+    Status remove(const GrainId &id);
+
+private:
+    Result<files::Fd> directory_of(const GrainId &id) const;
+    Result<files::LaunchRecord> launch_of(int grain) const;
+    void adopt_one(const std::string &name, std::vector<Adopted> &found);
+    Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+
+    std::string homes_, boot_id_;
+    files::Fd grains_;
+};
+
+}  // namespace dcs::server

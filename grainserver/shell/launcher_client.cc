@@ -1,0 +1,146 @@
+#include "grainserver/shell/launcher_client.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "locks/kernel_lock.h"
+
+extern char **environ;
+
+namespace dcs::server {
+namespace {
+constexpr Duration soon = milliseconds(20);   // a new launcher needs a moment to listen
+constexpr Duration later = seconds(1);
+constexpr int quick_tries = 100;
+constexpr std::size_t waiting_max = 100'000;
+}  // namespace
+
+void LauncherClient::open(const std::string &directory, const std::string &name, const std::string &program) {
+    directory_ = directory;
+    name_ = name;
+    program_ = program;
+    if (Result<files::Fd> base = files::open_directory(AT_FDCWD, directory)) base_ = std::move(*base);
+}
+
+bool LauncherClient::connect() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(), files::launcher_socket);
+    files::Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) return false;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+    if (peer.uid != ::geteuid() && peer.uid != 0) return false;
+    socket_ = std::move(fd);
+    return true;
+}
+
+// A session of its own, default signals, output to DIR/launcher.log.
+Status LauncherClient::spawn() {
+    const std::string log = directory_ + "/launcher.log";
+    std::string words[] = {program_, "--dir", directory_, "--name", name_};
+    char *argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), words[4].data(), nullptr};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ::posix_spawn_file_actions_adddup2(&files, 1, 2);
+    sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int error = ::posix_spawn(&child_, program_.c_str(), &files, &attributes, argv, environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&files);
+    if (error == 0) return Status::ok();
+    child_ = 0;
+    return fail_errno(Code::io_error, "cannot start " + program_, error);
+}
+
+void LauncherClient::reap() {
+    if (child_ != 0 && ::waitpid(child_, nullptr, WNOHANG) != 0) child_ = 0;
+}
+
+void LauncherClient::close() {
+    socket_ = files::Fd();
+    waiting_.clear();
+    broken_ = false;
+    tries_ = 0;
+    retry_at_ = Instant{};
+}
+
+bool LauncherClient::maintain(Instant now, std::string &why) {
+    if (socket_) flush();
+    if (socket_ || now < retry_at_) return false;
+    reap();
+    if (connect()) {
+        retry_at_ = Instant::never();
+        return true;
+    }
+    ++tries_;
+    retry_at_ = now + (tries_ < quick_tries ? soon : later);
+    if (tries_ == quick_tries) why = "the launcher does not answer; see " + directory_ + "/launcher.log";
+    if (child_ != 0 || locks::is_held(directory_ + "/" + files::launcher_lock)) return false;
+    if (const Status s = spawn(); !s) {
+        if (tries_ == 1) why = s.text;
+        tries_ = quick_tries + 1;
+        retry_at_ = now + later;
+    }
+    return false;
+}
+
+void LauncherClient::flush() {
+    while (!broken_ && !waiting_.empty()) {
+        const std::string &packet = waiting_.front();
+        if (::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+            if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) {
+                retry_at_ = boot_clock() + soon;
+                return;
+            }
+            broken_ = true;
+            return;
+        }
+        waiting_.pop_front();
+    }
+    retry_at_ = Instant::never();
+}
+
+void LauncherClient::send(const files::LauncherCall &call) {
+    if (!socket_ || broken_ || waiting_.size() >= waiting_max) return;
+    waiting_.push_back(files::format(call));
+    flush();
+}
+
+std::vector<files::LauncherCall> LauncherClient::read() {
+    std::vector<files::LauncherCall> calls;
+    std::string packet;
+    while (socket_ && !broken_) {
+        packet.resize(files::launcher_packet_max);
+        const ssize_t n = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        if (n <= 0) {
+            broken_ = true;
+            break;
+        }
+        packet.resize(static_cast<std::size_t>(n));
+        calls.push_back(files::parse_call(packet));
+    }
+    return calls;
+}
+
+}  // namespace dcs::server

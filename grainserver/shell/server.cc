@@ -1,0 +1,240 @@
+#include "grainserver/shell/server.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "grainserver/files/process_identity.h"
+#include "grainserver/shell/host_gauge.h"
+
+namespace dcs::server {
+namespace {
+constexpr const char *config_name = "configured";
+constexpr std::size_t arrivals_max = 256;
+
+net::Limits link_limits() {
+    net::Limits limits;
+    limits.max_payload = limits::server_frame_bytes;
+    limits.hello = seconds(60);  // the scheduler may be recovering its store
+    return limits;
+}
+
+std::uint64_t random_number() {
+    std::uint64_t n = 0;
+    if (::getrandom(&n, sizeof n, 0) != static_cast<ssize_t>(sizeof n)) n = static_cast<std::uint64_t>(boot_clock().ns);
+    return n;
+}
+
+files::LauncherCall call_of(files::Verb verb, const GrainId &id, int number = 0) {
+    files::LauncherCall call;
+    call.verb = verb;
+    call.dir = GrainFiles::name_of(id);
+    call.number = number;
+    return call;
+}
+}  // namespace
+
+// One overload per effect.
+struct Performer {
+    Server &s;
+
+    void operator()(Connect &) { s.conn_ = s.loop_->connect_unix(s.options_.scheduler, link_limits()); }
+    void operator()(Disconnect &) { s.drop_link(); }
+    void operator()(Send &e) { s.loop_->send(s.conn_, wire::encode(e.message, 0)); }
+    void operator()(WriteLaunch &e) {
+        const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
+        if (done) s.put(LaunchWritten{e.id});
+        else s.put(LaunchUnwritten{e.id, done.code, done.text});
+    }
+    void operator()(StartGrain &e) { s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots)); }
+    void operator()(CheckpointSignal &e) { s.launcher_.send(call_of(files::Verb::signal, e.id, SIGUSR1)); }
+    void operator()(TerminateGrain &e) { s.launcher_.send(call_of(files::Verb::term, e.id)); }
+    void operator()(KillGrain &e) { s.launcher_.send(call_of(files::Verb::kill, e.id)); }
+    void operator()(WriteAcked &e) { tell(e.id, s.files_.write_acked(e.id, e.sequence)); }
+    void operator()(WriteEnding &e) { tell(e.id, s.files_.write_ending(e.id, e.ending, e.reason)); }
+    void operator()(RemoveDir &e) { tell(e.id, s.files_.remove(e.id)); }
+    void operator()(Look &e) { s.put(Looked{e.id, s.files_.look(e.id)}); }
+    void operator()(SendReport &e) {
+        auto built = s.files_.build(e);
+        if (auto *report = std::get_if<wire::GrainReport>(&built))
+            s.loop_->send(s.conn_, wire::encode(std::move(*report), 0));
+        else
+            s.put(std::get<ReportUnsendable>(built));
+    }
+    void operator()(Gauge &) {
+        const HostFigures figures = read_host_figures();
+        s.put(Gauged{figures.load, figures.free_memory_kb});
+    }
+    void operator()(SaveConfig &) { s.save_config(); }
+    void operator()(Log &e) { s.log_(e.level, e.text); }
+
+    void tell(const GrainId &id, const Status &done) {
+        if (!done) s.log_(Level::error, to_text(id) + ": " + done.text);
+    }
+};
+
+Server::~Server() {
+    if (loop_ && conn_ != 0) loop_->close(conn_);
+}
+
+Status Server::open(const ServerOptions &options) {
+    options_ = options;
+    if (Status s = files::make_directories(options.directory); !s) return s;
+    char *real = ::realpath(options.directory.c_str(), nullptr);
+    if (real == nullptr) return files::file_error(options.directory, errno);
+    options_.directory = real;
+    ::free(real);
+    Result<locks::KernelLock> lock = locks::KernelLock::take(
+        options_.directory + "/lock", std::to_string(::getpid()) + " grainserver " + options_.name + "\n");
+    if (!lock) return lock.status();
+    lock_ = std::move(*lock);
+    Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
+    if (!base) return base.status();
+    base_ = std::move(*base);
+    state_.host = options_.name;
+    state_.binary_class = options_.binary_class;
+    state_.boot_id = files::boot_id();
+    state_.instance = random_number();
+    load_config();
+    if (Status s = files_.open(options_.directory, state_.boot_id); !s) return s;
+    launcher_.open(options_.directory, options_.name, options_.launcher_program);
+    loop_ = net::Loop::create();
+    for (Adopted &a : files_.adopt()) {
+        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
+        put(std::move(a));
+    }
+    put(Began{});
+    return Status::ok();
+}
+
+// Text: interval in nanoseconds, slots, epoch.
+void Server::load_config() {
+    const Result<std::string> text = files::read_file(base_.get(), config_name, 256);
+    std::int64_t interval = 0;
+    std::int32_t slots = 0;
+    std::uint64_t epoch = 0;
+    if (!text || std::sscanf(text->c_str(), "%" SCNd64 " %" SCNd32 " %" SCNu64, &interval, &slots, &epoch) != 3) return;
+    if (interval <= 0 || slots < 0) return;
+    state_.interval = Duration{interval};
+    state_.slots = slots;
+    state_.epoch = epoch;
+}
+
+void Server::save_config() {
+    const std::string text = std::to_string(state_.interval.ns) + " " + std::to_string(state_.slots) + " " +
+                             std::to_string(state_.epoch) + "\n";
+    if (const Status s = files::write_file(base_.get(), config_name, text); !s) log_(Level::warning, s.text);
+}
+
+double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
+
+void Server::drop_link() {
+    if (conn_ != 0) loop_->close(conn_);
+    conn_ = 0;
+}
+
+void Server::handle_pending() {
+    while (!pending_.empty()) {
+        Input input = std::move(pending_.front());
+        pending_.pop_front();
+        for (Effect &effect : step(state_, boot_clock(), jitter(), std::move(input))) std::visit(Performer{*this}, effect);
+    }
+}
+
+void Server::look_for_exit(const GrainId &id) {
+    if (std::optional<ExitFacts> exit = files_.exit_of(id)) put(GrainExited{id, std::move(*exit)});
+}
+
+// A new connection counts from the launcher's first answer on: from then on we hear of every end, and
+// whatever ended before has its `exit` file.
+void Server::launcher_answers() {
+    log_(Level::debug, "connected to the launcher");
+    put(LauncherUp{});
+    for (const auto &[id, g] : state_.grains)
+        if (g.phase == Phase::running) look_for_exit(id);
+}
+
+void Server::keep_launcher() {
+    if (launcher_.broken()) {
+        loop_->unwatch(launcher_.fd());
+        launcher_.close();
+        log_(Level::warning, "the launcher is gone; starting another");
+        put(LauncherDown{});
+    }
+    std::string why;
+    if (launcher_.maintain(boot_clock(), why)) {
+        loop_->watch(launcher_.fd());
+        launcher_.send({files::Verb::list});
+    }
+    if (!why.empty()) log_(Level::error, why);
+}
+
+void Server::read_launcher() {
+    for (const files::LauncherCall &call : launcher_.read()) {
+        if (call.verb == files::Verb::end) launcher_answers();
+        const std::optional<GrainId> id = GrainFiles::id_of(call.dir);
+        if (!id) continue;
+        switch (call.verb) {
+        case files::Verb::started: put(GrainStarted{*id}); break;
+        case files::Verb::have:
+            put(GrainStarted{*id});
+            look_for_exit(*id);
+            break;
+        case files::Verb::failed: put(StartFailed{*id, static_cast<Code>(call.number), call.again, call.text}); break;
+        case files::Verb::exited: look_for_exit(*id); break;
+        default: break;
+        }
+    }
+}
+
+void Server::take_frame(const net::Arrival &arrival) {
+    Result<wire::AnyMessage> message = wire::decode_payload(arrival.header, arrival.payload);
+    if (message) return put(FromScheduler{std::move(*message)});
+    drop_link();
+    put(LinkClosed{"the scheduler sent what is no message: " + message.status().text});
+}
+
+void Server::take(net::Arrival &arrival) {
+    if (arrival.what == net::What::ready && arrival.watch == stop_fd_) {
+        stop_ = true;
+    } else if (arrival.what == net::What::ready) {
+        read_launcher();
+    } else if (arrival.conn == conn_ && conn_ != 0) {
+        if (arrival.what == net::What::opened) put(LinkOpened{});
+        if (arrival.what == net::What::frame) take_frame(arrival);
+        if (arrival.what == net::What::closed) {
+            conn_ = 0;
+            put(LinkClosed{arrival.why});
+        }
+    }
+}
+
+void Server::run(int stop_fd) {
+    stop_fd_ = stop_fd;
+    if (stop_fd >= 0) loop_->watch(stop_fd);
+    handle_pending();
+    while (!stop_) {
+        keep_launcher();
+        handle_pending();
+        const Instant deadline = std::min(next_deadline(state_), launcher_.retry_at());
+        std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
+        for (net::Arrival &arrival : arrivals) {
+            take(arrival);
+            handle_pending();
+        }
+        if (boot_clock() >= next_deadline(state_)) put(Tick{});
+        handle_pending();
+    }
+    if (stop_fd >= 0) loop_->unwatch(stop_fd);
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,59 @@
+#pragma once
+// The grain server around its core: performs the effects, turns what arrives into inputs.
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "grainserver/core/step.h"
+#include "grainserver/shell/grain_files.h"
+#include "grainserver/shell/launcher_client.h"
+#include "locks/kernel_lock.h"
+#include "net/loop.h"
+
+namespace dcs::server {
+
+using LogLine = void (*)(Level, const std::string &);
+
+struct ServerOptions {
+    std::string name, directory, scheduler, binary_class, launcher_program;
+};
+
+class Server {
+public:
+    explicit Server(LogLine log) : log_(log) {}
+    ~Server();
+    // Takes DIR/lock (Code::refused: another server has the directory), finds the grains of an earlier server.
+    Status open(const ServerOptions &options);
+    // Serves until a byte can be read from `stop_fd` (-1: for ever). Grains run on.
+    void run(int stop_fd);
+
+private:
+    friend struct Performer;
+    void load_config();
+    void save_config();
+    void handle_pending();
+    void take(net::Arrival &arrival);
+    void take_frame(const net::Arrival &arrival);
+    void keep_launcher();
+    void read_launcher();
+    void launcher_answers();
+    void look_for_exit(const GrainId &id);
+    void drop_link();
+    double jitter();
+    void put(Input input) { pending_.push_back(std::move(input)); }
+
+    LogLine log_;
+    ServerOptions options_;
+    State state_;
+    GrainFiles files_;
+    LauncherClient launcher_;
+    locks::KernelLock lock_;
+    files::Fd base_;
+    std::unique_ptr<net::Loop> loop_;
+    ConnId conn_ = 0;
+    int stop_fd_ = -1;
+    bool stop_ = false;
+    std::deque<Input> pending_;
+};
+
+}  // namespace dcs::server

@@ -1,0 +1,167 @@
+#include "client/call.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <thread>
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "client/conversation.h"
+#include "client/pool_path.h"
+#include "client/transport.h"
+
+namespace dcs::client {
+namespace {
+
+// This thread's connection, and for which token and socket it was made.
+struct Line {
+    Transport transport;
+    std::string token, path, user;
+    bool greeted = false;
+};
+Line &line() {
+    static thread_local Line l;
+    return l;
+}
+
+Duration patience() {
+    const char *text = std::getenv("DCS_PATIENCE_S");
+    if (text && *text) {
+        char *end = nullptr;
+        const double s = std::strtod(text, &end);
+        if (*end == '\0' && std::isfinite(s) && s >= 0 && s <= 1e6) return seconds_of(s);
+    }
+    return seconds(30);
+}
+
+void sleep_until(Instant until) {
+    for (;;) {
+        const std::int64_t left = (until - boot_clock()).ns;
+        if (left <= 0) return;
+        const timespec t{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+        ::nanosleep(&t, nullptr);  // a signal only makes the loop look again
+    }
+}
+
+void do_send(Line &l, Conversation &c, const Step &step) {
+    const Status s = l.transport.send(step.bytes, step.until);
+    if (s) return c.sent(boot_clock());
+    // A peer that refuses a request says why before it closes, and does not read to its end.
+    auto last_words = l.transport.receive(limits::user_frame_bytes, boot_clock());
+    if (last_words && std::holds_alternative<wire::ErrorReply>(last_words->message)) {
+        c.sent(boot_clock());
+        return c.received(last_words->request, std::move(last_words->message), boot_clock());
+    }
+    l.transport.close();
+    c.broken(s.text, boot_clock());
+}
+
+void do_receive(Line &l, Conversation &c, const Step &step) {
+    auto frame = l.transport.receive(limits::user_frame_bytes, step.until);
+    if (frame) return c.received(frame->request, std::move(frame->message), boot_clock());
+    l.transport.close();
+    if (frame.status().code == Code::broken) c.broken(frame.status().text, boot_clock());
+    else c.nonsense(frame.status());
+}
+
+void do_connect(Line &l, Conversation &c) {
+    const Transport::Refusal r = l.transport.connect(l.path);
+    if (r.error == 0) c.connected(boot_clock());
+    else c.refused(r.why, r.hopeless, boot_clock());
+}
+
+void drive(Line &l, Conversation &c) {
+    for (Step step = c.step(); step.what != Do::done; step = c.step()) {
+        switch (step.what) {
+        case Do::connect: do_connect(l, c); break;
+        case Do::send: do_send(l, c, step); break;
+        case Do::receive: do_receive(l, c, step); break;
+        case Do::pause:
+            sleep_until(step.until);
+            c.paused(boot_clock());
+            break;
+        case Do::done: break;
+        }
+    }
+    l.greeted = c.connection_good();
+    if (!l.greeted) l.transport.close();
+    if (c.welcome()) {
+        l.user = c.welcome()->user;
+        note_scheduler_met();
+    }
+}
+
+Result<std::string> token_for(With with) {
+    switch (with) {
+    case With::inherited: return inherited_token();
+    case With::any: return credentials().token;
+    case With::token: break;
+    }
+    std::string token = credentials().token;
+    if (token.empty()) return fail(Code::no_auth, "d_get_auth has not been called, or did not succeed");
+    return token;
+}
+
+// The connection of this thread serves as long as it stands and was made with the same token.
+void prepare(Line &l, const std::string &path, const std::string &token) {
+    if (l.greeted && l.path == path && l.token == token && l.transport.usable()) return;
+    l.transport.close();
+    l.greeted = false;
+    l.path = path;
+    l.token = token;
+}
+
+}  // namespace
+
+Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
+    auto token = token_for(how.with);
+    if (!token) return token.status();
+    auto pool = pool_directory();
+    if (!pool) return pool.status();
+
+    Line &l = line();
+    prepare(l, *pool + "/scheduler/user.sock", *token);
+    Terms terms;
+    terms.request = next_request_id();
+    terms.token = *token;
+    terms.patience = patience();
+    // A connection that stands is given longer than one that broke: a busy disk is no failure.
+    terms.silence = std::max(terms.patience * 4, seconds(10));
+    terms.for_ever = how.for_ever;
+    terms.met = scheduler_met();
+    terms.greeted = l.greeted;
+    terms.seed = random_seed();
+    Conversation conversation(request, terms, boot_clock());
+    drive(l, conversation);
+
+    const auto &outcome = conversation.outcome();
+    if (!outcome) return outcome.status();
+    const auto *error = std::get_if<wire::ErrorReply>(&*outcome);
+    if (!error) return *outcome;
+    if (error->code <= 0 || error->code > static_cast<int>(Code::last))
+        return fail(Code::protocol, "the scheduler sent the unknown error " + std::to_string(error->code) + ": " +
+                                        error->text);
+    const auto code = static_cast<Code>(error->code);
+    if (code == Code::no_auth && !token->empty()) forget_token(*token);
+    return fail(code, error->text);
+}
+
+std::string welcome_user() { return line().user; }
+
+Status check_session(int session_num) {
+    if (session_num >= 0) return Status::ok();
+    return fail(Code::invalid, "session_num is " + std::to_string(session_num) + ": session numbers are 0 to 2147483647");
+}
+
+Status check_grain(int session_num, int grain_num) {
+    if (Status s = check_session(session_num); !s) return s;
+    if (grain_num >= 0) return Status::ok();
+    return fail(Code::invalid, "grain_num is " + std::to_string(grain_num) + ": grain numbers are 0 to 2147483647");
+}
+
+std::string text_or_empty(const char *text) { return text ? text : ""; }
+
+}  // namespace dcs::client

@@ -1,0 +1,56 @@
+#pragma once
+// From a request to its reply over this thread's connection, and from a Status to what a C call
+// returns.
+#include <exception>
+#include <string>
+
+#include "base/status.h"
+#include "client/process.h"
+#include "dcs.h"
+#include "wire/message.h"
+
+namespace dcs::client {
+
+enum class With {
+    token,     // Code::no_auth without d_get_auth
+    any,       // the token if there is one
+    inherited  // what dcs_begin left, or none: d_get_auth itself
+};
+
+struct How {
+    With with = With::token;
+    bool for_ever = false;  // a blocking wait
+};
+
+// Any reply but ErrorReply, which becomes a Status.
+Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how);
+
+// The login name that the scheduler sees; empty before this thread's first reply.
+std::string welcome_user();
+
+template <class Reply> Result<Reply> ask(const wire::AnyMessage &request, How how = {}) {
+    auto reply = converse(request, how);
+    if (!reply) return reply.status();
+    if (auto *wanted = std::get_if<Reply>(&*reply)) return std::move(*wanted);
+    return fail(Code::protocol, std::string("the scheduler answered ") + wire::kind_name(request) + " with " +
+                                    wire::kind_name(*reply));
+}
+
+// The error text of this thread, errno, and the number for the caller.
+int report(const Status &status);
+
+// Every C call runs in here: nothing may be thrown into a C program.
+template <class Body> int c_call(Body body) {
+    try {
+        return report(body());
+    } catch (const std::exception &e) {
+        return report(fail(Code::internal, std::string("inside the library: ") + e.what()));
+    }
+}
+
+// Checks that several calls need.
+Status check_session(int session_num);
+Status check_grain(int session_num, int grain_num);
+std::string text_or_empty(const char *text);
+
+}  // namespace dcs::client

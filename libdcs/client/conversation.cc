@@ -1,0 +1,159 @@
+#include "client/conversation.h"
+
+#include <algorithm>
+
+namespace dcs::client {
+namespace {
+
+constexpr Duration shortest_pause = milliseconds(50);
+constexpr Duration longest_pause = seconds(1);
+
+std::uint64_t next_random(std::uint64_t &state) {  // splitmix64
+    state += 0x9e3779b97f4a7c15ull;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+std::string seconds_text(Duration d) {
+    const std::int64_t tenths = d.ns / 100'000'000;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
+Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant now)
+    : terms_(std::move(terms)), hello_(wire::encode(wire::Hello{wire::protocol_version, terms_.token}, terms_.request)),
+      request_(wire::encode(request, terms_.request)),
+      at_(terms_.greeted ? At::sending_request : At::connecting), entered_(now),
+      pause_(shortest_pause), greeted_(terms_.greeted), reused_(terms_.greeted) {
+    DCS_REQUIRE(terms_.request != 0, "request ids of users begin with 1");
+    until_ = now + terms_.silence;
+}
+
+Step Conversation::step() const {
+    switch (at_) {
+    case At::connecting: return {Do::connect, {}, until_};
+    case At::sending_hello: return {Do::send, hello_, until_};
+    case At::waiting_welcome: return {Do::receive, {}, until_};
+    case At::sending_request: return {Do::send, request_, until_};
+    case At::waiting_reply: return {Do::receive, {}, until_};
+    case At::pausing: return {Do::pause, {}, until_};
+    case At::over: break;
+    }
+    return {Do::done, {}, {}};
+}
+
+void Conversation::connected(Instant now) {
+    DCS_REQUIRE(at_ == At::connecting, "connected() answers connect");
+    at_ = At::sending_hello;
+    entered_ = now;
+    until_ = now + terms_.silence;
+}
+
+void Conversation::sent(Instant now) {
+    DCS_REQUIRE(at_ == At::sending_hello || at_ == At::sending_request, "sent() answers send");
+    if (at_ == At::sending_request) request_left_ = true;
+    at_ = at_ == At::sending_hello ? At::waiting_welcome : At::waiting_reply;
+    // A parked wait is not hung, whatever time it takes. The Welcome always comes at once.
+    const bool no_limit = at_ == At::waiting_reply && terms_.for_ever;
+    until_ = no_limit ? Instant::never() : now + terms_.silence;
+}
+
+void Conversation::received(std::uint64_t request, wire::AnyMessage message, Instant now) {
+    DCS_REQUIRE(at_ == At::waiting_welcome || at_ == At::waiting_reply, "received() answers receive");
+    if (const auto *error = std::get_if<wire::ErrorReply>(&message)) {
+        // An error under id 0 is about the connection; it ends the call as well.
+        if (request != terms_.request && request != 0)
+            return nonsense(fail(Code::protocol, "an error reply to another request"));
+        const bool usable = at_ == At::waiting_reply && request != 0 &&
+                            error->code != static_cast<int>(Code::protocol);
+        return finish(std::move(message), usable);
+    }
+    if (request != terms_.request)
+        return nonsense(fail(Code::protocol, "a reply to another request"));
+    if (at_ == At::waiting_reply) return finish(std::move(message), true);
+    const auto *welcome = std::get_if<wire::Welcome>(&message);
+    if (!welcome)
+        return nonsense(fail(Code::protocol, std::string(wire::kind_name(message)) + " where Welcome was due"));
+    welcome_ = *welcome;
+    terms_.met = true;
+    greeted_ = true;
+    at_ = At::sending_request;
+    until_ = now + terms_.silence;
+}
+
+void Conversation::refused(const std::string &why, bool hopeless, Instant now) {
+    DCS_REQUIRE(at_ == At::connecting, "refused() answers connect");
+    last_trouble_ = why;
+    if (hopeless && !patient_for_ever()) return finish(given_up(), false);
+    begin_again(now);
+}
+
+void Conversation::broken(const std::string &why, Instant now) {
+    DCS_REQUIRE(at_ != At::over && at_ != At::pausing && at_ != At::connecting, "broken() needs a connection");
+    if (at_ == At::sending_request) request_left_ = true;  // part of it may have arrived
+    last_trouble_ = why;
+    greeted_ = false;
+    // A connection left over from an earlier call says nothing about the scheduler of now.
+    if (reused_) {
+        reused_ = false;
+        trouble_since_ = now;
+        at_ = At::connecting;
+        until_ = now + terms_.silence;
+        return;
+    }
+    // One that lived for a while was good: the next pause begins short again.
+    if (now - entered_ > longest_pause) pause_ = shortest_pause;
+    begin_again(now);
+}
+
+void Conversation::nonsense(const Status &why) {
+    Code code = why.code == Code::ok ? Code::protocol : why.code;
+    finish(fail(code, "the scheduler answered with something else than DCS: " + why.text), false);
+}
+
+void Conversation::paused(Instant now) {
+    DCS_REQUIRE(at_ == At::pausing, "paused() answers pause");
+    at_ = At::connecting;
+    until_ = now + terms_.silence;
+}
+
+void Conversation::begin_again(Instant now) {
+    if (trouble_since_ == Instant::never()) trouble_since_ = now;
+    const Instant end = trouble_since_ + terms_.patience;
+    if (!patient_for_ever() && now >= end) return finish(given_up(), false);
+    at_ = At::pausing;
+    until_ = now + next_pause();
+    if (!patient_for_ever()) until_ = std::min(until_, end);  // one last attempt at the end
+}
+
+Duration Conversation::next_pause() {
+    // Between half of the pause and all of it, so that a crowd does not come back as one.
+    const auto half = static_cast<std::uint64_t>(pause_.ns / 2);
+    const auto random = static_cast<std::int64_t>(next_random(terms_.seed) % (half + 1));
+    const Duration pause{static_cast<std::int64_t>(half) + random};
+    pause_ = std::min(pause_ * 2, longest_pause);
+    return pause;
+}
+
+Status Conversation::given_up() const {
+    const std::string tried = ", tried for " + seconds_text(terms_.patience);
+    if (!request_left_) return fail(Code::unreachable, "no scheduler answers: " + last_trouble_ + tried);
+    return fail(Code::broken, "the connection to the scheduler broke, whether the call happened is not known: " +
+                                  last_trouble_ + tried);
+}
+
+void Conversation::finish(Result<wire::AnyMessage> outcome, bool connection_good) {
+    outcome_.emplace(std::move(outcome));
+    greeted_ = connection_good;
+    at_ = At::over;
+}
+
+const Result<wire::AnyMessage> &Conversation::outcome() const {
+    DCS_REQUIRE(outcome_.has_value(), "the conversation is not over");
+    return *outcome_;
+}
+
+}  // namespace dcs::client

@@ -1,0 +1,229 @@
+// d_query, d_query_free, d_grain_stream (C10).
+#include <cstring>
+
+#include "base/limits.h"
+#include "client/call.h"
+#include "client/streams.h"
+
+namespace dcs::client {
+namespace {
+
+struct Kind { wire::QueryType type; const char *status; };
+constexpr Kind kinds[] = {
+    {wire::QueryType::system, ""},        // D_Q_SYSTEM
+    {wire::QueryType::hosts, ""},         // D_Q_HOSTS
+    {wire::QueryType::sessions, ""},      // D_Q_SESSIONS
+    {wire::QueryType::grains, ""},        // D_Q_GRAINS
+    {wire::QueryType::grains, "ready"},   // D_Q_READY
+    {wire::QueryType::grains, "running"}, // D_Q_RUNNING
+    {wire::QueryType::grains, "finished"},// D_Q_FINISHED
+    {wire::QueryType::grains, "killed"},  // D_Q_KILLED
+    {wire::QueryType::grain, ""},         // D_Q_GRAIN
+};
+static_assert(sizeof kinds / sizeof kinds[0] == D_Q_GRAIN + 1);
+
+// The answer as the caller sees it, and the strings that it points to.
+struct Answer : d_info {
+    wire::QueryReply reply;
+    std::vector<d_host_row> host_rows;
+    std::vector<d_session_row> session_rows;
+    std::vector<d_grain_row> grain_rows;
+    std::vector<std::vector<char *>> argvs;
+};
+
+Status ask_query(const wire::Query &query, wire::QueryReply &into) {
+    auto reply = ask<wire::QueryReply>(query, How{With::any});
+    if (!reply) return reply.status();
+    into = std::move(*reply);
+    return Status::ok();
+}
+
+// All grains of one session, page by page, behind those that are there.
+Status ask_grains(wire::Query query, wire::QueryReply &into) {
+    query.after = -1;
+    for (;;) {
+        wire::QueryReply page;
+        if (Status s = ask_query(query, page); !s) return s;
+        into.system = std::move(page.system);
+        for (auto &row : page.grains) into.grains.push_back(std::move(row));
+        if (!page.more) return Status::ok();
+        if (page.grains.empty() || into.grains.back().grain <= query.after)
+            return fail(Code::protocol, "the scheduler's pages of grains do not go on");
+        query.after = into.grains.back().grain;
+    }
+}
+
+// Grains of all sessions of a user: session by session.
+Status ask_all_grains(wire::Query query, wire::QueryReply &into) {
+    wire::QueryReply sessions;
+    wire::Query which;
+    which.type = wire::QueryType::sessions;
+    which.user = query.user;
+    if (Status s = ask_query(which, sessions); !s) return s;
+    const std::string user = query.user.empty() ? welcome_user() : query.user;
+    into.system = std::move(sessions.system);
+    for (const auto &row : sessions.sessions) {
+        if (row.user != user) continue;
+        query.user = row.user;
+        query.session = row.session;
+        if (Status s = ask_grains(query, into); !s) return s;
+    }
+    return Status::ok();
+}
+
+void show_system(Answer &a) {
+    const wire::SystemRow &s = a.reply.system;
+    a.epoch = s.epoch;
+    a.turn = s.turn;
+    a.scheduler_pid = s.pid;
+    a.up_s = s.up_s;
+    a.ready = s.ready;
+    a.running = s.running;
+    a.hosts_total = s.hosts;
+    a.hosts_active = s.hosts_active;
+    a.sessions_active = s.sessions_active;
+    a.version = s.version.c_str();
+}
+
+d_host_row shown(const wire::HostRow &h) {
+    d_host_row r{};
+    r.name = h.name.c_str();
+    r.state = h.state.c_str();
+    r.binary_class = h.binary_class.c_str();
+    r.host_class = h.host_class;
+    r.slots = h.slots;
+    r.running = h.running;
+    r.last_call_in_s = h.last_call_in_s;
+    r.interval_s = h.interval_s;
+    r.load = h.load;
+    r.free_memory_kb = h.free_memory_kb;
+    return r;
+}
+
+d_session_row shown(const wire::SessionRow &s) {
+    d_session_row r{};
+    r.user = s.user.c_str();
+    r.ident = s.ident.c_str();
+    r.state = s.state.c_str();
+    r.session = s.session;
+    r.ready = s.ready;
+    r.running = s.running;
+    r.finished = s.finished;
+    r.killed = s.killed;
+    r.sent = s.sent;
+    return r;
+}
+
+d_grain_row shown(wire::GrainRow &g, std::vector<char *> &argv) {
+    d_grain_row r{};
+    r.user = g.user.c_str();
+    r.state = g.state.c_str();
+    r.host = g.host.c_str();
+    r.label = g.label.c_str();
+    r.message = g.message.c_str();
+    r.session = g.session;
+    r.grain = g.grain;
+    r.restarts = g.restarts;
+    r.failures = g.failures;
+    r.exit_code = g.exit_code;
+    r.signal = g.signal;
+    r.result_index = g.result_index;
+    r.incarnation = g.incarnation;
+    r.host_class = g.host_class;
+    r.cpu_s = g.cpu_s;
+    r.last_contact_s = g.last_contact_s;
+    r.checkpoint_age_s = g.checkpoint_age_s;
+    r.out_length = g.out_length;
+    r.err_length = g.err_length;
+    r.checkpoint_length = g.checkpoint_length;
+    if (!g.argv.empty()) {
+        for (std::string &word : g.argv) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        r.argv = argv.data();
+    }
+    return r;
+}
+
+// The reply does not move any more from here on.
+void show(Answer &a) {
+    show_system(a);
+    for (const auto &h : a.reply.hosts) a.host_rows.push_back(shown(h));
+    for (const auto &s : a.reply.sessions) a.session_rows.push_back(shown(s));
+    a.argvs.resize(a.reply.grains.size());
+    for (std::size_t i = 0; i < a.reply.grains.size(); ++i)
+        a.grain_rows.push_back(shown(a.reply.grains[i], a.argvs[i]));
+    a.host_count = a.host_rows.size();
+    a.session_count = a.session_rows.size();
+    a.grain_count = a.grain_rows.size();
+    a.hosts = a.host_rows.data();
+    a.sessions = a.session_rows.data();
+    a.grains = a.grain_rows.data();
+}
+
+Status query(int type, const char *user, int session_num, int grain_num, d_info **info) {
+    if (!info) return fail(Code::invalid, "info is NULL");
+    *info = nullptr;
+    if (type < D_Q_SYSTEM || type > D_Q_GRAIN)
+        return fail(Code::invalid, "query_type is " + std::to_string(type) + ": take one of D_Q_...");
+    if (user && std::strlen(user) > limits::name_bytes)
+        return fail(Code::invalid, "user is longer than a login name can be");
+    wire::Query request;
+    request.type = kinds[type].type;
+    request.status = kinds[type].status;
+    request.user = text_or_empty(user);
+    request.session = session_num;
+    request.grain = grain_num;
+    if (type == D_Q_GRAIN)
+        if (Status s = check_grain(session_num, grain_num); !s) return s;
+    auto answer = std::make_unique<Answer>();
+    const bool grains = request.type == wire::QueryType::grains;
+    Status s = !grains              ? ask_query(request, answer->reply)
+               : session_num >= 0 ? ask_grains(request, answer->reply)
+                                  : ask_all_grains(request, answer->reply);
+    if (!s) return s;
+    show(*answer);
+    *info = answer.release();
+    return Status::ok();
+}
+
+Result<wire::Stream> stream_named(const char *name) {
+    static constexpr struct { const char *name; wire::Stream stream; } all[] = {
+        {"out", wire::Stream::out},         {"err", wire::Stream::err},     {"checkpoint", wire::Stream::checkpoint},
+        {"message", wire::Stream::message}, {"input", wire::Stream::input},
+    };
+    for (const auto &s : all)
+        if (name && std::strcmp(name, s.name) == 0) return s.stream;
+    return fail(Code::invalid, "stream is \"" + text_or_empty(name) + "\": it is out, err, checkpoint, message or input");
+}
+
+Status grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
+    if (!file) return fail(Code::invalid, "file is NULL");
+    *file = nullptr;
+    if (Status s = check_grain(session_num, grain_num); !s) return s;
+    if (user && std::strlen(user) > limits::name_bytes)
+        return fail(Code::invalid, "user is longer than a login name can be");
+    auto which = stream_named(stream);
+    if (!which) return which.status();
+    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any);
+    if (!f) return f.status();
+    *file = f->release();
+    return Status::ok();
+}
+
+}  // namespace
+}  // namespace dcs::client
+
+using namespace dcs::client;
+
+extern "C" {
+
+int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info) {
+    return c_call([&] { return query(query_type, user, session_num, grain_num, info); });
+}
+
+void d_query_free(struct d_info *info) { delete static_cast<Answer *>(info); }
+
+int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
+    return c_call([&] { return grain_stream(user, session_num, grain_num, stream, file); });
+}
+}

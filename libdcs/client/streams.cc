@@ -1,0 +1,71 @@
+#include "client/streams.h"
+
+#include <cerrno>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+
+namespace dcs::client {
+namespace {
+
+Result<File> temporary() {
+    if (std::FILE *f = std::tmpfile()) return File(f);
+    // No room or no permission there: memory will do.
+    const int fd = ::memfd_create("dcs-stream", MFD_CLOEXEC);
+    if (fd < 0) return fail_errno(Code::io_error, "no temporary file for the stream", errno);
+    if (std::FILE *f = ::fdopen(fd, "w+")) return File(f);
+    const int error = errno;
+    ::close(fd);
+    return fail_errno(Code::io_error, "no temporary file for the stream", error);
+}
+
+Status append(std::FILE *f, const std::string &bytes) {
+    if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size()) return Status::ok();
+    return fail_errno(Code::io_error, "writing the stream to a temporary file", errno);
+}
+
+// A checkpoint or message may be replaced by the next one between two pieces, which the length shows.
+bool may_be_replaced(wire::Stream s) { return s == wire::Stream::checkpoint || s == wire::Stream::message; }
+
+enum class Came { whole, replaced };
+
+Result<Came> fetch_from(std::FILE *f, wire::Fetch request, std::uint64_t length, With with) {
+    std::uint64_t total = UINT64_MAX;
+    while (request.offset < length) {
+        auto piece = ask<wire::Piece>(request, How{with});
+        if (!piece) return piece.status();
+        if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream)) return Came::replaced;
+        total = piece->total;
+        if (piece->bytes.size() > request.max) return fail(Code::protocol, "the scheduler sent more of a stream than was asked for");
+        if (Status s = append(f, piece->bytes); !s) return s;
+        request.offset += piece->bytes.size();
+        if (length == UINT64_MAX && request.offset >= total) return Came::whole;
+        if (piece->bytes.empty())
+            return fail(Code::io_error, "the stream ends at " + std::to_string(request.offset) + " bytes, " +
+                                            std::to_string(length == UINT64_MAX ? total : length) + " were announced");
+    }
+    return Came::whole;
+}
+
+}  // namespace
+
+Result<File> fetch_stream(const std::string &user, int session, int grain, wire::Stream stream,
+                          const std::string &known, std::uint64_t length, With with) {
+    for (int attempt = 0; attempt < 10; ++attempt) {
+        auto file = temporary();
+        if (!file) return file.status();
+        if (Status s = append(file->get(), known); !s) return s;
+        wire::Fetch request{user, session, grain, stream, known.size(), limits::fetch_chunk_bytes};
+        auto came = fetch_from(file->get(), request, length, with);
+        if (!came) return came.status();
+        if (*came == Came::replaced) continue;
+        if (std::fflush(file->get()) != 0 || std::fseek(file->get(), 0, SEEK_SET) != 0)
+            return fail_errno(Code::io_error, "writing the stream to a temporary file", errno);
+        return file;
+    }
+    return fail(Code::io_error, "the grain replaces this stream faster than it can be fetched");
+}
+
+}  // namespace dcs::client

@@ -1,0 +1,179 @@
+#include "client/transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace dcs::client {
+namespace {
+
+// All connections of the process. A forked child closes its copies: else the scheduler would not
+// notice the parent's end, and two processes could speak on one connection.
+struct Register {
+    std::mutex mutex;
+    std::vector<int> open;
+};
+Register &sockets() {
+    static Register *r = new Register;  // outlives every thread's connection
+    return *r;
+}
+void before_fork() { sockets().mutex.lock(); }
+void after_fork_parent() { sockets().mutex.unlock(); }
+void after_fork_child() {
+    for (const int fd : sockets().open) ::close(fd);
+    sockets().open.clear();
+    sockets().mutex.unlock();
+}
+
+// The mutex is held around the system call as well, so that a fork sees either both or neither.
+int open_socket() {
+    static const int installed = ::pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    (void)installed;
+    const std::lock_guard lock(sockets().mutex);
+    sockets().open.reserve(sockets().open.size() + 1);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0) sockets().open.push_back(fd);
+    return fd;
+}
+void close_socket(int fd) {
+    const std::lock_guard lock(sockets().mutex);
+    auto &open = sockets().open;
+    open.erase(std::remove(open.begin(), open.end(), fd), open.end());
+    ::close(fd);
+}
+
+// Connects to directory/name through a descriptor of the directory when the path is too long for a
+// socket address. Returns 0 or errno.
+int connect_to(int fd, const std::string &path, bool &directory_missing) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const auto slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const int dir = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) {
+        const int error = errno;
+        directory_missing = error == ENOENT || error == ENOTDIR;
+        return error;
+    }
+    std::string name = path;
+    if (path.size() >= sizeof address.sun_path)
+        name = "/proc/self/fd/" + std::to_string(dir) + "/" + path.substr(slash + 1);
+    int error = 0;
+    if (name.size() >= sizeof address.sun_path) {
+        error = ENAMETOOLONG;
+    } else {
+        std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
+        if (::connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) error = errno;
+    }
+    ::close(dir);
+    return error;
+}
+
+Status broke(const std::string &what, int error) { return fail_errno(Code::broken, what, error); }
+
+}  // namespace
+
+bool Transport::mine() const { return fd_ >= 0 && pid_ == ::getpid(); }
+
+void Transport::close() {
+    if (mine()) close_socket(fd_);
+    fd_ = -1;
+}
+
+Transport::Refusal Transport::connect(const std::string &path) {
+    close();
+    const int fd = open_socket();
+    if (fd < 0) return {errno, false, fail_errno(Code::unreachable, "socket", errno).text};
+    bool directory_missing = false;
+    const int error = connect_to(fd, path, directory_missing);
+    if (error == 0) {
+        fd_ = fd;
+        pid_ = ::getpid();
+        return {};
+    }
+    close_socket(fd);
+    const bool hopeless = directory_missing || error == EACCES || error == EPERM || error == ENAMETOOLONG;
+    std::string why = fail_errno(Code::unreachable, path, error).text;
+    if (directory_missing) why += " (there is no pool; `dcs up` makes one)";
+    return {error, hopeless, why};
+}
+
+bool Transport::usable() {
+    if (!mine()) return false;
+    pollfd p{fd_, POLLIN | POLLRDHUP, 0};
+    return ::poll(&p, 1, 0) == 0;
+}
+
+Status Transport::wait(short events, Instant deadline) {
+    for (;;) {
+        int timeout = -1;
+        if (deadline != Instant::never()) {
+            const std::int64_t left = (deadline - boot_clock()).ns;
+            if (left <= 0) return fail(Code::broken, "the scheduler does not answer in time");
+            timeout = static_cast<int>(std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX));
+        }
+        pollfd p{fd_, events, 0};
+        const int n = ::poll(&p, 1, timeout);
+        if (n > 0) return Status::ok();
+        if (n < 0 && errno != EINTR) return broke("poll", errno);
+    }
+}
+
+Status Transport::send(std::string_view bytes, Instant deadline) {
+    if (!mine()) return fail(Code::broken, "not connected");
+    while (!bytes.empty()) {
+        const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (n > 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(n));
+        } else if (n < 0 && errno == EAGAIN) {
+            if (Status s = wait(POLLOUT, deadline); !s) return s;
+        } else if (n < 0 && errno != EINTR) {
+            return broke("sending", errno);
+        }
+    }
+    return Status::ok();
+}
+
+Status Transport::read_exactly(char *to, std::size_t n, Instant deadline) {
+    while (n > 0) {
+        const ssize_t got = ::recv(fd_, to, n, 0);
+        if (got > 0) {
+            to += got;
+            n -= static_cast<std::size_t>(got);
+        } else if (got == 0) {
+            return fail(Code::broken, "the scheduler closed the connection");
+        } else if (errno == EAGAIN) {
+            if (Status s = wait(POLLIN, deadline); !s) return s;
+        } else if (errno != EINTR) {
+            return broke("receiving", errno);
+        }
+    }
+    return Status::ok();
+}
+
+Result<Frame> Transport::receive(std::size_t max_payload, Instant deadline) {
+    if (!mine()) return fail(Code::broken, "not connected");
+    char head[wire::header_bytes];
+    if (Status s = read_exactly(head, sizeof head, deadline); !s) return s;
+    auto header = wire::decode_header(std::string_view(head, sizeof head), max_payload);
+    if (!header) return fail(Code::protocol, header.status().text);
+    std::string payload(header->length, '\0');
+    if (Status s = read_exactly(payload.data(), payload.size(), deadline); !s) return s;
+    auto message = wire::decode_payload(*header, payload);
+    if (!message) return fail(Code::protocol, message.status().text);
+    return Frame{header->request, std::move(*message)};
+}
+
+}  // namespace dcs::client

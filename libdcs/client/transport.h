@@ -1,0 +1,46 @@
+#pragma once
+// One Unix stream socket with deadlines. Used by one thread; after a fork the child's copy is closed
+// and counts as not connected, so that parent and child never share a connection.
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+#include "base/instant.h"
+#include "base/status.h"
+#include "wire/message.h"
+
+namespace dcs::client {
+
+struct Frame { std::uint64_t request = 0; wire::AnyMessage message; };
+
+class Transport {
+public:
+    Transport() = default;
+    ~Transport() { close(); }
+    Transport(const Transport &) = delete;
+    Transport &operator=(const Transport &) = delete;
+
+    struct Refusal { int error = 0; bool hopeless = false; std::string why; };
+    // To the socket at `path`, of any length. error 0: connected. hopeless: there is no pool, or it may
+    // not be entered; otherwise nobody listens now.
+    Refusal connect(const std::string &path);
+    // Standing, and silent: bytes or an end that nobody asked for make it unusable.
+    bool usable();
+    void close();
+
+    // Code::broken: the peer closed, an error, or the deadline passed. Signals do not interrupt.
+    Status send(std::string_view bytes, Instant deadline);
+    // One frame. Code::broken as above; other codes: what came is not a frame of ours.
+    Result<Frame> receive(std::size_t max_payload, Instant deadline);
+
+private:
+    Status wait(short events, Instant deadline);
+    Status read_exactly(char *to, std::size_t n, Instant deadline);
+    bool mine() const;
+
+    int fd_ = -1;
+    pid_t pid_ = 0;  // of the process that connected
+};
+
+}  // namespace dcs::client

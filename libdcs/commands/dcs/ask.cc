@@ -1,0 +1,185 @@
+#include "ask.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+bool patience_is_the_users = std::getenv("DCS_PATIENCE_S") != nullptr;
+
+std::string text(const char *value) { return value == nullptr ? "" : value; }
+
+Session session_of(const d_session_row &row) {
+    Session session{text(row.user), text(row.ident), text(row.state)};
+    session.number = row.session;
+    session.ready = row.ready;
+    session.running = row.running;
+    session.finished = row.finished;
+    session.killed = row.killed;
+    session.sent = row.sent;
+    session.json = json_of(row);
+    return session;
+}
+
+}  // namespace
+
+int Info::ask(int type, const std::string &user, int session, int grain) {
+    d_query_free(info_);
+    info_ = nullptr;
+    return d_query(type, user.empty() ? nullptr : user.c_str(), session, grain, &info_);
+}
+
+std::string own_user() {
+    static const std::string name = [] {
+        char buffer[4096];
+        passwd entry = {}, *found = nullptr;
+        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
+            return std::string(found->pw_name);
+        return "uid" + std::to_string(::geteuid());
+    }();
+    return name;
+}
+
+bool user_set_patience() { return patience_is_the_users; }
+
+void set_patience(int seconds) {
+    if (!patience_is_the_users) ::setenv("DCS_PATIENCE_S", std::to_string(seconds).c_str(), 1);
+}
+
+std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
+
+SessionsAnswer sessions_of(const SessionSelector &selector) {
+    SessionsAnswer answer;
+    const std::string user = selector.user.empty() ? own_user() : selector.user;
+    Info info;
+    const int error = info.ask(D_Q_SESSIONS, selector.everybody ? "" : user);
+    if (error != NO_ERROR) {
+        answer.failed = true;
+        answer.failure = call_failure("the list of sessions", error);
+        return answer;
+    }
+    for (std::size_t i = 0; i < info->session_count; ++i) {
+        Session session = session_of(info->sessions[i]);
+        if (!selector.everybody && session.user != user) continue;
+        if (selector.which == SessionSelector::Which::number && session.number != selector.number) continue;
+        if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
+            answer.sessions[0].number < session.number)
+            answer.sessions.clear();
+        if (selector.which != SessionSelector::Which::last || answer.sessions.empty())
+            answer.sessions.push_back(std::move(session));
+    }
+    if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
+    answer.failed = true;
+    const std::string whose = selector.user.empty() ? "" : selector.user + "/";
+    answer.failure = not_found_failure(selector.which == SessionSelector::Which::last
+                                           ? user + " has no session"
+                                           : "there is no session " + whose + std::to_string(selector.number),
+                                       "`dcs session ls` lists the sessions that there are");
+    answer.failure.code = "session_unknown";
+    return answer;
+}
+
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
+    SessionsAnswer all;
+    for (const std::string &selector_text : selectors) {
+        const auto selector = session_selector(selector_text);
+        SessionsAnswer one;
+        if (selector) {
+            one = sessions_of(*selector);
+        } else {
+            one.failed = true;
+            one.failure = usage_failure(selector.status().text);
+        }
+        if (one.failed) return one;
+        for (Session &session : one.sessions) {
+            const bool seen = std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
+                return s.user == session.user && s.number == session.number;
+            });
+            if (!seen) all.sessions.push_back(std::move(session));
+        }
+    }
+    return all;
+}
+
+SessionsAnswer own_sessions() {
+    SessionSelector selector;
+    selector.which = SessionSelector::Which::all;
+    return sessions_of(selector);
+}
+
+std::string json_of(const d_session_row &row) {
+    wire::SessionRow w;
+    w.user = text(row.user);
+    w.session = row.session;
+    w.ident = text(row.ident);
+    w.state = text(row.state);
+    w.ready = row.ready;
+    w.running = row.running;
+    w.finished = row.finished;
+    w.killed = row.killed;
+    w.sent = row.sent;
+    return wire::to_json(w);
+}
+
+std::string json_of(const d_grain_row &row) {
+    wire::GrainRow w;
+    w.session = row.session;
+    w.grain = row.grain;
+    w.user = text(row.user);
+    w.state = text(row.state);
+    w.host = text(row.host);
+    w.label = text(row.label);
+    w.incarnation = row.incarnation;
+    w.host_class = row.host_class;
+    w.restarts = row.restarts;
+    w.failures = row.failures;
+    w.exit_code = row.exit_code;
+    w.signal = row.signal;
+    w.result_index = row.result_index;
+    w.cpu_s = row.cpu_s;
+    w.run_cpu_s = row.run_cpu_s;
+    w.last_contact_s = row.last_contact_s;
+    w.checkpoint_age_s = row.checkpoint_age_s;
+    w.out_length = row.out_length;
+    w.err_length = row.err_length;
+    w.checkpoint_length = row.checkpoint_length;
+    w.message = text(row.message);
+    for (char **word = row.argv; word != nullptr && *word != nullptr; ++word) w.argv.push_back(*word);
+    return wire::to_json(w);
+}
+
+std::string json_of(const d_host_row &row) {
+    wire::HostRow w;
+    w.name = text(row.name);
+    w.state = text(row.state);
+    w.binary_class = text(row.binary_class);
+    w.slots = row.slots;
+    w.running = row.running;
+    w.last_call_in_s = row.last_call_in_s;
+    w.interval_s = row.interval_s;
+    w.load = row.load;
+    w.free_memory_kb = row.free_memory_kb;
+    w.host_class = row.host_class;
+    std::string json = wire::to_json(w);
+    // The published name of the mask is `class`; a quoted name cannot occur inside a JSON string.
+    const std::string field = "\"host_class\":";
+    const std::size_t at = json.find(field);
+    if (at != std::string::npos) json.replace(at, field.size(), "\"class\":");
+    return json;
+}
+
+std::string json_of_system(const d_info &info) {
+    JsonObject json;
+    json.add("version", text(info.version)).add("epoch", info.epoch).add("turn", info.turn);
+    json.add("up_s", info.up_s).add("hosts", info.hosts_total).add("hosts_active", info.hosts_active);
+    json.add("sessions_active", info.sessions_active).add("ready", info.ready).add("running", info.running);
+    return json.text();
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,62 @@
+#pragma once
+// Questions to the scheduler, over the public d_query.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dcs.h"
+#include "failure.h"
+#include "selector.h"
+
+namespace dcs::commands {
+
+// One answer of d_query; released at the end.
+class Info {
+public:
+    Info() = default;
+    Info(const Info &) = delete;
+    Info &operator=(const Info &) = delete;
+    ~Info() { d_query_free(info_); }
+    // An error code of the library. user: empty for the caller.
+    int ask(int type, const std::string &user = "", int session = -1, int grain = -1);
+    const d_info *operator->() const { return info_; }
+    const d_info &operator*() const { return *info_; }
+
+private:
+    d_info *info_ = nullptr;
+};
+
+std::string own_user();  // the login name, as the scheduler sees it
+
+// Seconds for which library calls repeat a broken request, unless the user said otherwise
+// (DCS_PATIENCE_S). Questions give up soon; programs that work for hours do not.
+void set_patience(int seconds);
+bool user_set_patience();
+
+struct Session {  // owned copy of a row
+    std::string user, ident, state;
+    int number = 0, ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
+    std::string json;
+    bool own() const { return user == own_user(); }
+    std::string name() const;  // "7", or "ann/7" if it is not the caller's
+    bool terminated() const { return state == "terminated"; }
+};
+
+// Sessions that a selector means, in ascending order; user and number are those of the rows. A
+// session that does not exist is a Failure; `all` may be empty.
+struct SessionsAnswer {
+    std::vector<Session> sessions;
+    Failure failure;
+    bool failed = false;
+};
+SessionsAnswer sessions_of(const SessionSelector &selector);
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors);  // the union, each once
+SessionsAnswer own_sessions();
+
+// JSON of rows: the fields of the wire structs (O1).
+std::string json_of(const d_session_row &row);
+std::string json_of(const d_grain_row &row);
+std::string json_of(const d_host_row &row);
+std::string json_of_system(const d_info &info);
+
+}  // namespace dcs::commands

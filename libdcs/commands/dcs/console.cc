@@ -1,0 +1,114 @@
+#include "console.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "table.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr double long_run_s = 30;  // shorter ones need no lines about their progress
+
+std::size_t terminal_columns() {
+    winsize size = {};
+    if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
+    return 80;
+}
+
+bool is_dumb() {
+    const char *terminal = std::getenv("TERM");
+    return terminal == nullptr || std::string_view(terminal) == "dumb";
+}
+
+bool write_all(FILE *stream, std::string_view bytes) {
+    return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), stream) == bytes.size();
+}
+
+}  // namespace
+
+std::string progress_text(const Progress &p, std::size_t columns) {
+    std::string tail = "  " + std::to_string(p.done) + "/" + std::to_string(p.total);
+    if (p.failed > 0) tail += "  " + std::to_string(p.failed) + " failed";
+    const std::int64_t done_now = p.done - p.done_before;
+    if (done_now > 0 && p.done < p.total)
+        tail += "  " + seconds_text(p.elapsed_s / static_cast<double>(done_now) * static_cast<double>(p.total - p.done)) +
+                " left";
+    const std::size_t room = columns > tail.size() + 3 ? std::min<std::size_t>(columns - tail.size() - 3, 40) : 0;
+    if (room < 5) return tail.substr(2, columns);
+    const std::size_t full = p.total == 0 ? room : static_cast<std::size_t>(static_cast<double>(room) *
+                             static_cast<double>(p.done) / static_cast<double>(p.total));
+    return "[" + std::string(full, '#') + std::string(room - full, '-') + "]" + tail;
+}
+
+Console::Console(std::string program) : program_(std::move(program)) {
+    bar_ = ::isatty(STDERR_FILENO) == 1 && !is_dumb();
+}
+
+bool Console::out(std::string_view bytes) {
+    std::lock_guard guard(mutex_);
+    clear_locked();
+    return write_all(stdout, bytes);
+}
+
+bool Console::err(std::string_view bytes) {
+    std::lock_guard guard(mutex_);
+    clear_locked();
+    return write_all(stderr, bytes);
+}
+
+bool Console::flush() {
+    std::lock_guard guard(mutex_);
+    return std::fflush(stdout) == 0 && std::fflush(stderr) == 0;
+}
+
+void Console::note(const std::string &text) {
+    std::lock_guard guard(mutex_);
+    std::fflush(stdout);
+    clear_locked();
+    std::fprintf(stderr, "%s: %s\n", program_.c_str(), text.c_str());
+}
+
+void Console::show(const Progress &progress) {
+    std::lock_guard guard(mutex_);
+    if (bar_) {
+        std::fflush(stdout);  // what belongs above the bar
+        std::fprintf(stderr, "\r%s\033[K", progress_text(progress, terminal_columns() - 1).c_str());
+        std::fflush(stderr);
+        bar_shown_ = true;
+        return;
+    }
+    const int tenths = progress.total == 0 ? 10 : static_cast<int>(10 * progress.done / progress.total);
+    if (tenths <= tenths_ || tenths == 10) return;
+    tenths_ = tenths;
+    if (progress.elapsed_s < long_run_s) return;
+    std::fprintf(stderr, "%s: %lld of %lld grains%s\n", program_.c_str(), static_cast<long long>(progress.done),
+                 static_cast<long long>(progress.total),
+                 progress.failed > 0 ? (", " + std::to_string(progress.failed) + " failed").c_str() : "");
+}
+
+void Console::clear() {
+    std::lock_guard guard(mutex_);
+    clear_locked();
+}
+
+void Console::clear_locked() {
+    if (!bar_shown_) return;
+    std::fputs("\r\033[K", stderr);
+    std::fflush(stderr);
+    bar_shown_ = false;
+}
+
+void Console::give_up(const Failure &failure, Format format, int exit) {
+    // The lock stays taken: no other thread prints after this.
+    mutex_.lock();
+    clear_locked();
+    (void)report(failure, format);
+    std::fflush(stderr);
+    std::_Exit(exit);
+}
+
+}  // namespace dcs::commands

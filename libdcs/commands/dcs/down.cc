@@ -1,0 +1,115 @@
+// dcs down: ends a private pool with all its grains.
+#include <cstdio>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "json.h"
+#include "pool.h"
+#include "stop_daemons.h"
+#include "table.h"
+#include "work_lock.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10;
+
+struct Ended {
+    int servers = 0, launchers = 0, schedulers = 0, grains = 0;
+    std::string left;  // what would not end
+};
+
+int count_up(const std::vector<Daemon> &daemons) {
+    int n = 0;
+    for (const Daemon &daemon : daemons) n += daemon.up;
+    return n;
+}
+
+// Servers first, so that nobody starts another grain; then launchers, which end their grains; then
+// grains without a launcher; the scheduler last, so that it takes in the reports that still come.
+Ended end_pool(const Pool &pool) {
+    Ended ended;
+    const std::vector<std::string> names = pool.server_names();
+    std::vector<Daemon> servers, launchers;
+    for (const std::string &name : names) servers.push_back(pool.server(name));
+    ended.servers = count_up(servers);
+    for (const std::string &who : stop_daemons(servers, server_stop_s)) ended.left += " " + who;
+    // Looked at only now: a server that was just starting has its launcher by now.
+    for (const std::string &name : names) launchers.push_back(pool.launcher(name));
+    ended.launchers = count_up(launchers);
+    for (const std::string &who : stop_daemons(launchers, launcher_stop_s)) ended.left += " " + who;
+    ended.grains = end_grains(pool, names);
+    if (ended.grains < 0) ended.left += " some grains";
+    const std::vector<Daemon> scheduler = {pool.scheduler()};
+    ended.schedulers = count_up(scheduler);
+    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s)) ended.left += " " + who;
+    return ended;
+}
+
+void print_result(const Call &call, const Pool &pool, const Ended &ended) {
+    const bool nothing = ended.servers + ended.launchers + ended.schedulers + ended.grains == 0;
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.down/1").add("dir", pool.directory()).add("was_running", !nothing);
+        json.add("servers", ended.servers).add("scheduler", ended.schedulers).add("grains_killed", ended.grains);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", pool.directory().c_str());
+    } else if (nothing) {
+        std::printf("Nothing was running in %s.\n", pool.directory().c_str());
+    } else {
+        std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
+                    counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
+        if (ended.grains > 0)
+            std::printf("%s that had no launcher any more were killed.\n", counted(ended.grains, "grain process").c_str());
+        std::printf("Sessions and results stay; `dcs up` goes on where it was.\n");
+    }
+}
+
+int down(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(usage_failure("dcs down takes no words, but got `" + call.arguments.words[0] + "`",
+                                       "dcs down [--dir DIR]"));
+    const Pool pool(call.directory);
+    struct stat st = {};
+    if (::stat(pool.directory().c_str(), &st) != 0 || ::access(pool.path("scheduler").c_str(), F_OK) != 0) {
+        print_result(call, pool, {});
+        return exits::ok;
+    }
+    if (st.st_uid != ::geteuid() && ::geteuid() != 0) {
+        Failure failure = failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
+        failure.hint = "name your own by --dir DIR or DCS_DIR";
+        return call.fail(failure);
+    }
+    const auto lock = take_work_lock(pool, "down");
+    if (!lock) return call.fail(failure_of("dcs down", lock.status()));
+    const Ended ended = end_pool(pool);
+    if (!ended.left.empty()) {
+        Failure failure = failure_of("", fail(Code::internal, "these would not end:" + ended.left));
+        failure.hint = "`dcs down` again; a process that a disk holds fast ends when the disk answers";
+        return call.fail(failure);
+    }
+    print_result(call, pool, ended);
+    return exits::ok;
+}
+
+}  // namespace
+
+const Verb down_verb = {
+    "", "down", "stop a private pool with all its grains",
+    R"(Stops the private pool: grain servers, all grains (also those whose server is dead), the scheduler.
+Returns when everything is gone. Sessions, checkpoints and results stay on disk; `dcs up` goes on
+where it was, and grains start again from their last checkpoints.
+
+Examples:
+  dcs down
+  dcs down --dir /scratch/p
+
+Usage: dcs down [--dir DIR]
+
+Where nothing runs it says so and succeeds.
+)",
+    {}, false, 0, down};
+
+}  // namespace dcs::commands

@@ -1,0 +1,40 @@
+#pragma once
+// What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment, directory.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dcs::commands {
+
+inline constexpr int most_attempts = 255;  // what the scheduler takes
+
+// Absolute path of the program, as a shell finds it. Code::not_found: there is none; Code::refused:
+// it is there, but not executable.
+Result<std::string> find_program(const std::string &name, const std::string &search_path,
+                                 const std::string &directory);
+
+Result<std::string> current_directory();
+
+// NAME=value of the caller, without what belongs to DCS itself; sorted, each name once.
+std::vector<std::string> whole_environment(char **environment);
+// The same without what differs between two terminals of one user though nothing is meant by it
+// (OLDPWD, SSH_..., WINDOWID); PWD is the directory. A rerun of `dcs map` must find its grains equal.
+std::vector<std::string> steady_environment(char **environment, const std::string &directory);
+bool is_volatile(std::string_view name);
+
+// A command line for people, at most `columns` characters.
+std::string label_of(const std::vector<std::string> &words, std::size_t columns);
+
+// argv-like array over strings that outlive it; ends in a null pointer.
+class WordArray {
+public:
+    explicit WordArray(const std::vector<std::string> &words);
+    char *const *data() const { return pointers_.data(); }
+
+private:
+    std::vector<char *> pointers_;
+};
+
+}  // namespace dcs::commands

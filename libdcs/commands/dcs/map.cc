@@ -1,0 +1,285 @@
+// dcs map: a bag of grains; an ordinary control program over dcs.h.
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+#include "ask.h"
+#include "call.h"
+#include "fresh_session.h"
+#include "launch_words.h"
+#include "locks/kernel_lock.h"
+#include "map_work.h"
+#include "pool.h"
+#include "table.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::size_t most_input_bytes = 1u << 30;
+constexpr int question_patience_s = 3, work_patience_s = 600;
+
+Result<std::string> read_all(int fd, const std::string &name) {
+    std::string text;
+    char buffer[65536];
+    while (true) {
+        const ssize_t n = ::read(fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(Code::io_error, name, errno);
+        if (n == 0) return text;
+        text.append(buffer, static_cast<std::size_t>(n));
+        if (text.size() > most_input_bytes) return fail(Code::limit, name + " is larger than 1 GiB");
+    }
+}
+
+Result<std::string> input_text(const Call &call) {
+    const auto path = call.arguments.value("--arg-file");
+    if (!path || *path == "-") return read_all(STDIN_FILENO, "standard input");
+    const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(Code::not_found, *path, errno);
+    auto text = read_all(fd, *path);
+    ::close(fd);
+    return text;
+}
+
+std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
+    const std::vector<std::string> &words = call.arguments.words;
+    const auto colons = std::find(words.begin(), words.end(), ":::");
+    plan.command.assign(words.begin(), colons);
+    if (plan.command.empty())
+        return usage_failure("dcs map: CMD is missing", "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
+    const auto directory = current_directory();
+    if (!directory) return failure_of("", directory.status());
+    plan.directory = *directory;
+    if (colons != words.end()) {
+        if (std::find(colons + 1, words.end(), ":::") != words.end())
+            return usage_failure("dcs map: ::: stands more than once", "one list of arguments follows it");
+        if (call.arguments.has("--arg-file")) return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
+        plan.inputs.assign(colons + 1, words.end());
+    } else {
+        const auto text = input_text(call);
+        if (!text) return failure_of("dcs map", text.status());
+        auto inputs = split_inputs(*text, call.arguments.has("--null") ? '\0' : '\n');
+        if (!inputs) return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
+        plan.inputs = std::move(*inputs);
+    }
+    if (plan.inputs.size() >= INT_MAX) return usage_failure("dcs map: more inputs than a session can have grains");
+    return std::nullopt;
+}
+
+std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
+    if (const auto text = call.arguments.value("--class")) {
+        const auto mask = class_of(*text);
+        if (!mask) return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
+        options.host_class = *mask;
+    }
+    if (const auto text = call.arguments.value("--attempts")) {
+        const auto n = number_of(*text, 1, most_attempts);
+        if (!n) return usage_failure("--attempts " + *text + ": a number from 1 to 255");
+        options.attempts = static_cast<int>(*n);
+    }
+    const char *path = std::getenv("PATH");
+    options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
+    options.environment = steady_environment(environ, plan.directory);
+    options.format = call.format;
+    if (plan.command[0].find("{}") == std::string::npos && !plan.inputs.empty()) {
+        const auto program = find_program(plan.command[0], options.search_path, plan.directory);
+        if (!program) return failure_of("dcs map", program.status());
+    }
+    return std::nullopt;
+}
+
+struct Opened {
+    int session = 0;
+    std::int64_t done_before = 0;
+    std::string how;  // for people
+    std::optional<Failure> failure;
+};
+
+Opened failed(const Failure &failure) {
+    Opened opened;
+    opened.failure = failure;
+    return opened;
+}
+
+// Takes a session over that an earlier run of the same map began. A terminated one is complete, and
+// replays; or it was closed early, and is made active again to do the rest.
+Opened open_again(const Session &session, std::int64_t total) {
+    if (const int error = d_get_auth(session.ident.c_str()); error != NO_ERROR)
+        return failed(call_failure("the authorization", error));
+    Opened opened;
+    opened.session = session.number;
+    opened.done_before = session.finished;
+    const bool complete = session.finished + session.killed >= total && session.ready + session.running == 0;
+    const bool again = session.terminated() && !complete;
+    const int error = again ? d_reopen_ses(session.number, TRUE) : d_resume_ses(session.number, TRUE);
+    if (error != NO_ERROR) return failed(call_failure("session " + std::to_string(session.number), error));
+    if (session.terminated() && complete) opened.how = "is complete; its results again";
+    else opened.how = "resumed, " + std::to_string(session.finished) + " of " + counted(total, "grain") + " done already";
+    return opened;
+}
+
+// The newest session of this very map, or the one that --session names; nothing: a fresh one is due.
+std::optional<Session> earlier_run(const Call &call, const std::string &base, std::optional<int> number,
+                                   std::optional<Failure> &failure) {
+    const SessionsAnswer own = own_sessions();
+    if (own.failed) {
+        failure = own.failure;
+        return std::nullopt;
+    }
+    std::optional<Session> found;
+    for (const Session &session : own.sessions) {
+        if (number && session.number == *number && (call.arguments.has("--new") || !is_run_of(session.ident, base))) {
+            failure = Failure{exits::refused, "session_taken", "session " + std::to_string(*number) +
+                              (call.arguments.has("--new") ? " exists already" : " belongs to another command (" +
+                               session.ident + "), directory or list of inputs"), "leave --session out, or name a free number"};
+            return std::nullopt;
+        }
+        if (number ? session.number == *number : is_run_of(session.ident, base)) found = session;
+    }
+    return call.arguments.has("--new") ? std::nullopt : found;
+}
+
+Opened open_session(const Call &call, const MapPlan &plan) {
+    const std::string base = ident_of(plan);
+    const std::int64_t total = static_cast<std::int64_t>(plan.inputs.size());
+    std::optional<int> number;
+    if (const auto text = call.arguments.value("--session")) {
+        const auto n = number_of(*text, 0, INT_MAX);
+        if (!n) return failed(usage_failure("--session " + *text + ": the number of a session of yours"));
+        number = static_cast<int>(*n);
+    }
+    std::optional<Failure> failure;
+    const auto earlier = earlier_run(call, base, number, failure);
+    if (failure) return failed(*failure);
+    if (earlier) return open_again(*earlier, total);
+    const std::string ident = call.arguments.has("--new") ? base + "-" + random_suffix() : base;
+    Opened opened;
+    opened.how = counted(total, "grain");
+    if (!number) {
+        const OpenedSession fresh = open_fresh_session(ident);
+        if (fresh.failed) return failed(fresh.failure);
+        opened.session = fresh.number;
+        return opened;
+    }
+    if (const int error = d_get_auth(ident.c_str()); error != NO_ERROR)
+        return failed(call_failure("the authorization", error));
+    if (const int error = d_resume_ses(*number, TRUE); error != NO_ERROR)
+        return failed(call_failure("session " + std::to_string(*number), error));
+    opened.session = *number;
+    return opened;
+}
+
+// Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
+// them, because everything that is done is kept.
+void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work, Console &console) {
+    const bool can_look = locks::is_held(lock);
+    int missing = 0;
+    while (true) {
+        const timespec tick = {0, 250'000'000};
+        const int number = ::sigtimedwait(&signals, nullptr, &tick);
+        if (number > 0) {
+            const std::string n = std::to_string(session);
+            console.note("interrupted; session " + n + " goes on. Run the same command again to take its results, or `dcs "
+                         "session close " + n + "`");
+            console.flush();
+            std::_Exit(128 + number);
+        }
+        console.show(work.progress());
+        const bool away = can_look && !locks::is_held(lock);
+        if (away && ++missing == 4) console.note("waiting for the scheduler; `dcs up` starts it again, grains go on meanwhile");
+        if (!away && missing >= 4) console.note("the scheduler is back");
+        if (!away) missing = 0;
+    }
+}
+
+int map(const Call &call) {
+    MapPlan plan;
+    MapOptions options;
+    if (const auto failure = make_plan(call, plan)) return call.fail(*failure);
+    if (const auto failure = make_options(call, plan, options)) return call.fail(*failure);
+    if (plan.inputs.empty()) {
+        std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
+        return exits::ok;
+    }
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
+    ::signal(SIGPIPE, SIG_IGN);
+    set_patience(question_patience_s);
+    const Opened opened = open_session(call, plan);
+    if (opened.failure) return call.fail(*opened.failure);
+    set_patience(work_patience_s);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+    Console console("dcs map");
+    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    MapWork work(plan, options, opened.session, opened.done_before, console);
+    const std::string lock = Pool(call.directory).scheduler().lock;
+    std::thread([&] { watch(signals, opened.session, lock, work, console); }).detach();
+    const std::int64_t failures = work.run();
+    const int error = d_close_ses(opened.session);
+    if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
+        console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error), call.format,
+                        exits::map_failed);
+    console.clear();
+    if (failures > 0)
+        console.note(std::to_string(failures) + " of " + counted(static_cast<std::int64_t>(plan.inputs.size()), "grain") +
+                     " failed; `dcs grain ls " + std::to_string(opened.session) + " --state failed` lists them");
+    if (!console.flush())
+        console.give_up(failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", errno)), call.format,
+                        exits::map_failed);
+    std::_Exit(exit_for_failed(failures));  // the watching thread still looks at this frame
+}
+
+}  // namespace
+
+const Verb map_verb = {
+    "", "map", "run a command on many inputs, a grain for each",
+    R"(Runs a command once for each input, each time as a grain of the pool, and prints the outputs in the
+order of the inputs.
+
+Examples:
+  seq 100 | dcs map -- factor {}
+  dcs map -a files.txt -- sh -c 'gzip -9 <"$1" >"$1.gz"' sh {}
+  dcs map -- md5sum {} ::: *.iso
+  find . -name '*.c' -print0 | dcs map --null -- wc -l {}
+
+Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attempts N] [--] CMD [WORD...] [::: ARG...]
+
+  -a, --arg-file FILE
+                 one input per line of FILE (default: of standard input); ::: ARG... gives them directly
+  --null         inputs end in NUL bytes instead of newlines
+  --session N    use this session
+  --new          start afresh, whatever an earlier run did
+  --class MASK   only hosts of these classes (a mask such as 0x3; default any)
+  --attempts N   run a grain again after a failure, N times in all (default 1: a failure is a result)
+
+{} in the words of CMD is replaced by the input; without any {} the input is appended. CMD is not
+passed through a shell. Grains run in the current directory, with empty standard input.
+
+The same command in the same directory with the same inputs is the same map: run again after an
+interruption (Ctrl-C, kill -9, a reboot) it goes on where it was, run again when complete it prints
+the recorded outputs. The number of its session is told on standard error. Results stay until
+`dcs session clean N`. Options other than --session and --new should stay the same as well.
+
+Grains get the environment, without variables that differ between terminals and mean nothing to a
+program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and alike); PWD is the directory.
+Where another variable differs from the first run's, grains that it submitted keep the environment
+of the first run, and a warning names the variable.
+
+Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
+)",
+    {{"--arg-file", 'a', true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false},
+     {"--class", 0, true}, {"--attempts", 0, true}},
+    true, exits::map_failed, map};
+
+}  // namespace dcs::commands

@@ -1,0 +1,202 @@
+// dcs run: one grain from a command; an ordinary control program over dcs.h.
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+#include "ask.h"
+#include "base/limits.h"
+#include "call.h"
+#include "fresh_session.h"
+#include "launch_words.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr int grain_number = 1;
+constexpr int question_patience_s = 3, work_patience_s = 600;
+
+struct Command {
+    std::vector<std::string> words, environment;
+    std::string directory, input, label;
+    std::uint32_t host_class = 0;
+    int attempts = 1;
+};
+
+Failure own_failure(const Failure &from, int exit) {
+    Failure failure = from;
+    failure.exit = exit;
+    return failure;
+}
+
+// Standard input to its end. A terminal is not read: nobody sees that somebody waits for it.
+std::optional<Failure> read_input(std::string &input) {
+    if (::isatty(STDIN_FILENO) == 1) return std::nullopt;
+    char buffer[65536];
+    while (true) {
+        const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EBADF) return std::nullopt;  // closed by the caller: as good as empty
+        if (n < 0) return failure_of("standard input", fail_errno(Code::io_error, "cannot be read", errno));
+        if (n == 0) return std::nullopt;
+        input.append(buffer, static_cast<std::size_t>(n));
+        if (input.size() > limits::input_bytes) {
+            Failure failure = failure_of("", fail(Code::limit, "standard input is larger than 16 MiB, the limit of a grain"));
+            failure.hint = "put it into a file and let the program read that";
+            return failure;
+        }
+    }
+}
+
+std::optional<Failure> understand(const Call &call, Command &command) {
+    if (call.arguments.words.empty())
+        return usage_failure("dcs run: CMD is missing", "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
+    if (const auto text = call.arguments.value("--class")) {
+        const auto mask = class_of(*text);
+        if (!mask) return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
+        command.host_class = *mask;
+    }
+    if (const auto text = call.arguments.value("--attempts")) {
+        const auto n = number_of(*text, 1, most_attempts);
+        if (!n) return usage_failure("--attempts " + *text + ": a number from 1 to 255");
+        command.attempts = static_cast<int>(*n);
+    }
+    const auto directory = current_directory();
+    if (!directory) return failure_of("", directory.status());
+    command.directory = *directory;
+    command.words = call.arguments.words;
+    command.label = label_of(command.words, 60);
+    const char *path = std::getenv("PATH");
+    const auto program = find_program(command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    if (!program) {
+        Failure failure = failure_of("dcs run", program.status());
+        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable : exits::no_program);
+    }
+    command.words[0] = *program;
+    command.environment = whole_environment(environ);
+    return read_input(command.input);
+}
+
+bool copy(FILE *from, FILE *to) {
+    char buffer[65536];
+    std::size_t n = 0;
+    bool good = true;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
+    good = std::fflush(to) == 0 && good && std::ferror(from) == 0;
+    std::fclose(from);
+    return good;
+}
+
+void end_session(int session) {
+    d_close_ses(session);
+    d_clean_ses(session);
+}
+
+// Ctrl-C and the like end the grain, then this program.
+void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
+    int number = 0;
+    while (::sigwait(&signals, &number) != 0) {}
+    if (ending.exchange(true)) return;  // everything is over anyway
+    d_gkill(session, grain_number);
+    end_session(session);
+    std::_Exit(128 + number);
+}
+
+int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
+    int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
+    FILE *out = nullptr, *err = nullptr;
+    const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code, nullptr, &out, &err);
+    if (ending.load()) ::pause();  // the signal thread ends this process
+    if (error != NO_ERROR) {
+        const Failure failure = call_failure("the grain's result", error);
+        if (ending.exchange(true)) ::pause();
+        if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
+        if (exit_of(error) != exits::unreachable) end_session(session);
+        return call.fail(failure);
+    }
+    const bool copied = copy(out, stdout) & copy(err, stderr);
+    const int copy_error = errno;
+    if (ending.exchange(true)) ::pause();
+    end_session(session);
+    if (!copied && copy_error != EPIPE)
+        return call.fail(failure_of("", fail_errno(Code::io_error, "the output cannot be written", copy_error)));
+    return signal != 0 ? 128 + signal : code;
+}
+
+int run(const Call &call) {
+    Command command;
+    if (const auto failure = understand(call, command)) {
+        report(*failure, call.format);
+        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program ? failure->exit : exits::run_failed;
+    }
+    set_patience(question_patience_s);
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);
+
+    const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
+    if (opened.failed) return call.fail(opened.failure);
+    set_patience(work_patience_s);
+    std::atomic<bool> ending{false};
+    std::thread([&signals, &ending, session = opened.number] { obey_signals(signals, session, ending); }).detach();
+
+    const WordArray argv(command.words), environment(command.environment);
+    d_grain grain;
+    d_grain_init(&grain);
+    grain.gargv = argv.data();
+    grain.genvv = environment.data();
+    grain.input = command.input.data();
+    grain.input_length = command.input.size();
+    grain.host_class = command.host_class;
+    grain.attempts = command.attempts;
+    grain.directory = command.directory.c_str();
+    grain.label = command.label.c_str();
+    const int error = d_gexec_grain(opened.number, grain_number, &grain);
+    if (error != NO_ERROR) {
+        const Failure failure = call_failure("the grain was not submitted", error);
+        if (ending.exchange(true)) ::pause();
+        end_session(opened.number);
+        return call.fail(failure);
+    }
+    const int exit = wait_for_end(call, opened.number, ending);
+    std::fflush(stdout);
+    std::fflush(stderr);
+    std::_Exit(exit);  // the signal thread still looks at this frame
+}
+
+}  // namespace
+
+const Verb run_verb = {
+    "", "run", "run one command as a grain",
+    R"(Runs one command as a grain of the pool. Standard input, output, error and exit code pass through.
+
+Examples:
+  dcs run -- sort -n <numbers >sorted
+  dcs run -- make -C /src/project check
+  dcs run --class 0x2 --attempts 3 -- ./simulate 42
+
+Usage: dcs run [--class MASK] [--attempts N] [--] CMD [ARG...]
+
+  --class MASK   only hosts of these classes (a mask such as 0x3; default any)
+  --attempts N   run it again after a failure, N times in all (default 1: a failure is a result)
+
+CMD is looked up in PATH and runs in the current directory with the current environment; there is
+no shell in between. Standard input is read to its end first (16 MiB at most; a terminal is not
+read), and outputs come when the grain has ended. The session of the grain is removed at the end;
+Ctrl-C kills the grain.
+
+Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 not executable;
+125 DCS itself failed.
+)",
+    {{"--class", 0, true}, {"--attempts", 0, true}},
+    true, exits::run_failed, run};
+
+}  // namespace dcs::commands

@@ -1,0 +1,204 @@
+// dcs session ls, show, close, clean.
+#include <cstdio>
+#include <unistd.h>
+
+#include "ask.h"
+#include "call.h"
+#include "json.h"
+#include "table.h"
+
+namespace dcs::commands {
+namespace {
+
+std::vector<std::string> selectors_or(const Call &call, const char *when_none) {
+    if (!call.arguments.words.empty()) return call.arguments.words;
+    return {when_none};
+}
+
+void print_names(const std::vector<Session> &sessions) {
+    for (const Session &session : sessions) std::printf("%s\n", session.name().c_str());
+}
+
+void print_table(const std::vector<Session> &sessions) {
+    Table table{">SESSION", "IDENT", "STATE", ">READY", ">RUNNING", ">FINISHED", ">KILLED", ">SENT"};
+    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0;
+    for (const Session &s : sessions) {
+        table.add({s.name(), s.ident, s.state, std::to_string(s.ready), std::to_string(s.running),
+                   std::to_string(s.finished), std::to_string(s.killed), std::to_string(s.sent)});
+        active += !s.terminated();
+        ready += s.ready;
+        running += s.running;
+        finished += s.finished;
+        killed += s.killed;
+    }
+    if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
+    std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
+                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running, finished,
+                killed);
+}
+
+int list(const Call &call) {
+    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    if (answer.failed) return call.fail(answer.failure);
+    if (call.format == Format::json) {
+        std::vector<std::string> rows;
+        for (const Session &session : answer.sessions) rows.push_back(session.json);
+        std::printf("%s\n", JsonObject().add("schema", "dcs.session.list/1").add_raw("sessions", json_array(rows)).text().c_str());
+    } else if (call.format == Format::name) {
+        print_names(answer.sessions);
+    } else {
+        print_table(answer.sessions);
+    }
+    return exits::ok;
+}
+
+void print_one(const Session &s) {
+    std::printf("session   %s\nident     %s\nstate     %s\n", s.name().c_str(), s.ident.c_str(), s.state.c_str());
+    std::printf("grains    %d ready, %d running, %d finished, %d killed\n", s.ready, s.running, s.finished, s.killed);
+    std::printf("sent      %d of %d results were handed out\n", s.sent, s.finished);
+}
+
+int show(const Call &call) {
+    const SessionsAnswer answer = sessions_of(selectors_or(call, "last"));
+    if (answer.failed) return call.fail(answer.failure);
+    if (call.format == Format::name) {
+        print_names(answer.sessions);
+        return exits::ok;
+    }
+    bool first = true;
+    for (const Session &session : answer.sessions) {
+        if (call.format == Format::json) {
+            std::printf("%s\n", JsonObject().add("schema", "dcs.session.show/1").add_raw("session", session.json).text().c_str());
+        } else {
+            if (!first) std::printf("\n");
+            print_one(session);
+        }
+        first = false;
+    }
+    return exits::ok;
+}
+
+int close(const Call &call) {
+    if (call.arguments.words.empty())
+        return call.fail(usage_failure("dcs session close: which session?", "dcs session close NUM, or last, or all"));
+    const SessionsAnswer answer = sessions_of(call.arguments.words);
+    if (answer.failed) return call.fail(answer.failure);
+    std::vector<std::string> closed;
+    for (const Session &session : answer.sessions) {
+        int error = session.terminated() ? D_E_SESSION_CLOSED : d_close_ses_of(session.user.c_str(), session.number);
+        if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
+            return call.fail(call_failure("session " + session.name() + " was not closed", error));
+        closed.push_back(json_string(session.name()));
+        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
+        else if (call.format == Format::table)
+            std::printf("session %s %s\n", session.name().c_str(), error == NO_ERROR ? "closed" : "was closed already");
+    }
+    if (call.format == Format::json)
+        std::printf("%s\n", JsonObject().add("schema", "dcs.session.close/1").add_raw("closed", json_array(closed)).text().c_str());
+    return exits::ok;
+}
+
+bool confirmed(const std::vector<Session> &sessions) {
+    std::fprintf(stderr, "Remove all data of %s for good? [y/N] ",
+                 sessions.size() == 1 ? ("session " + sessions[0].name()).c_str()
+                                      : counted(static_cast<std::int64_t>(sessions.size()), "session").c_str());
+    char answer[16] = "";
+    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int clean(const Call &call) {
+    if (call.arguments.words.empty())
+        return call.fail(usage_failure("dcs session clean: which session?", "dcs session clean NUM, or last, or all"));
+    const SessionsAnswer answer = sessions_of(call.arguments.words);
+    if (answer.failed) return call.fail(answer.failure);
+    std::vector<Session> chosen;
+    for (const Session &session : answer.sessions) {
+        // `all` means all that can be cleaned; a session that was named must be.
+        const bool named = call.arguments.words != std::vector<std::string>{"all"};
+        if (!session.own() && !named) continue;
+        if (!session.own())
+            return call.fail({exits::refused, "refused", "session " + session.name() + " belongs to another user", ""});
+        if (!session.terminated() && named)
+            return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
+                              "dcs session close " + session.name() + " ends it"});
+        if (session.terminated()) chosen.push_back(session);
+    }
+    if (!chosen.empty() && !call.arguments.has("--yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
+        return call.fail({exits::error, "cancelled", "nothing was removed", ""});
+    std::vector<std::string> cleaned;
+    for (const Session &session : chosen) {
+        int error = d_get_auth(session.ident.c_str());
+        if (error == NO_ERROR) error = d_clean_ses(session.number);
+        if (error != NO_ERROR) return call.fail(call_failure("session " + session.name() + " was not removed", error));
+        cleaned.push_back(json_string(session.name()));
+        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
+        else if (call.format == Format::table) std::printf("session %s removed\n", session.name().c_str());
+    }
+    if (call.format == Format::json)
+        std::printf("%s\n", JsonObject().add("schema", "dcs.session.clean/1").add_raw("cleaned", json_array(cleaned)).text().c_str());
+    return exits::ok;
+}
+
+}  // namespace
+
+const Verb session_ls_verb = {
+    "session", "ls", "list sessions",
+    R"(Lists sessions: yours, or those that the selectors name.
+
+Examples:
+  dcs session ls
+  dcs session ls all                    of everybody whose sessions you may see
+  dcs session ls -o json | jq '.sessions[] | select(.state == "active").session'
+
+Usage: dcs session ls [-o table|json|name] [SEL...]
+
+SEL is NUM, USER/NUM, last (your session with the highest number), USER/last, all or USER/all.
+No session at all is an empty list and no error.
+)",
+    {}, false, 0, list};
+
+const Verb session_show_verb = {
+    "session", "show", "show one session",
+    R"(Shows sessions: owner, ident, state and how many grains are in which state.
+
+Examples:
+  dcs session show            the last one
+  dcs session show 7 -o json
+
+Usage: dcs session show [-o table|json|name] [SEL...]
+
+SEL is NUM, USER/NUM, last (your session with the highest number) or all.
+)",
+    {}, false, 0, show};
+
+const Verb session_close_verb = {
+    "session", "close", "end a session; results stay",
+    R"(Ends sessions: running grains are withdrawn, results, checkpoints and outputs stay. Sessions of other
+users need root or the pool's owner. Closing a closed session is no error.
+
+Examples:
+  dcs session close 7
+  dcs session close last
+
+Usage: dcs session close [-o table|json|name] SEL...
+
+SEL is NUM, USER/NUM, last (your session with the highest number) or all.
+)",
+    {}, false, 0, close};
+
+const Verb session_clean_verb = {
+    "session", "clean", "remove a closed session's data",
+    R"(Removes all data of closed sessions of yours: inputs, checkpoints, outputs, results. A session that is
+named must be closed; `all` means all of yours that are. Asks on a terminal.
+
+Examples:
+  dcs session clean 7
+  dcs session clean all --yes
+
+Usage: dcs session clean [--yes] [-o table|json|name] SEL...
+
+SEL is NUM, last (your session with the highest number) or all.
+)",
+    {{"--yes", 'y', false}}, false, 0, clean};
+
+}  // namespace dcs::commands

@@ -1,0 +1,82 @@
+// dcs status: the daemons of the pool and what they have to do.
+#include <cstdio>
+
+#include "ask.h"
+#include "call.h"
+#include "json.h"
+#include "pool.h"
+#include "table.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string daemons_json(const std::vector<Daemon> &daemons) {
+    std::vector<std::string> rows;
+    for (const Daemon &daemon : daemons) {
+        JsonObject row;
+        row.add("role", daemon.role).add("name", daemon.name);
+        if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
+        else row.add_raw("pid", "null");
+        row.add("state", daemon.up ? "up" : "down");
+        rows.push_back(row.text());
+    }
+    return json_array(rows);
+}
+
+void print_table(const Pool &pool, const std::vector<Daemon> &daemons, const d_info *info) {
+    std::printf("pool %s\n\n", pool.directory().c_str());
+    Table table{"DAEMON", "NAME", ">PID", "STATE"};
+    for (const Daemon &daemon : daemons)
+        table.add({daemon.role, daemon.name, daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
+                   daemon.up ? "up" : "down"});
+    if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
+    if (info == nullptr) return;
+    std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts_total);
+    std::printf("sessions  %d active\n", info->sessions_active);
+    std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
+                static_cast<long long>(info->running));
+    std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version,
+                seconds_text(static_cast<double>(info->up_s)).c_str(), static_cast<unsigned long long>(info->epoch),
+                static_cast<unsigned long long>(info->turn));
+}
+
+int status(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(usage_failure("dcs status takes no words, but got `" + call.arguments.words[0] + "`"));
+    const Pool pool(call.directory);
+    const std::vector<Daemon> daemons = pool.daemons();
+    Info info;
+    const int error = info.ask(D_Q_SYSTEM);
+    const Failure failure = error == NO_ERROR ? Failure{} : call_failure("the scheduler's status", error);
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.status/1").add("dir", pool.directory()).add_raw("daemons", daemons_json(daemons));
+        json.add_raw("page", "null").add("reachable", error == NO_ERROR);
+        if (error == NO_ERROR) json.add_members(json_of_system(*info));
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        for (const Daemon &daemon : daemons)
+            if (daemon.up) std::printf("%s\n", daemon.name.c_str());
+    } else {
+        print_table(pool, daemons, error == NO_ERROR ? &*info : nullptr);
+    }
+    return error == NO_ERROR ? exits::ok : call.fail(failure);
+}
+
+}  // namespace
+
+const Verb status_verb = {
+    "", "status", "the pool's daemons and what they have to do",
+    R"(Shows the daemons of the pool, and how many hosts, sessions and grains there are.
+
+Examples:
+  dcs status
+  dcs status -o json | jq '.daemons[] | select(.state == "down")'
+
+Usage: dcs status [-o table|json|name] [--dir DIR]
+
+The daemons are shown also when the scheduler does not answer; the exit code is 5 then.
+)",
+    {}, false, 0, status};
+
+}  // namespace dcs::commands

@@ -1,0 +1,62 @@
+#pragma once
+// One connection without its event loop: what is half read, half written, and when it is overdue.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/instant.h"
+#include "net/frame_reader.h"
+#include "net/loop.h"
+#include "net/write_queue.h"
+
+namespace dcs::net {
+
+// A deadline that bytes push forward: each `bytes_per_step` of them, or a fresh start, give it the
+// whole time again. So a peer that sends or takes one byte now and then does not count as moving.
+class Progress {
+public:
+    void start(Instant now, Duration time) {
+        due_ = time.ns > 0 ? now + time : Instant::never();
+        moved_ = 0;
+    }
+    void move(std::size_t bytes, Instant now, Duration time) {
+        moved_ += bytes;
+        if (moved_ >= bytes_per_step) start(now, time);
+    }
+    void stop() { due_ = Instant::never(); }
+    bool running() const { return due_ != Instant::never(); }
+    Instant due() const { return due_; }
+
+private:
+    static constexpr std::size_t bytes_per_step = 4096;
+    Instant due_ = Instant::never();
+    std::size_t moved_ = 0;
+};
+
+struct Connection {
+    ConnId id = 0;
+    Door door = -1;
+    Peer peer;
+    Limits limits;
+    FrameReader reader;
+    WriteQueue out;
+    Instant hello_by = Instant::never();
+    Progress in_progress, out_progress;
+    Instant check_at = Instant::never();  // when the loop looks at overdue() again
+    bool alive = true;      // has, or is getting, a socket
+    bool connected = false;
+    bool muted = false;     // closed by our side: no Arrival any more
+    bool writing = false;   // a coroutine waits until the socket takes more
+    bool dirty = false;     // output was queued since the last flush
+
+    Instant first_deadline() const;
+    // Why it is to be cut off at `now`; nullptr: it is in time.
+    const char *overdue(Instant now) const;
+
+    // Bytes came: appends whole frames, moves the deadlines.
+    Status receive(std::string_view bytes, Instant now, std::vector<Frame> *frames);
+    // Sends what goes, moves the deadline. Broken: errno says why.
+    WriteQueue::Sent flush(int fd, Instant now);
+};
+
+}  // namespace dcs::net

@@ -1,0 +1,146 @@
+#include "net/loop.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "net/asio_loop.h"
+
+// The queue of arrivals: what wait() does while it waits, and when it stops waiting.
+namespace dcs::net {
+
+bool AsioLoop::start() {
+    boost::system::error_code error;
+    if (!watches_.good() || watch_fd_.assign(watches_.fd(), error)) return false;
+    asio::co_spawn(context_, watch_descriptors(), asio::detached);
+    return true;
+}
+
+AsioLoop::~AsioLoop() {
+    boost::system::error_code ignored;
+    for (auto &[id, wire] : wires_) {
+        wire->alive = false;
+        wire->socket.close(ignored);
+    }
+    for (ListenerPtr &listener : listeners_) listener->socket.close(ignored);
+    if (watch_fd_.is_open()) watch_fd_.release();  // the descriptor is the WatchSet's
+    context_.poll();                               // lets the coroutines end while all this is there
+}
+
+Task AsioLoop::watch_descriptors() {
+    for (;;) {
+        auto [error] = co_await watch_fd_.async_wait(Descriptor::wait_read, awaiting);
+        if (error) co_return;
+        bool woken = false;
+        for (int fd : watches_.take(&woken)) {
+            Arrival arrival;
+            arrival.what = What::ready;
+            arrival.watch = fd;
+            arrive(std::move(arrival));
+        }
+        if (woken && !woken_) {
+            woken_ = true;
+            arrive(Arrival());
+        }
+    }
+}
+
+void AsioLoop::unwatch(int fd) {
+    watches_.remove(fd);
+    std::erase_if(inbox_, [fd](const Arrival &a) { return a.what == What::ready && a.watch == fd; });
+}
+
+// ---- time ----
+
+// A wire has at most one place in checks_; it is looked at there, not moved with each byte.
+void AsioLoop::look_after(Wire &wire) {
+    Instant due = wire.first_deadline();
+    if (!wire.alive || due >= wire.check_at) return;
+    if (wire.check_at != Instant::never()) checks_.erase({wire.check_at, wire.id});
+    wire.check_at = due;
+    checks_.insert({due, wire.id});
+}
+
+void AsioLoop::cut_off_overdue(Instant now) {
+    while (!checks_.empty() && checks_.begin()->first <= now) {
+        WirePtr wire = find(checks_.begin()->second);
+        checks_.erase(checks_.begin());
+        DCS_REQUIRE(wire != nullptr, "every deadline belongs to a connection");
+        wire->check_at = Instant::never();
+        if (wire->overdue(now)) give_last_chance(wire);
+        const char *why = wire->overdue(now);
+        if (why != nullptr) lose(*wire, why);
+        look_after(*wire);
+    }
+}
+
+// If we were late ourselves (a long commit, a stopped process), what the peer did in time is in the
+// socket, and must count before it is judged.
+void AsioLoop::give_last_chance(const WirePtr &wire) {
+    if (wire->alive && wire->connected && !wire->muted) receive(*wire);
+    if (wire->alive && !wire->out.empty()) flush(wire);
+}
+
+Instant AsioLoop::next_check() const {
+    return checks_.empty() ? Instant::never() : checks_.begin()->first;
+}
+
+// ---- arrivals ----
+
+void AsioLoop::arrive(Arrival arrival) {
+    inbox_bytes_ += arrival.payload.size();
+    inbox_.push_back(std::move(arrival));
+}
+
+// Takes what is there, up to what the caller can use: the rest waits in the sockets, which is how a
+// fast sender is slowed down.
+void AsioLoop::run_ready(std::size_t max) {
+    const std::size_t enough = std::max(max, limits::inputs_per_turn);
+    while (inbox_.size() < enough && inbox_bytes_ < limits::bytes_per_turn)
+        if (context_.poll_one() == 0) break;
+}
+
+std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
+    std::vector<Arrival> out;
+    while (!inbox_.empty() && out.size() < max) {
+        Arrival arrival = std::move(inbox_.front());
+        inbox_.pop_front();
+        inbox_bytes_ -= arrival.payload.size();
+        if (arrival.what == What::woken) woken_ = false;
+        if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
+        if (arrival.conn != 0) {
+            WirePtr wire = find(arrival.conn);
+            if (!wire || wire->muted) continue;  // close() came between
+            if (arrival.what == What::closed) forget(arrival.conn);
+        }
+        out.push_back(std::move(arrival));
+    }
+    return out;
+}
+
+std::vector<Arrival> AsioLoop::wait(Instant deadline, std::size_t max) {
+    max = std::max<std::size_t>(max, 1);
+    for (int fd : std::exchange(to_rearm_, {})) watches_.rearm(fd);
+    flush_dirty();
+    run_ready(max);
+    for (;;) {
+        Instant now = boot_clock();
+        cut_off_overdue(now);
+        std::vector<Arrival> out = hand_out(max);
+        if (!out.empty() || now >= deadline) return out;
+        watches_.alarm_at(std::min(deadline, next_check()));
+        DCS_REQUIRE(context_.run_one() > 0, "the set of watches keeps the loop waiting");
+        run_ready(max);
+    }
+}
+
+std::unique_ptr<Loop> Loop::create() {
+    try {
+        auto loop = std::make_unique<AsioLoop>();
+        if (loop->start()) return loop;
+    } catch (const boost::system::system_error &) {  // io_context: out of descriptors
+    }
+    return nullptr;
+}
+
+}  // namespace dcs::net

@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <new>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "net/asio_loop.h"
+#include "net/unix_socket.h"
+
+// Connections: how they come, what moves through them, how they end.
+namespace dcs::net {
+namespace {
+
+constexpr std::size_t send_early_bytes = 256 * 1024;  // queued output does not wait for wait() above
+constexpr int accepts_at_once = 64;                   // of one door, before the others have a turn
+constexpr auto accept_pause = std::chrono::milliseconds(100);
+constexpr auto connect_pause = std::chrono::milliseconds(20);
+constexpr Duration farewell = seconds(30);            // for queued output where Limits say nothing
+
+std::atomic<ConnId> last_connection{0};
+
+}  // namespace
+
+Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name,
+                                   unsigned mode, const Limits &limits) {
+    Result<int> fd = listen_unix_socket(directory, name, mode);
+    if (!fd) return fd.status();
+    auto listener = std::make_shared<Listener>(context_.get_executor());
+    boost::system::error_code error;
+    if (listener->socket.assign(*fd, error)) {
+        ::close(*fd);
+        return fail(Code::io_error, "cannot wait for " + directory + "/" + name + ": " + error.message());
+    }
+    listener->door = static_cast<Door>(listeners_.size());
+    listener->limits = limits;
+    listeners_.push_back(listener);
+    asio::co_spawn(context_, accept_peers(listener), asio::detached);
+    return listener->door;
+}
+
+Task AsioLoop::accept_peers(ListenerPtr listener) {
+    Timer timer(context_);
+    for (;;) {
+        auto [error] = co_await listener->socket.async_wait(Descriptor::wait_read, awaiting);
+        if (error) co_return;
+        if (accept_some(*listener)) continue;
+        // Out of descriptors or memory: the queue keeps them, and asking at once would spin.
+        timer.expires_after(accept_pause);
+        co_await timer.async_wait(awaiting);
+        if (!listener->socket.is_open()) co_return;
+    }
+}
+
+// False when the system cannot give a connection now.
+bool AsioLoop::accept_some(Listener &listener) {
+    for (int n = 0; n < accepts_at_once; ++n) {
+        int fd = accept_socket(listener.socket.native_handle());
+        if (fd < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+        let_in(listener, fd);
+    }
+    return true;
+}
+
+void AsioLoop::let_in(Listener &listener, int fd) {
+    const Peer peer = peer_of(fd);
+    auto user = of_user_.find({listener.door, peer.uid});
+    bool full = open_ >= limits::connections ||
+                (user != of_user_.end() && user->second >= limits::connections_per_user);
+    if (full) {
+        ::close(fd);
+        return;
+    }
+    auto wire = std::make_shared<Wire>(context_.get_executor());
+    wire->id = ++last_connection;
+    wire->door = listener.door;
+    wire->peer = peer;
+    wire->limits = listener.limits;
+    if (!attach(wire, fd)) return;
+    ++of_user_[{listener.door, peer.uid}];
+    ++open_;
+    wires_[wire->id] = wire;
+    if (wire->limits.hello.ns > 0) wire->hello_by = boot_clock() + wire->limits.hello;
+    look_after(*wire);
+    Arrival arrival;
+    arrival.what = What::opened;
+    arrival.conn = wire->id;
+    arrival.door = wire->door;
+    arrival.peer = peer;
+    arrive(std::move(arrival));
+}
+
+bool AsioLoop::attach(const WirePtr &wire, int fd) {
+    boost::system::error_code error;
+    if (wire->socket.assign(fd, error)) {
+        ::close(fd);
+        return false;
+    }
+    wire->connected = true;
+    asio::co_spawn(context_, read_frames(wire), asio::detached);
+    return true;
+}
+
+ConnId AsioLoop::connect_unix(const std::string &path, const Limits &limits) {
+    auto wire = std::make_shared<Wire>(context_.get_executor());
+    wire->id = ++last_connection;
+    wire->limits = limits;
+    wires_[wire->id] = wire;
+    ++open_;
+    if (limits.hello.ns > 0) wire->hello_by = boot_clock() + limits.hello;
+    look_after(*wire);
+    asio::co_spawn(context_, connect_peer(wire, path), asio::detached);
+    return wire->id;
+}
+
+Task AsioLoop::connect_peer(WirePtr wire, std::string path) {
+    Timer timer(context_);
+    while (wire->alive) {
+        int fd = connect_unix_socket(path);
+        if (fd >= 0) {
+            wire->peer = peer_of(fd);
+            if (!attach(wire, fd)) {
+                lose(*wire, "no memory to wait for " + path);
+                co_return;
+            }
+            Arrival arrival;
+            arrival.what = What::opened;
+            arrival.conn = wire->id;
+            arrival.peer = wire->peer;
+            arrive(std::move(arrival));
+            flush(wire);
+            co_return;
+        }
+        if (errno != EAGAIN) {
+            lose(*wire, fail_errno(Code::unreachable, "cannot connect to " + path, errno).text);
+            co_return;
+        }
+        timer.expires_after(connect_pause);  // its queue is full; the hello deadline ends this
+        co_await timer.async_wait(awaiting);
+    }
+}
+
+// ---- bytes ----
+
+Task AsioLoop::read_frames(WirePtr wire) {
+    for (;;) {
+        auto [error] = co_await wire->socket.async_wait(Descriptor::wait_read, awaiting);
+        if (!wire->alive || wire->muted) co_return;
+        if (error) {
+            lose(*wire, "cannot wait for the peer: " + error.message());
+            co_return;
+        }
+        if (!receive(*wire)) co_return;
+    }
+}
+
+// False when the connection ended.
+bool AsioLoop::receive(Wire &wire) {
+    ssize_t n = ::recv(wire.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
+        lose(wire, fail_errno(Code::broken, "connection failed", errno).text);
+        return false;
+    }
+    if (n == 0) {
+        lose(wire, wire.reader.idle() ? "the peer closed the connection"
+                                      : "the peer closed the connection in the middle of a message");
+        return false;
+    }
+    std::vector<Frame> frames;
+    std::string_view bytes(buffer_.data(), static_cast<std::size_t>(n));
+    Status status;
+    try {
+        status = wire.receive(bytes, boot_clock(), &frames);
+    } catch (const std::bad_alloc &) {
+        status = fail(Code::limit, "no memory for the message");
+    }
+    for (Frame &frame : frames) {
+        Arrival arrival;
+        arrival.what = What::frame;
+        arrival.conn = wire.id;
+        arrival.door = wire.door;
+        arrival.peer = wire.peer;
+        arrival.header = frame.header;
+        arrival.payload = std::move(frame.payload);
+        arrive(std::move(arrival));
+    }
+    if (!status) {
+        answer_nonsense(wire, status);
+        lose(wire, status.text);
+        return false;
+    }
+    look_after(wire);
+    return true;
+}
+
+// One try: somebody with a DCS of another version learns why, everybody else does not matter.
+void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
+    if (wire.door < 0 || !wire.out.empty()) return;
+    wire::ErrorReply reply{static_cast<std::int32_t>(status.code), status.text};
+    std::string frame = wire::encode(wire::AnyMessage(reply), 0);
+    [[maybe_unused]] ssize_t n = ::send(wire.socket.native_handle(), frame.data(), frame.size(),
+                                        MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void AsioLoop::send(ConnId conn, std::string frame) {
+    WirePtr wire = find(conn);
+    if (!wire || !wire->alive || wire->muted) return;
+    wire->out.push(std::move(frame));
+    if (wire->out.bytes() > send_early_bytes && !wire->writing) flush(wire);
+    if (wire->alive && wire->out.bytes() > wire->limits.max_queued) flush(wire);
+    if (!wire->alive) return;
+    if (wire->out.bytes() > wire->limits.max_queued) {
+        lose(*wire, "the peer does not read what it is sent: its queue is full");
+    } else if (!wire->dirty) {
+        wire->dirty = true;
+        dirty_.push_back(conn);
+    }
+}
+
+void AsioLoop::flush_dirty() {
+    std::vector<ConnId> dirty;
+    dirty.swap(dirty_);
+    for (ConnId conn : dirty) {
+        WirePtr wire = find(conn);
+        if (!wire) continue;
+        wire->dirty = false;
+        if (!wire->writing) flush(wire);
+    }
+}
+
+void AsioLoop::flush(const WirePtr &wire) {
+    if (!wire->alive || !wire->connected) return;
+    WriteQueue::Sent sent = wire->flush(wire->socket.native_handle(), boot_clock());
+    if (sent == WriteQueue::Sent::broken)
+        lose(*wire, fail_errno(Code::broken, "connection failed", errno).text);
+    else if (sent == WriteQueue::Sent::all && wire->muted)
+        lose(*wire, "");
+    if (!wire->alive || sent == WriteQueue::Sent::all) return;
+    look_after(*wire);
+    if (!wire->writing) {
+        wire->writing = true;
+        asio::co_spawn(context_, write_frames(wire), asio::detached);
+    }
+}
+
+Task AsioLoop::write_frames(WirePtr wire) {
+    while (wire->alive && !wire->out.empty()) {
+        auto [error] = co_await wire->socket.async_wait(Descriptor::wait_write, awaiting);
+        if (!wire->alive) break;
+        if (error) {
+            lose(*wire, "cannot wait for the peer: " + error.message());
+            break;
+        }
+        flush(wire);
+    }
+    wire->writing = false;
+}
+
+void AsioLoop::close(ConnId conn) {
+    WirePtr wire = find(conn);
+    if (!wire || wire->muted) return;
+    wire->muted = true;
+    if (!wire->alive) {
+        forget(conn);
+        return;
+    }
+    wire->hello_by = Instant::never();
+    wire->in_progress.stop();
+    if (wire->limits.progress.ns <= 0) wire->limits.progress = farewell;
+    if (!wire->connected) {
+        if (wire->out.empty()) return lose(*wire, "");
+        wire->hello_by = boot_clock() + wire->limits.progress;
+        return look_after(*wire);
+    }
+    flush(wire);
+}
+
+// The end of a socket. The wire itself stays known until its `closed` was handed out.
+void AsioLoop::lose(Wire &wire, std::string why) {
+    if (!wire.alive) return;
+    wire.alive = false;
+    boost::system::error_code ignored;
+    wire.socket.close(ignored);
+    wire.out.clear();
+    if (wire.check_at != Instant::never()) checks_.erase({wire.check_at, wire.id});
+    wire.check_at = Instant::never();
+    --open_;
+    auto user = of_user_.find({wire.door, wire.peer.uid});
+    if (wire.door >= 0 && --user->second == 0) of_user_.erase(user);
+    if (wire.muted) return forget(wire.id);  // the caller holds the wire
+    Arrival arrival;
+    arrival.what = What::closed;
+    arrival.conn = wire.id;
+    arrival.door = wire.door;
+    arrival.peer = wire.peer;
+    arrival.why = std::move(why);
+    arrive(std::move(arrival));
+}
+
+WirePtr AsioLoop::find(ConnId conn) const {
+    auto it = wires_.find(conn);
+    return it == wires_.end() ? nullptr : it->second;
+}
+
+void AsioLoop::set_max_payload(ConnId conn, std::size_t max_payload) {
+    if (WirePtr wire = find(conn)) wire->limits.max_payload = max_payload;
+}
+
+}  // namespace dcs::net

@@ -1,0 +1,105 @@
+#include "net/unix_socket.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace dcs::net {
+namespace {
+
+struct Fd {
+    int fd = -1;
+    explicit Fd(int f) : fd(f) {}
+    Fd(const Fd &) = delete;
+    Fd &operator=(const Fd &) = delete;
+    ~Fd() {
+        int kept = errno;
+        if (fd >= 0) ::close(fd);
+        errno = kept;
+    }
+    int release() { return std::exchange(fd, -1); }
+};
+
+int open_directory(const std::string &directory) {
+    return ::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+// The short way to a name in an open directory. False when even the name alone is too long.
+bool address_below(int directory, const std::string &name, sockaddr_un *address) {
+    std::string path = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
+    if (name.empty() || path.size() >= sizeof address->sun_path) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    *address = {};
+    address->sun_family = AF_UNIX;
+    std::memcpy(address->sun_path, path.data(), path.size());
+    return true;
+}
+
+int stream_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+}  // namespace
+
+Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode) {
+    const std::string path = directory + "/" + name, fresh = name + ".new";
+    Fd dir(open_directory(directory));
+    if (dir.fd < 0) return fail_errno(Code::not_found, "cannot open directory " + directory, errno);
+    struct stat st = {};
+    if (::fstatat(dir.fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISSOCK(st.st_mode))
+        return fail(Code::invalid, path + " exists and is not a socket: move it away");
+    if (::fstatat(dir.fd, fresh.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
+        ::unlinkat(dir.fd, fresh.c_str(), 0);  // of one who died between bind and rename
+    sockaddr_un address;
+    Fd socket(stream_socket());
+    if (socket.fd < 0 || !address_below(dir.fd, fresh, &address) ||
+        ::bind(socket.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
+        return fail_errno(Code::io_error, "cannot make socket " + path, errno);
+    if (::fchmodat(dir.fd, fresh.c_str(), mode, 0) != 0 || ::listen(socket.fd, SOMAXCONN) != 0 ||
+        ::renameat(dir.fd, fresh.c_str(), dir.fd, name.c_str()) != 0) {
+        int error = errno;
+        ::unlinkat(dir.fd, fresh.c_str(), 0);
+        return fail_errno(Code::io_error, "cannot open socket " + path, error);
+    }
+    return socket.release();
+}
+
+int connect_unix_socket(const std::string &path) {
+    std::size_t slash = path.rfind('/');
+    std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    Fd dir(open_directory(directory));
+    if (dir.fd < 0) return -1;
+    sockaddr_un address;
+    Fd socket(stream_socket());
+    if (socket.fd < 0 || !address_below(dir.fd, name, &address)) return -1;
+    int result;
+    do {
+        result = ::connect(socket.fd, reinterpret_cast<sockaddr *>(&address), sizeof address);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 ? socket.release() : -1;
+}
+
+int accept_socket(int listener) {
+    int fd;
+    do {
+        fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+    return fd;
+}
+
+Peer peer_of(int fd) {
+    struct ucred who = {};
+    socklen_t size = sizeof who;
+    Peer peer{UINT32_MAX, UINT32_MAX, 0};  // nobody, should the kernel not say
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && size == sizeof who)
+        peer = Peer{who.uid, who.gid, who.pid};
+    return peer;
+}
+
+}  // namespace dcs::net

@@ -1,0 +1,133 @@
+// The steps after the commit (rules i-vii). Each gives the same result when it is repeated from any
+// state that a crash during it, or during a later one, can leave; recovery relies on it.
+#include <algorithm>
+
+#include "store/engine.h"
+#include "store/names.h"
+
+namespace dcs::store {
+namespace {
+
+constexpr std::uint64_t chunk_bytes = 1u << 20;
+constexpr int deepest = 64;
+
+}  // namespace
+
+// Parents first. `made`, if given, gets those that were not there.
+Status Engine::make_directories(const std::string &directory, std::vector<std::string> *made) {
+    std::size_t end = 0;
+    while (end != std::string::npos) {
+        end = directory.find('/', end + 1);
+        const std::string part = directory.substr(0, end);
+        Result<bool> is_new = disk_.make_dir(part);
+        if (!is_new) return is_new.status();
+        // After a kill a directory may be visible that is not durable: in recovery all count as new.
+        const bool assume_new = recovering_ && !planted(plant_trust_visible_dirs);
+        if (!*is_new && !assume_new) continue;
+        pending_.fresh.insert(part);
+        pending_.directories.insert(parent_of(part));
+        if (*is_new && made) made->push_back(part);
+    }
+    return Status::ok();
+}
+
+// Rules ii and v. A big temporary is linked into place and keeps its own name until the flush: a
+// rename half done at a power failure could leave neither name, and replay starts from the same.
+Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
+    const std::string path = step.path();
+    const std::string fresh = path + ".new";
+    Status status;
+    if (step.kind == StepKind::inside) {
+        status = disk_.create(fresh, step.bytes);
+        if (status) status = disk_.rename(fresh, path);
+    } else {
+        const std::string big = big_temporary(step.directory, step.file, turn);
+        if (planted(plant_move_big)) {
+            status = disk_.rename(big, path);
+            return status.code == Code::not_found ? Status::ok() : status;
+        }
+        status = disk_.link(big, fresh);
+        if (status) status = disk_.rename(fresh, path);
+        // Repeated, both names are the same file already and the rename leaves this one standing.
+        if (status) status = disk_.remove(fresh);
+    }
+    if (!status) {
+        (void)disk_.remove(fresh);
+        return status;
+    }
+    pending_.files.insert(path);
+    pending_.directories.insert(step.directory);
+    return status;
+}
+
+// Rule vi, by recorded length: cut, then append.
+Status Engine::apply_append(const Step &step, std::uint64_t turn) {
+    const std::string path = step.path();
+    bool existed = pending_.lengths.count(path) != 0;
+    std::uint64_t length = step.old_length;
+    if (!existed || planted(plant_append_at_end)) {
+        Result<std::uint64_t> size = disk_.size(path);
+        if (!size && size.status().code != Code::not_found) return size.status();
+        existed = bool(size);
+        if (planted(plant_append_at_end)) length = size ? *size : 0;
+    }
+    if (step.kind == StepKind::inside || step.bytes.data()) {
+        if (Status s = disk_.truncate_append(path, length, step.bytes); !s) return s;
+    } else {
+        const std::string big = big_temporary(step.directory, step.file, turn);
+        for (std::uint64_t at = 0; at < step.length; at += chunk_bytes) {
+            Result<std::string> chunk = disk_.read(big, at, chunk_bytes);
+            if (!chunk) return chunk.status();
+            if (Status s = disk_.truncate_append(path, length + at, *chunk); !s) return s;
+        }
+    }
+    pending_.lengths[path] = step.old_length + step.length;
+    pending_.files.insert(path);
+    if (!existed || recovering_) pending_.directories.insert(step.directory);
+    return Status::ok();
+}
+
+Status Engine::remove_tree(const std::string &directory, int depth) {
+    if (depth > deepest) return fail(Code::io_error, directory + " is too deep to be one of ours");
+    Result<std::vector<std::string>> names = disk_.list(directory);
+    if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
+    for (const std::string &name : *names) {
+        Status status = name.back() == '/'
+                            ? remove_tree(join(directory, name.substr(0, name.size() - 1)), depth + 1)
+                            : disk_.remove(join(directory, name));
+        if (!status) return status;
+    }
+    return disk_.remove_dir(directory);
+}
+
+// A directory lives as long as there is something in it, so parents that became empty go as well.
+Status Engine::apply_remove(const std::string &directory) {
+    if (Status status = remove_tree(directory, 0); !status) return status;
+    pending_.forget_below(directory);
+    std::string parent = parent_of(directory);
+    while (!parent.empty()) {
+        Status status = disk_.remove_dir(parent);
+        if (status.code == Code::refused) break;
+        if (!status) return status;
+        pending_.forget_below(parent);
+        parent = parent_of(parent);
+    }
+    pending_.directories.insert(parent);
+    return Status::ok();
+}
+
+Status Engine::apply_once(const Step &step, std::uint64_t turn) {
+    if (step.kind == StepKind::noted) return Status::ok();
+    if (step.kind == StepKind::remove) return apply_remove(step.directory);
+    if (Status status = make_directories(step.directory, nullptr); !status) return status;
+    return step.action == Action::append ? apply_append(step, turn) : apply_replace(step, turn);
+}
+
+// The turn is committed: on a full disk the reserve is what it is applied with.
+Status Engine::apply(const Step &step, std::uint64_t turn) {
+    Status status = apply_once(step, turn);
+    if (status.code == Code::no_space && release_reserve()) status = apply_once(step, turn);
+    return status;
+}
+
+}  // namespace dcs::store

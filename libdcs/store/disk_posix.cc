@@ -1,0 +1,387 @@
+#include "store/disk_posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "store/names.h"
+
+namespace dcs::store {
+namespace {
+
+Code code_of(int error) {
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT: return Code::no_space;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM: return Code::limit;
+    case ENOENT: return Code::not_found;
+    default: return Code::io_error;
+    }
+}
+
+class Descriptor {
+public:
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor &operator=(Descriptor &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor() {
+        if (fd_ >= 0) (void)::close(fd_);
+    }
+    int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
+    explicit operator bool() const { return fd_ >= 0; }
+    // The only way to close a file that was written to: Linux reports late errors here. An
+    // interrupted close has closed.
+    bool close_checked() {
+        const int fd = release();
+        return ::close(fd) == 0 || errno == EINTR;
+    }
+
+private:
+    int fd_;
+};
+
+struct Place {
+    Descriptor parent;
+    std::string name;
+};
+
+class PosixDisk final : public Disk {
+public:
+    PosixDisk(Descriptor root, std::string directory, bool reports)
+        : root_(std::move(root)), directory_(std::move(directory)), reports_(reports) {
+        take_spares();
+    }
+    Status create(const std::string &path, std::string_view bytes) override;
+    Status truncate_append(const std::string &path, std::uint64_t length,
+                           std::string_view bytes) override;
+    Result<std::string> read(const std::string &path, std::uint64_t offset,
+                             std::uint64_t max) override;
+    Result<std::uint64_t> size(const std::string &path) override;
+    Status rename(const std::string &from, const std::string &to) override;
+    Status link(const std::string &from, const std::string &to) override;
+    Status remove(const std::string &path) override;
+    Result<bool> make_dir(const std::string &path) override;
+    Status remove_dir(const std::string &path) override;
+    Result<std::vector<std::string>> list(const std::string &path) override;
+    Status sync_file(const std::string &path) override;
+    Status sync_dir(const std::string &path) override;
+    Status sync_all() override;
+    bool sync_all_reports() const override { return reports_; }
+    Result<std::uint64_t> free_bytes() override;
+
+private:
+    Status failed(const char *what, const std::string &path, int error) const {
+        return fail_errno(code_of(error), std::string(what) + " " + join(directory_, path), error);
+    }
+    void take_spares();
+    Result<Descriptor> open_at(int parent, const char *name, int flags, const std::string &path);
+    Result<Descriptor> open_directory(const std::string &path, int flags);
+    Result<Place> locate(const std::string &path);
+    Result<Descriptor> open_file(const std::string &path, int flags);
+    Status write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path);
+    Result<std::vector<std::string>> read_names(DIR *stream, const std::string &path);
+
+    Descriptor root_;
+    std::string directory_;
+    bool reports_;
+    Descriptor spare_[2];
+};
+
+void PosixDisk::take_spares() {
+    for (Descriptor &spare : spare_)
+        if (!spare) spare = Descriptor(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+// Out of descriptors: the spare ones are given up for this call; the next call takes them back.
+Result<Descriptor> PosixDisk::open_at(int parent, const char *name, int flags,
+                                      const std::string &path) {
+    flags |= O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    while (true) {
+        Descriptor fd(::openat(parent, name, flags, 0600));
+        if (fd) return fd;
+        if (errno == EINTR) continue;
+        Descriptor *spare = spare_[0] ? &spare_[0] : spare_[1] ? &spare_[1] : nullptr;
+        if (errno != EMFILE || !spare) return failed("open", path, errno);
+        Descriptor given_up = std::move(*spare);
+    }
+}
+
+Result<Descriptor> PosixDisk::open_directory(const std::string &path, int flags) {
+    flags |= O_DIRECTORY;
+    if (path.empty()) return open_at(root_.get(), ".", flags, path);
+    Result<Place> place = locate(path);
+    if (!place) return place.status();
+    return open_at(place->parent.get(), place->name.c_str(), flags, path);
+}
+
+Result<Place> PosixDisk::locate(const std::string &path) {
+    if (!valid_path(path))
+        return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
+    take_spares();
+    Result<Descriptor> parent = open_at(root_.get(), ".", O_PATH | O_DIRECTORY, path);
+    std::size_t start = 0;
+    for (std::size_t slash; parent && (slash = path.find('/', start)) != path.npos;
+         start = slash + 1) {
+        const std::string component = path.substr(start, slash - start);
+        parent = open_at(parent->get(), component.c_str(), O_PATH | O_DIRECTORY, path);
+    }
+    if (!parent) return parent.status();
+    return Place{std::move(*parent), path.substr(start)};
+}
+
+// A regular file: asked of the descriptor, not of the name.
+Result<Descriptor> PosixDisk::open_file(const std::string &path, int flags) {
+    Result<Place> place = locate(path);
+    if (!place) return place.status();
+    Result<Descriptor> fd = open_at(place->parent.get(), place->name.c_str(), flags, path);
+    if (!fd) return fd;
+    struct stat about;
+    if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
+    if (!S_ISREG(about.st_mode))
+        return fail(Code::io_error, join(directory_, path) + " is not a regular file");
+    return fd;
+}
+
+Status PosixDisk::write_at(int fd, std::uint64_t offset, std::string_view bytes,
+                           const std::string &path) {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return failed("write", path, n < 0 ? errno : EIO);
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+        offset += static_cast<std::uint64_t>(n);
+    }
+    return Status::ok();
+}
+
+Status PosixDisk::create(const std::string &path, std::string_view bytes) {
+    Result<Descriptor> fd = open_file(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (!fd) return fd.status();
+    if (Status status = write_at(fd->get(), 0, bytes, path); !status) return status;
+    return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
+                                  std::string_view bytes) {
+    // A missing file that should have had content is not made up.
+    Result<Descriptor> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0));
+    if (!fd) return fd.status();
+    struct stat about;
+    if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
+    const auto size = static_cast<std::uint64_t>(about.st_size);
+    if (size < length)
+        return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) +
+                                        " bytes where " + std::to_string(length) +
+                                        " were recorded: restore it");
+    while (size > length && ::ftruncate(fd->get(), static_cast<off_t>(length)) != 0)
+        if (errno != EINTR) return failed("truncate", path, errno);
+    if (Status status = write_at(fd->get(), length, bytes, path); !status) return status;
+    return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset,
+                                    std::uint64_t max) {
+    Result<Descriptor> fd = open_file(path, O_RDONLY);
+    if (!fd) return fd.status();
+    struct stat about;
+    if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
+    const auto size = static_cast<std::uint64_t>(about.st_size);
+    std::string bytes;
+    if (offset >= size) return bytes;
+    bytes.resize(std::min(max, size - offset));
+    std::size_t got = 0;
+    while (got < bytes.size()) {
+        const ssize_t n = ::pread(fd->get(), bytes.data() + got, bytes.size() - got,
+                                  static_cast<off_t>(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return failed("read", path, errno);
+        if (n == 0) break;
+        got += static_cast<std::size_t>(n);
+    }
+    bytes.resize(got);
+    return bytes;
+}
+
+Result<std::uint64_t> PosixDisk::size(const std::string &path) {
+    Result<Place> place = locate(path);
+    if (!place) return place.status();
+    struct stat about;
+    if (::fstatat(place->parent.get(), place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+        return failed("stat", path, errno);
+    if (!S_ISREG(about.st_mode))
+        return fail(Code::io_error, join(directory_, path) + " is not a regular file");
+    return static_cast<std::uint64_t>(about.st_size);
+}
+
+Status PosixDisk::rename(const std::string &from, const std::string &to) {
+    Result<Place> source = locate(from);
+    if (!source) return source.status();
+    const bool same = parent_of(from) == parent_of(to);  // the usual case: one descriptor less
+    Result<Place> target = same ? Result<Place>(Place{Descriptor(), to.substr(to.rfind('/') + 1)})
+                                : locate(to);
+    if (!target) return target.status();
+    if (same && !valid_path(to)) return fail(Code::invalid, "`" + to + "` is not a path");
+    const int into = same ? source->parent.get() : target->parent.get();
+    if (::renameat(source->parent.get(), source->name.c_str(), into, target->name.c_str()) != 0)
+        return failed("rename to", to, errno);
+    return Status::ok();
+}
+
+Status PosixDisk::link(const std::string &from, const std::string &to) {
+    Result<Place> source = locate(from);
+    if (!source) return source.status();
+    Result<Place> target = locate(to);
+    if (!target) return target.status();
+    if (::linkat(source->parent.get(), source->name.c_str(), target->parent.get(),
+                 target->name.c_str(), 0) != 0)
+        return failed("link to", to, errno);
+    return Status::ok();
+}
+
+Status PosixDisk::remove(const std::string &path) {
+    Result<Place> place = locate(path);
+    if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
+    if (::unlinkat(place->parent.get(), place->name.c_str(), 0) != 0 && errno != ENOENT)
+        return failed("remove", path, errno);
+    return Status::ok();
+}
+
+Result<bool> PosixDisk::make_dir(const std::string &path) {
+    Result<Place> place = locate(path);
+    if (!place) return place.status();
+    if (::mkdirat(place->parent.get(), place->name.c_str(), 0700) == 0) return true;
+    if (errno != EEXIST) return failed("make directory", path, errno);
+    struct stat about;
+    if (::fstatat(place->parent.get(), place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+        return failed("stat", path, errno);
+    if (!S_ISDIR(about.st_mode))
+        return fail(Code::io_error, join(directory_, path) + " is in the way of a directory");
+    return false;
+}
+
+Status PosixDisk::remove_dir(const std::string &path) {
+    Result<Place> place = locate(path);
+    if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
+    if (::unlinkat(place->parent.get(), place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return Status::ok();
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return fail_errno(Code::refused, "remove directory " + join(directory_, path), errno);
+    return failed("remove directory", path, errno);
+}
+
+Result<std::vector<std::string>> PosixDisk::read_names(DIR *stream, const std::string &path) {
+    std::vector<std::string> names;
+    while (true) {
+        errno = 0;
+        const dirent *entry = ::readdir(stream);
+        if (!entry && errno != 0) return failed("list", path, errno);
+        if (!entry) break;
+        std::string name = entry->d_name;
+        if (name == "." || name == "..") continue;
+        bool is_directory = entry->d_type == DT_DIR;
+        if (entry->d_type == DT_UNKNOWN) {
+            struct stat about;
+            if (::fstatat(::dirfd(stream), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0)
+                return failed("stat", join(path, name), errno);
+            is_directory = S_ISDIR(about.st_mode);
+        }
+        if (is_directory) name += '/';
+        names.push_back(std::move(name));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
+    Result<Descriptor> fd = open_directory(path, O_RDONLY);
+    if (!fd) return fd.status();
+    DIR *stream = ::fdopendir(fd->get());
+    if (!stream) return failed("list", path, errno);
+    (void)fd->release();  // the stream owns it now
+    Result<std::vector<std::string>> names = read_names(stream, path);
+    (void)::closedir(stream);
+    return names;
+}
+
+Status PosixDisk::sync_file(const std::string &path) {
+    Result<Descriptor> fd = open_file(path, O_RDONLY);
+    if (!fd) return fd.status();
+    if (::fsync(fd->get()) != 0) return failed("sync", path, errno);
+    return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+Status PosixDisk::sync_dir(const std::string &path) {
+    Result<Descriptor> fd = open_directory(path, O_RDONLY);
+    if (!fd) return fd.status();
+    if (::fsync(fd->get()) != 0) return failed("sync directory", path, errno);
+    return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+// On the long-lived descriptor: it hears of every error since it was opened.
+Status PosixDisk::sync_all() {
+    return ::syncfs(root_.get()) == 0 ? Status::ok() : failed("sync the file system of", "", errno);
+}
+
+Result<std::uint64_t> PosixDisk::free_bytes() {
+    struct statvfs about;
+    while (::fstatvfs(root_.get(), &about) != 0)
+        if (errno != EINTR) return failed("ask for free space of", "", errno);
+    return static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
+}
+
+// syncfs tells of lost writes since Linux 5.8.
+bool syncfs_reports() {
+    struct utsname about;
+    int major = 0, minor = 0;
+    if (::uname(&about) != 0 || std::sscanf(about.release, "%d.%d", &major, &minor) != 2) return false;
+    return major > 5 || (major == 5 && minor >= 8);
+}
+
+}  // namespace
+
+Status check_file_system(long magic, const std::string &directory) {
+    const char *name = nullptr;
+    switch (static_cast<unsigned long>(magic) & 0xFFFFFFFFul) {
+    case 0x6969: name = "NFS"; break;
+    case 0x517B: name = "SMB"; break;
+    case 0xFE534D42: name = "SMB2"; break;
+    case 0xFF534D42: name = "CIFS"; break;
+    case 0x5346414F: name = "AFS"; break;
+    default: return Status::ok();
+    }
+    return fail(Code::refused, directory + " lies on a network file system (" + name +
+                                   "), which does not keep what it acknowledged through every "
+                                   "failure: give a directory on a local disk");
+}
+
+Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory) {
+    Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root) {
+        const Code code = errno == EACCES || errno == EPERM ? Code::refused : code_of(errno);
+        return fail_errno(code, "open state directory " + directory, errno);
+    }
+    struct statfs about;
+    if (::fstatfs(root.get(), &about) != 0)
+        return fail_errno(Code::io_error, "ask for the file system of " + directory, errno);
+    if (Status status = check_file_system(static_cast<long>(about.f_type), directory); !status)
+        return status;
+    return std::unique_ptr<Disk>(
+        std::make_unique<PosixDisk>(std::move(root), directory, syncfs_reports()));
+}
+
+}  // namespace dcs::store

@@ -1,0 +1,80 @@
+// Syncing what was applied; only then do the roots of turns go away.
+#include "store/engine.h"
+#include "store/names.h"
+#include "store/stamp.h"
+
+namespace dcs::store {
+
+Status Engine::note(Status status) {
+    if (status || planted(plant_ignore_failed_sync)) return Status::ok();
+    doubt_ = true;
+    return status;
+}
+
+Status Engine::sync_file(const std::string &path) { return note(disk_.sync_file(path)); }
+Status Engine::sync_dir(const std::string &path) { return note(disk_.sync_dir(path)); }
+Status Engine::sync_all() { return note(disk_.sync_all()); }
+
+bool Engine::over_limits(std::uint64_t times) const {
+    return pending_.bytes > times * options_.flush_bytes ||
+           turn_ - applied_ >= times * options_.flush_turns;
+}
+
+Status Engine::sync_pending() {
+    if (planted(plant_no_sync_applied_trees)) return Status::ok();
+    const std::size_t count = pending_.files.size() + pending_.directories.size();
+    if (count > options_.sync_all_above && disk_.sync_all_reports() &&
+        !planted(plant_no_sync_new_dirs))
+        return sync_all();
+    for (const std::string &path : pending_.files)
+        if (Status status = sync_file(path); !status) return status;
+    for (const std::string &path : pending_.directories) {
+        if (planted(plant_no_sync_new_dirs) && !pending_.touched.count(path)) continue;
+        if (Status status = sync_dir(path); !status) return status;
+    }
+    return Status::ok();
+}
+
+// On a full disk with the reserve: afterwards the roots go away and there is room again.
+Status Engine::write_stamp(std::uint64_t turn) {
+    const std::string text = encode_stamp(turn);
+    Status status = disk_.remove(applied_temporary);
+    if (status) status = disk_.create(applied_temporary, text);
+    if (status.code == Code::no_space && release_reserve()) {
+        status = disk_.remove(applied_temporary);
+        if (status) status = disk_.create(applied_temporary, text);
+    }
+    const bool synced = !planted(plant_no_sync_applied_stamp);
+    if (status && synced) status = sync_file(applied_temporary);
+    if (status) status = disk_.rename(applied_temporary, applied_file);
+    if (status && synced) status = sync_dir(turns_directory);
+    return status;
+}
+
+// A failure without doubt leaves everything pending; it can be tried again at any time.
+Status Engine::flush_pending() {
+    if (turn_ == applied_) return Status::ok();
+    Status status = sync_pending();
+    if (status) status = write_stamp(turn_);
+    if (!status) return status;
+    // From here on nothing needs them. One that cannot be removed now is removed later.
+    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn)
+        if (!disk_.remove(root_name(turn))) leftovers_.push_back(root_name(turn));
+    for (const std::string &name : pending_.temporaries)
+        if (!disk_.remove(name)) leftovers_.push_back(name);
+    applied_ = turn_;
+    pending_ = Pending();
+    return Status::ok();
+}
+
+CommitResult Engine::flush() {
+    if (!broken_) return {Answer::unknown, broken_};
+    Status status = flush_pending();
+    if (doubt_) {
+        broken_ = status;
+        return {Answer::unknown, status};
+    }
+    return {Answer::done, status};
+}
+
+}  // namespace dcs::store

@@ -1,0 +1,31 @@
+#pragma once
+// What has been applied but not synced since the last flush, and what a further turn must not do
+// on top of it without a flush in between.
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dcs::store {
+
+struct Pending {
+    std::uint64_t bytes = 0;               // of turn roots and big temporaries
+    std::vector<std::string> temporaries;  // big ones of committed turns
+    std::set<std::string> files;           // content to sync
+    std::set<std::string> directories;     // names to sync
+    std::set<std::string> fresh;           // directories made since: not durable in their parents
+    std::set<std::string> touched;         // directories of updated trees
+    std::set<std::string> removed;         // directories of removed trees
+    std::set<std::string> big;             // nodes whose content came from a big temporary
+    std::map<std::string, std::uint64_t> lengths;  // of files that were appended to
+
+    // Replay would remove the directory, and what was put into it before the turn's root, again.
+    bool removed_above(const std::string &directory) const;
+    // Replay would look for files that the removal took away.
+    bool touched_below(const std::string &directory) const;
+    // The directory is gone, and so is everything that was to be synced in it.
+    void forget_below(const std::string &directory);
+};
+
+}  // namespace dcs::store

@@ -1,0 +1,280 @@
+// The only writer of State. Each entity has one function that takes it from what it is to what it
+// shall be and keeps everything derived in step; apply and roll_back both go through it, so a
+// roll-back cannot forget a consequence.
+#include <optional>
+#include <utility>
+
+#include "base/require.h"
+#include "scheduler/core/decision.h"
+
+namespace dcs::core {
+namespace {
+
+void refresh_waiting(State &state, const SessionKey &key, const Session &session) {
+    const bool waits = session.info.status == SessionStatus::active && !session.ready.empty();
+    if (waits)
+        state.waiting.insert_or_assign(session.info.seniority, key);
+    else
+        state.waiting.erase(session.info.seniority);
+}
+
+void refresh_open(State &state, HostId id) {
+    if (state.free_slots(id) > 0)
+        state.open_hosts.insert(id);
+    else
+        state.open_hosts.erase(id);
+}
+
+void set_result(Session &session, std::int32_t index, GrainNumber value) {
+    DCS_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < session.results.size(),
+                "a finished grain has a place in its session's order");
+    session.results[static_cast<std::size_t>(index)] = value;
+}
+
+// Takes the grain's share out of what is derived, or puts it in.
+void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
+    session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
+    if (g.status == GrainStatus::ready && in) {
+        const bool fresh = session.ready.emplace(g.queue_position, key.grain).second;
+        DCS_REQUIRE(fresh, "two grains at one place of a queue");
+        session.ready_by_class[g.host_class].emplace(g.queue_position, key.grain);
+    } else if (g.status == GrainStatus::ready) {
+        session.ready.erase(g.queue_position);
+        const auto of_class = session.ready_by_class.find(g.host_class);
+        of_class->second.erase(g.queue_position);
+        if (of_class->second.empty()) session.ready_by_class.erase(of_class);
+    } else if (g.status == GrainStatus::finished) {
+        set_result(session, g.result_index, in ? key.grain : -1);
+    } else if (g.status == GrainStatus::running) {
+        DCS_REQUIRE(state.host(g.host), "a running grain runs on a known host");
+        auto &there = state.running[static_cast<std::size_t>(g.host)];
+        if (in)
+            there.insert(key);
+        else
+            there.erase(key);
+        refresh_open(state, g.host);
+    }
+}
+
+// Every change of a grain: from what there is (nothing: new) to `next` (nothing: gone).
+std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<Grain> next) {
+    const auto found = state.sessions.find(key.session);
+    DCS_REQUIRE(found != state.sessions.end(), "a grain belongs to a session");
+    Session &session = found->second;
+    std::optional<Grain> before;
+    const auto it = session.grains.find(key.grain);
+    if (it != session.grains.end()) {
+        before = std::move(it->second);
+        count_grain(state, session, key, *before, false);
+    }
+    if (next) {
+        count_grain(state, session, key, *next, true);
+        if (it != session.grains.end())
+            it->second = std::move(*next);
+        else
+            session.grains.emplace(key.grain, std::move(*next));
+    } else if (it != session.grains.end()) {
+        session.grains.erase(it);
+    }
+    refresh_waiting(state, key.session, session);
+    return before;
+}
+
+std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
+                                       std::optional<SessionInfo> next) {
+    std::optional<SessionInfo> before;
+    auto it = state.sessions.find(key);
+    if (it != state.sessions.end()) {
+        before = it->second.info;
+        state.by_seniority.erase(before->seniority);
+        state.waiting.erase(before->seniority);
+    }
+    if (!next) {
+        DCS_REQUIRE(it == state.sessions.end() || it->second.grains.empty(),
+                    "a session with grains goes as a whole");
+        if (it != state.sessions.end()) state.sessions.erase(it);
+        return before;
+    }
+    if (it == state.sessions.end()) it = state.sessions.emplace(key, Session{}).first;
+    Session &session = it->second;
+    session.info = std::move(*next);
+    session.results.resize(static_cast<std::size_t>(session.info.result_count), -1);
+    if (session.info.status == SessionStatus::active)
+        state.by_seniority.emplace(session.info.seniority, key);
+    refresh_waiting(state, key, session);
+    return before;
+}
+
+// A whole session with its grains, out of State or back in. What is derived inside of it travels
+// with it; what lies outside is kept in step here.
+Session take_out(State &state, const SessionKey &key) {
+    auto node = state.sessions.extract(key);
+    DCS_REQUIRE(!node.empty(), "only an existing session can be erased");
+    Session session = std::move(node.mapped());
+    state.by_seniority.erase(session.info.seniority);
+    state.waiting.erase(session.info.seniority);
+    if (session.counts[static_cast<int>(GrainStatus::running)] == 0) return session;
+    for (const auto &[number, g] : session.grains) {
+        if (g.status != GrainStatus::running) continue;
+        state.running[static_cast<std::size_t>(g.host)].erase(GrainKey{key, number});
+        refresh_open(state, g.host);
+    }
+    return session;
+}
+
+void put_back(State &state, const SessionKey &key, Session session) {
+    for (const auto &[number, g] : session.grains) {
+        if (g.status != GrainStatus::running) continue;
+        state.running[static_cast<std::size_t>(g.host)].insert(GrainKey{key, number});
+        refresh_open(state, g.host);
+    }
+    if (session.info.status == SessionStatus::active)
+        state.by_seniority.emplace(session.info.seniority, key);
+    refresh_waiting(state, key, session);
+    state.sessions.insert_or_assign(key, std::move(session));
+}
+
+std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) {
+    std::optional<Host> before;
+    const auto index = static_cast<std::size_t>(id);
+    DCS_REQUIRE(id >= 0 && index <= state.hosts.size(), "hosts are numbered without gaps");
+    if (index < state.hosts.size()) {
+        before = std::move(state.hosts[index]);
+        state.host_ids.erase(before->config.name);
+    }
+    if (next) {
+        if (!before) {
+            state.hosts.emplace_back();
+            state.running.emplace_back();
+        }
+        state.host_ids[next->config.name] = id;
+        state.hosts[index] = std::move(*next);
+        refresh_open(state, id);
+    } else {
+        DCS_REQUIRE(index + 1 == state.hosts.size() && state.running.back().empty(),
+                    "only the last host can go, and without grains");
+        state.open_hosts.erase(id);
+        state.hosts.pop_back();
+        state.running.pop_back();
+    }
+    return before;
+}
+
+std::optional<AuthEntry> put_auth(State &state, const TokenHash &hash,
+                                  std::optional<AuthEntry> next) {
+    std::optional<AuthEntry> before;
+    const auto it = state.auth.find(hash);
+    if (it != state.auth.end()) before = std::move(it->second);
+    if (next)
+        state.auth.insert_or_assign(hash, std::move(*next));
+    else if (it != state.auth.end())
+        state.auth.erase(it);
+    return before;
+}
+
+std::vector<Waiter> put_waiters(State &state, const SessionKey &key, std::vector<Waiter> next) {
+    const auto it = state.sessions.find(key);
+    DCS_REQUIRE(it != state.sessions.end(), "only a session has waiters");
+    return std::exchange(it->second.waiters, std::move(next));
+}
+
+// Before-images.
+struct WasAuth {
+    TokenHash hash;
+    std::optional<AuthEntry> entry;
+};
+struct WasSession {
+    SessionKey key;
+    std::optional<SessionInfo> info;
+    std::uint64_t next_seniority;
+};
+struct WasErased {
+    SessionKey key;
+    Session session;
+};
+struct WasGrain {
+    GrainKey key;
+    std::optional<Grain> grain;
+};
+struct WasHost {
+    HostId id;
+    std::optional<Host> host;
+};
+struct WasWaiters {
+    SessionKey key;
+    std::vector<Waiter> waiters;
+};
+using Step = std::variant<WasAuth, WasSession, WasErased, WasGrain, WasHost, WasWaiters>;
+
+struct Applier {
+    State &state;
+    std::vector<Step> &steps;
+
+    void operator()(const SetAuth &c) {
+        steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, c.entry)});
+    }
+    void operator()(const EraseAuth &c) {
+        steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, {})});
+    }
+    void operator()(const SetSession &c) {
+        const std::uint64_t next = state.next_seniority;
+        steps.push_back(WasSession{c.key, put_session(state, c.key, c.info), next});
+        if (c.info.seniority >= next) state.next_seniority = c.info.seniority + 1;
+    }
+    void operator()(const EraseSession &c) {
+        steps.push_back(WasErased{c.key, take_out(state, c.key)});
+    }
+    void operator()(const SetGrain &c) {
+        steps.push_back(WasGrain{c.key, put_grain(state, c.key, c.grain)});
+    }
+    void operator()(const SetHost &c) {
+        steps.push_back(WasHost{c.id, put_host(state, c.id, c.host)});
+    }
+    void operator()(const SetWaiters &c) {
+        steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)});
+    }
+    void operator()(const WriteFile &) {}
+};
+
+struct Restorer {
+    State &state;
+
+    void operator()(WasAuth &s) { put_auth(state, s.hash, std::move(s.entry)); }
+    void operator()(WasSession &s) {
+        put_session(state, s.key, std::move(s.info));
+        state.next_seniority = s.next_seniority;
+    }
+    void operator()(WasErased &s) { put_back(state, s.key, std::move(s.session)); }
+    void operator()(WasGrain &s) { put_grain(state, s.key, std::move(s.grain)); }
+    void operator()(WasHost &s) { put_host(state, s.id, std::move(s.host)); }
+    void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
+};
+
+} // namespace
+
+struct Undo::Steps {
+    std::vector<Step> list;
+};
+Undo::Undo() : steps(std::make_unique<Steps>()) {}
+Undo::~Undo() = default;
+Undo::Undo(Undo &&) noexcept = default;
+Undo &Undo::operator=(Undo &&) noexcept = default;
+
+void apply(State &state, const Change &change, Undo &undo) {
+    if (!undo.steps) undo.steps = std::make_unique<Undo::Steps>();
+    std::visit(Applier{state, undo.steps->list}, change);
+}
+
+void roll_back(State &state, Undo &undo) {
+    if (!undo.steps) return;
+    auto &list = undo.steps->list;
+    for (auto it = list.rbegin(); it != list.rend(); ++it) std::visit(Restorer{state}, *it);
+    list.clear();
+}
+
+bool durable(const Change &change) {
+    if (const auto *grain = std::get_if<SetGrain>(&change)) return !grain->volatile_only;
+    return !std::holds_alternative<SetHost>(change) && !std::holds_alternative<SetWaiters>(change);
+}
+
+} // namespace dcs::core

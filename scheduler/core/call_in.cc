@@ -1,0 +1,112 @@
+// Grain servers that call: for the first time on a connection, with the grains that they hold
+// (S8, W1), and then each interval.
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+void turn_away(Draft &d, ConnId conn, const std::string &text) {
+    d.effect(SendServer{conn, wire::Refused{text}});
+    d.effect(CloseConnection{conn});
+    d.event("grain server turned away: " + text);
+}
+
+// Still running there, still queued (all is forgiven), or not wanted there any more.
+void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
+    std::set<GrainKey> kept;
+    for (const wire::HeldGrain &held : in.call->held) {
+        const GrainKey key = wire::key_of(held.key);
+        const Grain *grain = d.state.grain(key);
+        const bool last_lease = grain && grain->incarnation == held.incarnation &&
+                                grain->host == id &&
+                                d.state.session(key.session)->info.status == SessionStatus::active;
+        if (last_lease && grain->status == GrainStatus::running) {
+            kept.insert(key);
+        } else if (last_lease && grain->status == GrainStatus::ready) {
+            Grain &g = d.grain(key);
+            g.status = GrainStatus::running;
+            g.queue_position = 0;
+            g.last_contact = d.now;
+            kept.insert(key);
+            d.event("grain " + to_text(key) + " goes on on " + d.state.host(id)->config.name);
+        } else {
+            const wire::Withdraw end{held.key, held.incarnation, true,
+                                     "it is not leased to this host any more"};
+            d.effect(SendServer{in.conn, end});
+        }
+    }
+    const std::set<GrainKey> &believed = d.state.running[static_cast<std::size_t>(id)];
+    for (auto it = believed.rbegin(); it != believed.rend(); ++it)
+        if (kept.count(*it) == 0) requeue_front(d, *it, false);
+    for (const GrainKey &key : believed) {
+        if (kept.count(key) != 0) continue;
+        d.follow_up(PlaceGrain{key});
+        d.event("grain " + to_text(key) + " was lost by " + d.state.host(id)->config.name);
+    }
+}
+
+} // namespace
+
+void hear_from(Draft &d, HostId id) {
+    Host &host = d.host(id);
+    if (host.status != HostStatus::active)
+        d.event("host " + host.config.name + " is active, was " + name_of(host.status));
+    host.status = HostStatus::active;
+    host.last_contact = d.now;
+}
+
+void first_call(Draft &d, const ServerFirstCall &in) {
+    const wire::FirstCall &call = *in.call;
+    if (call.protocol != wire::protocol_version)
+        return turn_away(d, in.conn,
+                         "the scheduler speaks protocol " + std::to_string(wire::protocol_version) +
+                             ", this server " + std::to_string(call.protocol) +
+                             ": use the same version");
+    const HostId id = d.state.host_id(call.host);
+    const Host *known = d.state.host(id);
+    if (!known || !known->configured)
+        return turn_away(d, in.conn,
+                         "this host is not in the scheduler's host table: add it there and reload");
+    if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
+    hear_from(d, id);
+    Host &host = d.host(id);
+    host.conn = in.conn;
+    host.binary_class = call.binary_class;
+    host.free_memory_kb = -1;
+    d.effect(SendServer{in.conn, configuration(d.state, host.config)});
+    reconcile(d, in, id);
+    d.follow_up(FillHost{id});
+}
+
+wire::Configure configuration(const State &state, const HostConfig &config) {
+    return wire::Configure{config.interval.seconds(), config.slots, state.epoch};
+}
+
+void call_in(Draft &d, const ServerCallIn &in) {
+    const Host *known = d.state.host(in.host);
+    if (!known || known->conn != in.conn) return;
+    hear_from(d, in.host);
+    Host &host = d.host(in.host);
+    host.load = in.call.load;
+    host.free_memory_kb =
+        std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
+    d.follow_up(FillHost{in.host});
+}
+
+// A broken connection moves no grain: the host has its whole limit to come back.
+void connection_closed(Draft &d, const ConnectionClosed &in) {
+    if (in.conn == 0) return;
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
+        if (d.state.hosts[i].conn == in.conn) d.host(static_cast<HostId>(i)).conn = 0;
+    for (const auto &[seniority, key] : d.state.by_seniority) {
+        const std::vector<Waiter> &waiters = d.state.session(key)->waiters;
+        const auto of_conn = [&](const Waiter &w) { return w.conn == in.conn; };
+        if (std::none_of(waiters.begin(), waiters.end(), of_conn)) continue;
+        std::vector<Waiter> &left = d.waiters(key);
+        left.erase(std::remove_if(left.begin(), left.end(), of_conn), left.end());
+    }
+}
+
+} // namespace dcs::core

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "base/limits.h"
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+
+bool good_name(const std::string &name) {
+    const auto good = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '.' || c == '_' || c == '-';
+    };
+    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
+           std::all_of(name.begin(), name.end(), good);
+}
+
+Status check_token(const State &state, const Caller &caller) {
+    if (!caller.has_token)
+        return fail(Code::no_auth, "the connection carries no authorization token");
+    const auto entry = state.auth.find(caller.token);
+    if (entry == state.auth.end())
+        return fail(Code::no_auth,
+                    "the scheduler does not know this authorization token (any more)");
+    if (entry->second.user != caller.user)
+        return fail(Code::no_auth, "the authorization token is not one of " + caller.user);
+    return Status::ok();
+}
+
+Status unknown_session(const SessionKey &key) {
+    return fail(Code::session_unknown, key.user + " has no session " + std::to_string(key.number));
+}
+
+Status unknown_grain(const GrainKey &key) {
+    return fail(Code::grain_unknown,
+                "session " + to_text(key.session) + " has no grain " + std::to_string(key.grain));
+}
+
+Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
+    const std::string &bound = state.session(key)->info.ident;
+    const auto entry = state.auth.find(caller.token);
+    const bool same = entry != state.auth.end() && entry->second.ident == bound;
+    const std::string text = "session " + to_text(key) +
+                             (same ? " was taken over by a newer run of " + bound
+                                   : " is bound to the control program " + bound);
+    return fail(Code::session_taken, text);
+}
+
+Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number) {
+    if (Status s = check_token(state, caller); !s) return s;
+    const SessionKey key{caller.user, number};
+    const Session *session = state.session(key);
+    if (!session) return unknown_session(key);
+    if (session->info.token == caller.token) return key;
+    if (session->info.status == SessionStatus::terminated)
+        return fail(Code::session_closed, "session " + to_text(key) + " is closed");
+    return taken_session(state, key, caller);
+}
+
+Status check_owner(const Caller &caller, const std::string &user) {
+    if (caller.privileged || caller.user == user) return Status::ok();
+    return fail(Code::refused, caller.user + " may not do this with a session of " + user);
+}
+
+} // namespace dcs::core

@@ -1,0 +1,78 @@
+// d_close_ses (C5) and d_clean_ses (C6).
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+std::vector<GrainKey> running_grains(const State &state, const SessionKey &key) {
+    std::vector<GrainKey> found;
+    for (const auto &there : state.running) {
+        auto it = there.lower_bound(GrainKey{key, 0});
+        for (; it != there.end() && it->session == key; ++it) found.push_back(*it);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+// Withdrawn, they stand in the record as ready, first in their queue in the order of their numbers.
+void withdraw_running(Draft &d, const SessionKey &key) {
+    std::vector<GrainKey> running = running_grains(d.state, key);
+    std::set<HostId> hosts;
+    for (auto it = running.rbegin(); it != running.rend(); ++it) requeue_front(d, *it, true);
+    for (const GrainKey &grain : running) {
+        const Grain &g = *d.state.grain(grain);
+        d.withdraw(g.host, grain, g.incarnation, true, "the session was closed");
+        hosts.insert(g.host);
+    }
+    for (const HostId id : hosts) d.follow_up(FillHost{id});
+}
+
+void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
+    dismiss_waiters(d, key, fail(Code::session_closed, "session " + to_text(key) + " was closed"));
+    SessionInfo &info = d.info(key);
+    info.status = SessionStatus::terminated;
+    info.token = TokenHash{};
+    info.sent = std::max(info.sent, std::min(acknowledged, info.result_count));
+    info.shown = std::max(info.shown, info.sent);
+    withdraw_running(d, key);
+    d.event("session " + to_text(key) + " closed");
+}
+
+} // namespace
+
+void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call) {
+    const bool secure = !call.user.empty();
+    const SessionKey key{secure ? call.user : caller.user, call.number};
+    Status allowed = secure ? check_owner(caller, key.user) : check_token(d.state, caller);
+    if (!allowed) return d.refuse(caller, allowed);
+    const Session *session = d.state.session(key);
+    if (!session) return d.refuse(caller, unknown_session(key));
+    const bool holder = caller.has_token && session->info.token == caller.token;
+    if (session->info.status == SessionStatus::active) {
+        if (!secure && !holder) return d.refuse(caller, taken_session(d.state, key, caller));
+        terminate(d, key, call.acknowledged);
+    } else if (holder) {
+        d.info(key).token = TokenHash{}; // the end of a replay
+    }
+    d.reply(caller, wire::Done{});
+}
+
+void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &call) {
+    const bool secure = !call.user.empty();
+    const SessionKey key{secure ? call.user : caller.user, call.number};
+    Status allowed = secure ? check_owner(caller, key.user) : check_token(d.state, caller);
+    if (!allowed) return d.refuse(caller, allowed);
+    const Session *session = d.state.session(key);
+    if (!session) return d.refuse(caller, unknown_session(key));
+    if (session->info.status == SessionStatus::active)
+        return d.refuse(caller, fail(Code::session_active,
+                                     "session " + to_text(key) +
+                                         " is active: only a closed session can be removed"));
+    d.change(EraseSession{key});
+    d.reply(caller, wire::Done{});
+    d.event("session " + to_text(key) + " removed");
+}
+
+} // namespace dcs::core

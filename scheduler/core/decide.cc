@@ -1,0 +1,43 @@
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+struct UserDispatch {
+    Draft &d;
+    const Caller &caller;
+    void operator()(const BeginControl &call) { begin_control(d, caller, call); }
+    void operator()(const wire::OpenSession &call) { open_session(d, caller, call); }
+    void operator()(const wire::CloseSession &call) { close_session(d, caller, call); }
+    void operator()(const wire::CleanSession &call) { clean_session(d, caller, call); }
+    void operator()(const SubmitGrain &call) { submit_grain(d, caller, call); }
+    void operator()(const wire::Gkill &call) { kill_grain(d, caller, call); }
+    void operator()(const wire::Gwait &call) { wait_grain(d, caller, call); }
+    void operator()(const wire::Fetch &call) { fetch_stream(d, caller, call); }
+    void operator()(const wire::Query &call) { query(d, caller, call); }
+};
+
+struct Dispatch {
+    Draft &d;
+    void operator()(const UserCall &in) { std::visit(UserDispatch{d, in.caller}, in.request); }
+    void operator()(const ServerFirstCall &in) { first_call(d, in); }
+    void operator()(const ServerCallIn &in) { call_in(d, in); }
+    void operator()(const ServerReport &in) { take_report(d, in); }
+    void operator()(const ServerLaunchResult &in) { launch_result(d, in); }
+    void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
+    void operator()(const Tick &) { lose_hosts(d); }
+    void operator()(const HostTable &in) { take_host_table(d, in); }
+    void operator()(const FillHost &in) { fill_host(d, in); }
+    void operator()(const PlaceGrain &in) { place_grain(d, in); }
+    void operator()(const AnswerWaiters &in) { answer_waiters(d, in); }
+};
+
+} // namespace
+
+Decision decide(const State &state, Instant now, const Input &input) {
+    Draft draft(state, now);
+    std::visit(Dispatch{draft}, input);
+    return draft.finish();
+}
+
+} // namespace dcs::core

@@ -1,0 +1,89 @@
+#pragma once
+// One function per input; decide.cc only dispatches. Below them what several of them share.
+#include <optional>
+
+#include "scheduler/core/draft.h"
+
+namespace dcs::core {
+
+// ---- control programs ---------------------------------------------------------------------
+void begin_control(Draft &d, const Caller &caller, const BeginControl &call);
+void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);
+void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);
+void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &call);
+void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call);
+void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call);
+void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call);
+void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
+void query(Draft &d, const Caller &caller, const wire::Query &call);
+
+// ---- grain servers ------------------------------------------------------------------------
+void first_call(Draft &d, const ServerFirstCall &in);
+void call_in(Draft &d, const ServerCallIn &in);
+void take_report(Draft &d, const ServerReport &in);
+void launch_result(Draft &d, const ServerLaunchResult &in);
+
+// Anything that came over a host's present connection shows that it is alive.
+void hear_from(Draft &d, HostId id);
+// What a server is told about itself.
+wire::Configure configuration(const State &state, const HostConfig &config);
+
+// ---- the rest of the world ----------------------------------------------------------------
+void connection_closed(Draft &d, const ConnectionClosed &in);
+void lose_hosts(Draft &d);                         // Tick
+void take_host_table(Draft &d, const HostTable &in);
+
+// ---- follow-ups ---------------------------------------------------------------------------
+void fill_host(Draft &d, const FillHost &in);
+void place_grain(Draft &d, const PlaceGrain &in);
+void answer_waiters(Draft &d, const AnswerWaiters &in);
+
+// ---- who may call (callers.cc) ------------------------------------------------------------
+// The caller's token is known and the caller's own; otherwise no_auth.
+Status check_token(const State &state, const Caller &caller);
+// The session of a call that needs its token. Succeeds for an active session, and for a terminated
+// one that is being replayed, when the caller's token holds it. Otherwise no_auth,
+// session_unknown, session_closed or session_taken.
+Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
+// A secure command or a look at details: of the owner, or of one with privilege.
+Status check_owner(const Caller &caller, const std::string &user);
+Status unknown_session(const SessionKey &key);
+Status unknown_grain(const GrainKey &key);
+Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
+// Control idents, host names: 1-64 bytes of letters, digits, . _ -, not beginning with . or -
+bool good_name(const std::string &name);
+inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
+
+// ---- placement (place_grain.cc) -----------------------------------------------------------
+// Could this host ever run it? Class, users, nogo and the table count; liveness does not.
+bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
+// Would it take the grain now, given a free slot? Memory, and what just went wrong there.
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain);
+// The ready grain that comes first for a free slot of this host: seniority, then queue order.
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id);
+// Leases the grain to the host; the effect leaves after the commit.
+void launch(Draft &d, const GrainKey &key, HostId id);
+// Why no configured host could ever run what is ready in the session. Empty if one could.
+std::string why_none_can_run(const State &state, const SessionKey &key);
+
+// ---- back to the queue (fail_grain.cc) ----------------------------------------------------
+// A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
+// started elsewhere, it goes on there (S8); otherwise nothing more is accepted of that lease.
+void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
+// The same for all grains of a host, in their order; asks for a new place for each.
+void requeue_all(Draft &d, HostId id);
+// For half an interval the host does not get this grain again.
+void hold_back(Draft &d, HostId id, const GrainKey &key);
+// S6: an abnormal end with attempts left.
+void fail_grain(Draft &d, const GrainKey &key, HostId id);
+
+// Of all incarnations; the largest of the sizes, the sum of the rest.
+wire::Usage total_usage(const Grain &grain);
+
+// ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
+// Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.
+void wake_waiters(Draft &d, const SessionKey &key);
+// Parked calls get this error (session closed, taken over).
+void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why);
+
+}  // namespace dcs::core

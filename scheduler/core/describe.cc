@@ -1,0 +1,342 @@
+#include "scheduler/core/describe.h"
+
+#include "base/status.h"
+
+namespace dcs::core {
+namespace {
+
+// "name value" pairs; what is zero or empty is left out.
+class Line {
+public:
+    explicit Line(std::string begin) : text_(std::move(begin)) {}
+    Line &add(const char *name, std::int64_t value) {
+        if (value != 0) text_ += std::string(" ") + name + " " + std::to_string(value);
+        return *this;
+    }
+    Line &number(const char *name, std::uint64_t value) {
+        return add(name, static_cast<std::int64_t>(value));
+    }
+    Line &add(const char *name, const std::string &value) {
+        if (!value.empty()) text_ += std::string(" ") + name + " " + value;
+        return *this;
+    }
+    Line &flag(const char *name, bool set) {
+        if (set) text_ += std::string(" ") + name;
+        return *this;
+    }
+    operator std::string() const { return text_; }
+
+private:
+    std::string text_;
+};
+
+std::string host_name(const State &state, HostId id) {
+    const Host *host = state.host(id);
+    return host ? host->config.name : id == no_host ? "" : "host" + std::to_string(id);
+}
+
+std::string hex(std::uint32_t mask) {
+    if (mask == 0) return "";
+    std::string digits;
+    for (; mask != 0; mask >>= 4) digits.insert(digits.begin(), "0123456789abcdef"[mask & 15]);
+    return "0x" + digits;
+}
+
+std::string in_ms(Duration d) { return std::to_string(d.ns / 1'000'000) + "ms"; }
+
+const char *name_of(File file) {
+    constexpr const char *names[] = {"session_inputs",   "session_results", "grain_params",
+                                     "grain_checkpoint", "grain_message",   "grain_out",
+                                     "grain_err"};
+    return names[static_cast<int>(file)];
+}
+const char *name_of(wire::Verdict v) {
+    constexpr const char *names[] = {"taken", "have_it", "stale", "later"};
+    return names[static_cast<int>(v)];
+}
+const char *name_of(wire::OpenMode m) {
+    constexpr const char *names[] = {"open", "resume", "reopen"};
+    return names[static_cast<int>(m)];
+}
+const char *name_of(wire::OpenedAs as) {
+    constexpr const char *names[] = {"fresh", "resumed", "replay"};
+    return names[static_cast<int>(as)];
+}
+const char *name_of(wire::QueryType t) {
+    constexpr const char *names[] = {"system", "hosts", "sessions", "grains", "grain"};
+    return names[static_cast<int>(t)];
+}
+
+std::string text_of(const wire::WireGrain &key) { return to_text(wire::key_of(key)); }
+
+std::string to(ConnId conn, std::uint64_t request) {
+    return "to " + std::to_string(conn) + "#" + std::to_string(request) + ": ";
+}
+
+struct MessageText {
+    std::string operator()(const wire::ErrorReply &m) const {
+        return std::string("error ") + code_name(static_cast<Code>(m.code)) + ": " + m.text;
+    }
+    std::string operator()(const wire::Done &) const { return "done"; }
+    std::string operator()(const wire::AuthReply &) const { return "token"; }
+    std::string operator()(const wire::OpenReply &m) const {
+        return Line(std::string("opened ") + name_of(m.as))
+            .add("sent", m.sent)
+            .add("completed", m.completed);
+    }
+    std::string operator()(const wire::Refused &m) const { return "refused: " + m.text; }
+    std::string operator()(const wire::Configure &m) const {
+        return "configure interval " + in_ms(seconds_of(m.interval_s)) + " slots " +
+               std::to_string(m.slots);
+    }
+    std::string operator()(const wire::Withdraw &m) const {
+        return Line("withdraw " + text_of(m.key))
+            .number("inc", m.incarnation)
+            .flag("discard", m.discard)
+            .add("because", m.reason);
+    }
+    std::string operator()(const wire::ReportAck &m) const {
+        return Line("ack " + text_of(m.key))
+            .number("inc", m.incarnation)
+            .number("last", m.last_seq)
+            .flag("ended", m.ended)
+            .flag(name_of(m.verdict), true);
+    }
+    std::string operator()(const wire::QueryReply &m) const {
+        std::string text = Line("rows")
+                               .number("hosts", m.hosts.size())
+                               .number("sessions", m.sessions.size())
+                               .number("grains", m.grains.size())
+                               .flag("more", m.more);
+        for (const auto &h : m.hosts)
+            text +=
+                "; " +
+                std::string(
+                    Line(h.name + " " + h.state).add("slots", h.slots).add("running", h.running));
+        for (const auto &s : m.sessions)
+            text +=
+                "; " + std::string(Line(s.user + "/" + std::to_string(s.session) + " " + s.state)
+                                       .add("ready", s.ready)
+                                       .add("running", s.running)
+                                       .add("finished", s.finished)
+                                       .add("killed", s.killed)
+                                       .add("sent", s.sent));
+        for (const auto &g : m.grains)
+            text += "; " + std::string(Line(std::to_string(g.grain) + " " + g.state)
+                                           .add("on", g.host)
+                                           .number("inc", g.incarnation));
+        return text;
+    }
+    template <class Other> std::string operator()(const Other &m) const {
+        return wire::kind_name(wire::AnyMessage(m));
+    }
+};
+
+struct ChangeText {
+    const State &state;
+    std::string operator()(const SetAuth &c) const {
+        return Line("auth " + c.entry.user + " " + c.entry.ident).add("stamp", c.entry.stamp_s);
+    }
+    std::string operator()(const EraseAuth &) const { return "auth erased"; }
+    std::string operator()(const SetSession &c) const {
+        return "session " + to_text(c.key) + " " + describe(c.info);
+    }
+    std::string operator()(const EraseSession &c) const {
+        return "session " + to_text(c.key) + " erased";
+    }
+    std::string operator()(const SetGrain &c) const {
+        return Line("grain " + to_text(c.key) + " " + describe(state, c.grain))
+            .flag("(volatile)", c.volatile_only);
+    }
+    std::string operator()(const SetHost &c) const { return "host " + describe(c.host); }
+    std::string operator()(const SetWaiters &c) const {
+        std::string text = "waiters " + to_text(c.key);
+        for (const Waiter &w : c.waiters)
+            text += " " + std::to_string(w.conn) + "#" + std::to_string(w.request) + " for " +
+                    std::to_string(w.next);
+        return text;
+    }
+    std::string operator()(const WriteFile &c) const {
+        return Line("write " + to_text(c.key) + " " + name_of(c.file))
+            .number("at", c.old_length)
+            .add("bytes", std::to_string(c.bytes.size()));
+    }
+};
+
+struct EffectText {
+    std::string operator()(const Reply &e) const {
+        return to(e.conn, e.request) + describe(e.message);
+    }
+    std::string operator()(const ReplyResult &e) const {
+        return Line(to(e.conn, e.request) + "result " + to_text(e.key))
+            .add("completed", e.head.completed)
+            .add("sent", e.head.sent)
+            .add("signal", e.head.signal)
+            .add("code", e.head.code)
+            .number("out", e.head.out_length)
+            .number("err", e.head.err_length);
+    }
+    std::string operator()(const ReplyPiece &e) const {
+        return Line(to(e.conn, e.request) + "piece of " + to_text(e.key))
+            .number("at", e.fetch.offset)
+            .number("max", e.fetch.max);
+    }
+    std::string operator()(const ReplyDifference &e) const {
+        return to(e.conn, e.request) + "difference from " + to_text(e.key);
+    }
+    std::string operator()(const ReplyGrainDetail &e) const {
+        return to(e.conn, e.request) + "detail of " + to_text(e.key) + " " + e.row.state;
+    }
+    std::string operator()(const SendServer &e) const {
+        return "to server " + std::to_string(e.conn) + ": " + describe(e.message);
+    }
+    std::string operator()(const SendLaunch &e) const {
+        return Line("to server " + std::to_string(e.conn) + ": launch " + to_text(e.key))
+            .number("inc", e.head.incarnation)
+            .number("checkpoint", e.head.checkpoint_length)
+            .number("input_from", e.head.input_base)
+            .number("next", e.head.next_seq)
+            .add("notice", e.head.notice);
+    }
+    std::string operator()(const CloseConnection &e) const {
+        return "close " + std::to_string(e.conn);
+    }
+};
+
+struct CallText {
+    std::string user;
+    std::string operator()(const BeginControl &c) const {
+        return "get_auth " + user + " " + c.ident;
+    }
+    std::string operator()(const wire::OpenSession &c) const {
+        return Line(std::string(name_of(c.mode)) + " " + user + "/" + std::to_string(c.number))
+            .flag("sent_reset", c.sent_reset);
+    }
+    std::string operator()(const wire::CloseSession &c) const {
+        return "close " + of(c.user) + "/" + std::to_string(c.number);
+    }
+    std::string operator()(const wire::CleanSession &c) const {
+        return "clean " + of(c.user) + "/" + std::to_string(c.number);
+    }
+    std::string operator()(const SubmitGrain &c) const {
+        return Line("gexec " + user + "/" + std::to_string(c.session) + ":" +
+                    std::to_string(c.grain))
+            .add("class", hex(c.host_class))
+            .add("thrash", c.thrash)
+            .flag("urgent", c.urgent)
+            .add("notice", c.notice);
+    }
+    std::string operator()(const wire::Gkill &c) const {
+        return "gkill " + of(c.user) + "/" + std::to_string(c.session) + ":" +
+               std::to_string(c.grain);
+    }
+    std::string operator()(const wire::Gwait &c) const {
+        return Line("gwait " + user + "/" + std::to_string(c.session) + " next " +
+                    std::to_string(c.next))
+            .flag("block", c.block);
+    }
+    std::string operator()(const wire::Fetch &c) const {
+        return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" +
+               std::to_string(c.grain);
+    }
+    std::string operator()(const wire::Query &c) const {
+        return std::string("query ") + name_of(c.type);
+    }
+    const std::string &of(const std::string &other) const { return other.empty() ? user : other; }
+};
+
+struct InputText {
+    const State &state;
+    std::string operator()(const UserCall &in) const {
+        return std::visit(CallText{in.caller.user}, in.request);
+    }
+    std::string operator()(const ServerFirstCall &in) const {
+        return Line("first call " + in.call->host).number("held", in.call->held.size());
+    }
+    std::string operator()(const ServerCallIn &in) const {
+        return "call-in " + host_name(state, in.host);
+    }
+    std::string operator()(const ServerReport &in) const {
+        const wire::GrainReport &r = *in.report;
+        return Line("report " + host_name(state, in.host) + " " + text_of(r.key))
+            .number("inc", r.incarnation)
+            .number("first", r.first_seq)
+            .number("last", r.last_seq)
+            .flag("checkpoint", r.has_checkpoint)
+            .flag("ended", r.ended)
+            .flag("innocent", r.innocent)
+            .add("code", r.exit_code)
+            .add("signal", r.signal);
+    }
+    std::string operator()(const ServerLaunchResult &in) const {
+        return Line("launch result " + host_name(state, in.host) + " " + text_of(in.result.key))
+            .number("inc", in.result.incarnation)
+            .flag("ok", in.result.ok)
+            .add("code", in.result.code);
+    }
+    std::string operator()(const ConnectionClosed &in) const {
+        return "connection closed " + std::to_string(in.conn);
+    }
+    std::string operator()(const Tick &) const { return "tick"; }
+    std::string operator()(const HostTable &in) const {
+        return "host table of " + std::to_string(in.hosts.size());
+    }
+    std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
+    std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }
+    std::string operator()(const AnswerWaiters &in) const {
+        return "answer waiters of " + to_text(in.session);
+    }
+};
+
+} // namespace
+
+std::string describe(const State &state, const Grain &g) {
+    Line line(core::name_of(g.status));
+    line.add(g.status == GrainStatus::running ? "on" : "last", host_name(state, g.host))
+        .number("inc", g.incarnation);
+    if (g.status == GrainStatus::ready) line.add("at", std::to_string(g.queue_position));
+    line.add("class", hex(g.host_class))
+        .flag("urgent", g.urgent)
+        .add("failures", g.failures)
+        .number("seq", g.sequence)
+        .number("input_from", g.input_position)
+        .number("checkpoint", g.checkpoint_length)
+        .number("out", g.out_length)
+        .number("err", g.err_length);
+    if (g.status == GrainStatus::finished) line.add("index", std::to_string(g.result_index));
+    line.add("signal", g.signal).add("code", g.exit_code);
+    for (const HostId id : g.nogo) line.add("nogo", host_name(state, id));
+    return line;
+}
+
+std::string describe(const SessionInfo &info) {
+    return Line(core::name_of(info.status))
+        .number("seniority", info.seniority)
+        .add("ident", info.ident)
+        .add("sent", info.sent)
+        .add("shown", info.shown)
+        .add("results", info.result_count)
+        .flag("resumable", info.resumable);
+}
+
+std::string describe(const Host &host) {
+    return Line(host.config.name + " " + core::name_of(host.status))
+        .number("conn", host.conn)
+        .flag("not configured", !host.configured)
+        .add("class", hex(host.config.host_class))
+        .add("slots", host.config.slots)
+        .number("held_back", host.held_back.size());
+}
+
+std::string describe(const wire::AnyMessage &message) { return std::visit(MessageText{}, message); }
+std::string describe(const State &state, const Input &input) {
+    return std::visit(InputText{state}, input);
+}
+std::string describe(const State &state, const Change &change) {
+    return std::visit(ChangeText{state}, change);
+}
+std::string describe(const State &, const Effect &effect) {
+    return std::visit(EffectText{}, effect);
+}
+
+} // namespace dcs::core

@@ -1,0 +1,73 @@
+// Grains that stop running without having finished (S5, S6).
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+
+wire::Usage total_usage(const Grain &grain) {
+    const wire::Usage &past = grain.past, &now = grain.current;
+    const auto sum = [](std::int64_t a, std::int64_t b) {
+        return a > INT64_MAX - b ? INT64_MAX : a + b;
+    };
+    wire::Usage total;
+    total.user_us = sum(past.user_us, now.user_us);
+    total.system_us = sum(past.system_us, now.system_us);
+    total.max_rss_kb = std::max(past.max_rss_kb, now.max_rss_kb);
+    total.minor_faults = sum(past.minor_faults, now.minor_faults);
+    total.major_faults = sum(past.major_faults, now.major_faults);
+    total.in_blocks = sum(past.in_blocks, now.in_blocks);
+    total.out_blocks = sum(past.out_blocks, now.out_blocks);
+    return total;
+}
+
+void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
+    Grain &g = d.grain(key);
+    DCS_REQUIRE(g.status == GrainStatus::running, "only a running grain goes back to its queue");
+    g.status = GrainStatus::ready;
+    g.queue_position = d.take_front(key.session);
+    g.launched = false;
+    if (!keep_lease) g.host = no_host;
+}
+
+void requeue_all(Draft &d, HostId id) {
+    const std::set<GrainKey> &there = d.state.running[static_cast<std::size_t>(id)];
+    for (auto it = there.rbegin(); it != there.rend(); ++it) requeue_front(d, *it, true);
+    for (const GrainKey &key : there) d.follow_up(PlaceGrain{key});
+}
+
+void hold_back(Draft &d, HostId id, const GrainKey &key) {
+    Host &host = d.host(id);
+    std::vector<HeldBack> &held = host.held_back;
+    held.erase(std::remove_if(held.begin(), held.end(),
+                              [&](const HeldBack &h) { return h.until <= d.now || h.key == key; }),
+               held.end());
+    held.push_back(HeldBack{key, d.now + host.config.interval / 2});
+}
+
+namespace {
+bool has_elsewhere(const State &state, const GrainKey &key, const Grain &g, HostId here) {
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const auto id = static_cast<HostId>(i);
+        if (id != here && could_run(state.hosts[i], id, key.session, g)) return true;
+    }
+    return false;
+}
+} // namespace
+
+void fail_grain(Draft &d, const GrainKey &key, HostId id) {
+    Grain &g = d.grain(key);
+    g.failures += 1;
+    g.failures_there = static_cast<std::uint8_t>(g.failed_on == id ? g.failures_there + 1 : 1);
+    g.failed_on = id;
+    if (g.failures_there >= 2 && has_elsewhere(d.state, key, g, id)) {
+        g.nogo.push_back(id);
+        d.event("grain " + to_text(key) + " failed twice on " + d.state.host(id)->config.name +
+                " and will not be tried there again");
+    }
+    requeue_front(d, key, false);
+    d.follow_up(PlaceGrain{key});
+    d.follow_up(FillHost{id});
+}
+
+} // namespace dcs::core

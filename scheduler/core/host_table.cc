@@ -1,0 +1,70 @@
+// The host table (S9), at the start and whenever it is reread.
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+// Grains on it are offered elsewhere; if it comes into the table again before they were started
+// anew, they go on there.
+void remove_host(Draft &d, HostId id) {
+    const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
+    Host &host = d.host(id);
+    host.configured = false;
+    host.status = HostStatus::dead;
+    host.conn = 0;
+    host.held_back.clear();
+    if (old.conn != 0) {
+        d.effect(SendServer{
+            old.conn, wire::Refused{"this host was taken out of the scheduler's host table"}});
+        d.effect(CloseConnection{old.conn});
+    }
+    requeue_all(d, id);
+    d.event("host " + host.config.name + " is not in the host table");
+}
+
+void update_host(Draft &d, HostId id, const HostConfig &config) {
+    const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
+    Host &host = d.host(id);
+    const bool returns = !old.configured;
+    host.config = config;
+    host.configured = true;
+    if (returns) host.status = HostStatus::unknown;
+    if (host.status == HostStatus::unknown) host.last_contact = d.now; // grace
+    if (old.conn == 0) return;
+    if (old.config.interval != config.interval || old.config.slots != config.slots)
+        d.send(id, configuration(d.state, config));
+    if (config.slots == 0)
+        for (const GrainKey &key : d.state.running[static_cast<std::size_t>(id)])
+            d.withdraw(id, key, d.state.grain(key)->incarnation, false,
+                       "the host was taken out of service");
+    d.follow_up(FillHost{id});
+}
+
+} // namespace
+
+void take_host_table(Draft &d, const HostTable &in) {
+    std::set<std::string> listed;
+    auto fresh = static_cast<HostId>(d.state.hosts.size());
+    for (const HostConfig &config : in.hosts) {
+        if (!listed.insert(config.name).second) continue;
+        const HostId id = d.state.host_id(config.name);
+        if (id != no_host) {
+            update_host(d, id, config);
+            continue;
+        }
+        Host host;
+        host.config = config;
+        host.last_contact = d.now;
+        d.change(SetHost{fresh++, std::move(host)});
+    }
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
+        const Host &host = d.state.hosts[i];
+        if (listed.count(host.config.name) != 0) continue;
+        if (host.configured || !d.state.running[i].empty()) remove_host(d, static_cast<HostId>(i));
+    }
+    // What could run nowhere may have a host now, and the other way round.
+    for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+    d.event("host table with " + std::to_string(listed.size()) + " hosts taken");
+}
+
+} // namespace dcs::core

@@ -1,0 +1,57 @@
+// d_gkill (C9): once acknowledged, the grain never runs again and no unreported result comes of it.
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+void kill(Draft &d, const GrainKey &key) {
+    const Grain &old = *d.state.grain(key);
+    Grain &g = d.grain(key);
+    g.status = GrainStatus::killed;
+    g.queue_position = 0;
+    g.result_index = -1;
+    g.launched = false;
+    if (old.status == GrainStatus::running) {
+        d.withdraw(old.host, key, old.incarnation, true, "killed by its control program");
+        d.follow_up(FillHost{old.host});
+    }
+    if (old.status == GrainStatus::ready) g.host = no_host;
+    wake_waiters(d, key.session);
+    d.event("grain " + to_text(key) + " killed");
+}
+
+// A result that was handed out stays in the order: a replay must meet it again.
+bool is_settled(const Session &session, const Grain &g) {
+    if (g.status == GrainStatus::killed) return true;
+    return g.status == GrainStatus::finished &&
+           (in_replay(session.info) || g.result_index < session.info.shown);
+}
+
+} // namespace
+
+void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call) {
+    SessionKey owner{call.user, call.session};
+    if (call.user.empty()) {
+        const Result<SessionKey> held = held_session(d.state, caller, call.session);
+        if (!held) return d.refuse(caller, held.status());
+        owner = *held;
+    } else if (Status s = check_owner(caller, call.user); !s) {
+        return d.refuse(caller, s);
+    }
+    const Session *session = d.state.session(owner);
+    if (!session) return d.refuse(caller, unknown_session(owner));
+    const GrainKey key{owner, call.grain};
+    const Grain *grain = d.state.grain(key);
+    if (!grain) return d.refuse(caller, unknown_grain(key));
+    if (is_settled(*session, *grain)) return d.reply(caller, wire::Done{});
+    if (session->info.status == SessionStatus::terminated) {
+        const bool replaying = call.user.empty();
+        return d.refuse(caller, fail(replaying ? Code::replay_end : Code::session_closed,
+                                     "session " + to_text(owner) + " is closed and grain " +
+                                         std::to_string(call.grain) + " was not killed in it"));
+    }
+    kill(d, key);
+    d.reply(caller, wire::Done{});
+}
+
+} // namespace dcs::core

@@ -1,0 +1,120 @@
+// d_open_ses, d_resume_ses, d_reopen_ses (C2-C4), replay of a terminated session included (C3).
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+struct Opening {
+    Draft &d;
+    const Caller &caller;
+    const wire::OpenSession &call;
+    SessionKey key;
+    const AuthEntry &auth;
+};
+
+void answer(Opening &o, wire::OpenedAs as, std::int32_t sent) {
+    const Session *session = o.d.state.session(o.key);
+    const std::int32_t completed =
+        session ? session->counts[static_cast<int>(GrainStatus::finished)] : 0;
+    o.d.reply(o.caller, wire::OpenReply{as, sent, completed});
+}
+
+// The session is bound to the caller from here on, and the caller's token does not age.
+void bind(Opening &o, SessionInfo &info) {
+    info.token = o.caller.token;
+    info.open_request = o.caller.request;
+    info.resumable = o.call.mode != wire::OpenMode::open;
+    if (o.auth.stamp_s != 0) o.d.change(SetAuth{o.caller.token, {o.auth.user, o.auth.ident, 0}});
+}
+
+void create(Opening &o) {
+    SessionInfo &info = o.d.info(o.key);
+    info.seniority = o.d.state.next_seniority;
+    info.ident = o.auth.ident;
+    bind(o, info);
+    answer(o, wire::OpenedAs::fresh, 0);
+    o.d.event("session " + to_text(o.key) + " opened by " + info.ident);
+}
+
+void take_over(Opening &o, const Session &session) {
+    const SessionInfo &old = session.info;
+    if (old.token != o.caller.token)
+        dismiss_waiters(
+            o.d, o.key,
+            fail(Code::session_taken,
+                 "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
+    SessionInfo &info = o.d.info(o.key);
+    bind(o, info);
+    if (o.call.sent_reset) info.sent = 0;
+    answer(o, wire::OpenedAs::resumed, info.sent);
+    o.d.event("session " + to_text(o.key) + " resumed by " + info.ident);
+}
+
+// Nothing of the session moves: neither `sent` nor a grain. Only who may read the record changes.
+void replay(Opening &o) {
+    bind(o, o.d.info(o.key));
+    answer(o, wire::OpenedAs::replay, 0);
+    o.d.event("session " + to_text(o.key) + " replayed by " + o.auth.ident);
+}
+
+void reopen(Opening &o) {
+    SessionInfo &info = o.d.info(o.key);
+    info.status = SessionStatus::active;
+    bind(o, info);
+    if (o.call.sent_reset) info.sent = 0;
+    answer(o, wire::OpenedAs::resumed, info.sent);
+    for (const HostId id : o.d.state.open_hosts) o.d.follow_up(FillHost{id});
+    o.d.event("session " + to_text(o.key) + " reopened by " + info.ident);
+}
+
+// The call that opened the session comes again because its reply was lost (C12).
+bool is_repetition(const Opening &o, const SessionInfo &info) {
+    return info.open_request == o.caller.request && info.token == o.caller.token;
+}
+
+void repeat(Opening &o, const Session &session) {
+    const SessionInfo &info = session.info;
+    if (info.status == SessionStatus::terminated) return answer(o, wire::OpenedAs::replay, 0);
+    const bool fresh = o.call.mode == wire::OpenMode::open ||
+                       (o.call.mode == wire::OpenMode::resume && session.grains.empty());
+    answer(o, fresh ? wire::OpenedAs::fresh : wire::OpenedAs::resumed, info.sent);
+}
+
+void open_terminated(Opening &o, const SessionInfo &info) {
+    const std::string name = "session " + to_text(o.key);
+    if (o.call.mode == wire::OpenMode::open)
+        return o.d.refuse(o.caller, fail(Code::session_closed, name + " exists and is closed"));
+    if (info.ident != o.auth.ident)
+        return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
+    if (o.call.mode == wire::OpenMode::reopen) return reopen(o);
+    if (o.call.sent_reset) return replay(o);
+    o.d.refuse(o.caller, fail(Code::session_closed,
+                              name + " is closed; resumed with sent_reset it would be replayed"));
+}
+
+void open_active(Opening &o, const Session &session) {
+    if (o.call.mode != wire::OpenMode::resume)
+        return o.d.refuse(o.caller,
+                          fail(Code::session_active, "session " + to_text(o.key) + " is active"));
+    if (session.info.ident != o.auth.ident)
+        return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
+    take_over(o, session);
+}
+
+} // namespace
+
+void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
+    if (Status s = check_token(d.state, caller); !s) return d.refuse(caller, s);
+    if (call.number < 0)
+        return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};
+    const Session *session = d.state.session(o.key);
+    if (!session && call.mode == wire::OpenMode::reopen)
+        return d.refuse(caller, unknown_session(o.key));
+    if (!session) return create(o);
+    if (is_repetition(o, session->info)) return repeat(o, *session);
+    if (session->info.status == SessionStatus::terminated) return open_terminated(o, session->info);
+    open_active(o, *session);
+}
+
+} // namespace dcs::core

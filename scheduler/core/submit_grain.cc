@@ -1,0 +1,81 @@
+// d_gexec (C7): checks, idempotence, the record; placing it is the follow-up (S3).
+#include "base/limits.h"
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+// Specs above this get a file of their own, smaller ones share the session's inputs (B7).
+constexpr std::uint64_t packed_spec_bytes = 32 * 1024;
+
+Status check_arguments(const SubmitGrain &call) {
+    const auto bad = [](const char *what) { return fail(Code::invalid, what); };
+    if (call.session < 0 || call.grain < 0)
+        return bad("session and grain numbers are not negative");
+    if (call.thrash < 0) return bad("thrash is not negative");
+    if (call.notice < 0) return bad("notice is not negative");
+    if (call.attempts < 1 || call.attempts > 255) return bad("attempts is between 1 and 255");
+    if (call.params.size() == 0) return bad("a grain needs a program");
+    if (call.input_length > limits::input_bytes)
+        return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
+                                     " bytes, the limit is " + std::to_string(limits::input_bytes));
+    if (call.params.size() > limits::user_frame_bytes)
+        return fail(Code::limit, "program, arguments, environment and input are too long together");
+    return Status::ok();
+}
+
+// The number is in use: the same call again, a different one, or a mistake.
+void meet_existing(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key) {
+    const Grain &grain = *d.state.grain(key);
+    const bool repeats =
+        d.state.session(key.session)->info.resumable || grain.request == caller.request;
+    if (!repeats)
+        return d.refuse(caller,
+                        fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
+    if (grain.fingerprint == call.fingerprint) return d.reply(caller, wire::Done{});
+    d.effect(ReplyDifference{caller.conn, caller.request, key, call.params});
+}
+
+void record(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key) {
+    Grain &g = d.new_grain(key);
+    SessionInfo &info = d.info(key.session);
+    g.urgent = call.urgent;
+    g.attempts = static_cast<std::uint8_t>(call.attempts);
+    g.thrash = call.thrash;
+    g.notice = call.notice;
+    g.host_class = call.host_class;
+    g.fingerprint = call.fingerprint;
+    g.request = caller.request;
+    g.input_length = call.input_length;
+    g.params_length = static_cast<std::uint32_t>(call.params.size());
+    g.queue_position = call.urgent ? d.take_front(key.session) : d.take_back(key.session);
+    if (call.params.size() > packed_spec_bytes) {
+        g.own_tree = true;
+        g.params_own_file = true;
+        d.write(key, File::grain_params, 0, call.params);
+    } else {
+        g.params_offset = info.inputs_length;
+        d.write(key, File::session_inputs, info.inputs_length, call.params);
+        info.inputs_length += call.params.size();
+    }
+}
+
+} // namespace
+
+void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
+    if (Status s = check_arguments(call); !s) return d.refuse(caller, s);
+    const Result<SessionKey> held = held_session(d.state, caller, call.session);
+    if (!held) return d.refuse(caller, held.status());
+    const GrainKey key{*held, call.grain};
+    if (d.state.grain(key)) return meet_existing(d, caller, call, key);
+    if (in_replay(d.state.session(*held)->info))
+        return d.refuse(caller,
+                        fail(Code::replay_end, "session " + to_text(*held) +
+                                                   " is closed and did not record a grain " +
+                                                   std::to_string(call.grain)));
+    record(d, caller, call, key);
+    d.reply(caller, wire::Done{});
+    d.follow_up(PlaceGrain{key});
+}
+
+} // namespace dcs::core

@@ -1,0 +1,182 @@
+// What a grain server reports about one grain (W4): lengths and sequence numbers are checked, then
+// the grain advances to its new checkpoint, finishes, or goes back to a queue.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+// Outputs up to this share the session's results, larger ones get files of their own (B7).
+constexpr std::uint64_t packed_result_bytes = 32 * 1024;
+
+struct Taking {
+    Draft &d;
+    HostId host;
+    const std::shared_ptr<const wire::GrainReport> &report;
+    GrainKey key;
+    const Grain &old;
+    bool brings() const { return report->first_seq <= report->last_seq; }
+    // A payload that lives as long as the report.
+    Payload share(const std::string &part) const {
+        return {std::shared_ptr<const std::string>(report, &part)};
+    }
+};
+
+void acknowledge(Draft &d, const ServerReport &in, std::uint32_t last_seq, bool ended,
+                 wire::Verdict verdict) {
+    const wire::GrainReport &r = *in.report;
+    d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
+}
+
+wire::Usage believable(wire::Usage u) {
+    const auto clamp = [](std::int64_t v) {
+        return std::clamp<std::int64_t>(v, 0, std::int64_t{1} << 50);
+    };
+    return {clamp(u.user_us),      clamp(u.system_us), clamp(u.max_rss_kb), clamp(u.minor_faults),
+            clamp(u.major_faults), clamp(u.in_blocks), clamp(u.out_blocks)};
+}
+
+// Does the report follow from what was taken in? If not, the only safe point is the checkpoint.
+std::string what_does_not_fit(const Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    const std::uint64_t next = std::uint64_t{t.old.sequence} + 1;
+    if (r.first_seq > next)
+        return "increments " + std::to_string(next) + " to " + std::to_string(r.first_seq - 1) +
+               " are missing";
+    if (!t.brings() && (!r.out.empty() || !r.err.empty()))
+        return "output without a sequence number";
+    if (t.brings() && !r.has_checkpoint && !r.ended)
+        return "output without the checkpoint that it belongs to";
+    if (!r.has_checkpoint) return {};
+    if (!t.brings()) return "a checkpoint without a sequence number";
+    if (r.input_position < t.old.input_position || r.input_position > t.old.input_length)
+        return "a checkpoint at input position " + std::to_string(r.input_position);
+    return {};
+}
+
+void append(Taking &t, File file, std::uint64_t &length, const std::string &part) {
+    if (part.empty()) return;
+    t.d.write(t.key, file, length, t.share(part));
+    length += part.size();
+}
+
+void take_checkpoint(Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    Grain &g = t.d.grain(t.key);
+    g.own_tree = true;
+    g.sequence = r.last_seq;
+    g.input_position = r.input_position;
+    g.checkpoint_length = r.checkpoint.size();
+    g.checkpoint_time = t.d.now;
+    t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
+    // A message lives until the next checkpoint (G8).
+    Payload message = t.share(r.message);
+    if (r.message.size() > limits::message_bytes)
+        message.bytes =
+            std::make_shared<const std::string>(r.message.substr(0, limits::message_bytes));
+    if (message.size() > 0 || g.message_length > 0)
+        t.d.write(t.key, File::grain_message, 0, message);
+    g.message_length = message.size();
+    append(t, File::grain_out, g.out_length, r.out);
+    append(t, File::grain_err, g.err_length, r.err);
+}
+
+// Final, whatever comes later: a result in the session's order of finishing.
+void finish_grain(Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    Grain &g = t.d.grain(t.key);
+    SessionInfo &info = t.d.info(t.key.session);
+    const std::uint64_t size = r.out.size() + r.err.size();
+    if (t.brings()) g.sequence = r.last_seq;
+    if (!g.own_tree && size <= packed_result_bytes) {
+        g.result_offset = info.results_length;
+        append(t, File::session_results, info.results_length, r.out);
+        append(t, File::session_results, info.results_length, r.err);
+        g.out_length = r.out.size();
+        g.err_length = r.err.size();
+    } else {
+        g.own_tree = true;
+        append(t, File::grain_out, g.out_length, r.out);
+        append(t, File::grain_err, g.err_length, r.err);
+    }
+    g.status = GrainStatus::finished;
+    g.launched = false;
+    g.exit_code = r.exit_code;
+    g.signal = r.signal;
+    g.result_index = info.result_count++;
+    wake_waiters(t.d, t.key.session);
+    t.d.follow_up(FillHost{t.host});
+    t.d.event("grain " + to_text(t.key) + " finished on " + t.d.state.host(t.host)->config.name +
+              ", signal " + std::to_string(r.signal) + ", code " + std::to_string(r.exit_code));
+}
+
+void take_end(Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    const std::string name = "grain " + to_text(t.key);
+    const bool abnormal = r.signal != 0 || r.exit_code != 0;
+    if (!r.innocent && (!abnormal || t.old.failures + 1 >= t.old.attempts)) {
+        if (abnormal) t.d.grain(t.key).failures += 1;
+        return finish_grain(t);
+    }
+    // It runs again from its last checkpoint and writes again what came after that.
+    if (r.has_checkpoint) take_checkpoint(t);
+    const std::string where = t.d.state.host(t.host)->config.name;
+    if (!r.innocent) {
+        t.d.event(name + " failed on " + where + ", signal " + std::to_string(r.signal) +
+                  ", code " + std::to_string(r.exit_code));
+        return fail_grain(t.d, t.key, t.host);
+    }
+    t.d.event(name + " given back by " + where + ": " + r.reason);
+    requeue_front(t.d, t.key, false);
+    hold_back(t.d, t.host, t.key);
+    t.d.follow_up(PlaceGrain{t.key});
+    t.d.follow_up(FillHost{t.host});
+}
+
+void take_leased(Taking &t, const ServerReport &in) {
+    const wire::GrainReport &r = *t.report;
+    if (r.first_seq <= t.old.sequence) // seen before, at least in part: the server sends the rest
+        return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
+    Grain &g = t.d.grain(t.key);
+    g.last_contact = t.d.now;
+    g.launched = true;
+    if (const std::string why = what_does_not_fit(t); !why.empty()) {
+        t.d.withdraw(t.host, t.key, t.old.incarnation, true, why);
+        requeue_front(t.d, t.key, false);
+        t.d.follow_up(PlaceGrain{t.key});
+        t.d.follow_up(FillHost{t.host});
+        return t.d.event("grain " + to_text(t.key) + " restarted from its checkpoint: " + why);
+    }
+    g.current = believable(r.usage);
+    if (r.ended) {
+        take_end(t);
+    } else if (r.has_checkpoint) {
+        take_checkpoint(t);
+    } else {
+        t.d.volatile_only(t.key); // alive and nothing new: nothing is written
+    }
+    acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.sequence, r.ended, wire::Verdict::taken);
+}
+
+} // namespace
+
+void take_report(Draft &d, const ServerReport &in) {
+    const Host *host = d.state.host(in.host);
+    if (!host || host->conn != in.conn) return; // an older connection of it; the report comes again
+    hear_from(d, in.host);
+    const wire::GrainReport &r = *in.report;
+    const GrainKey key = wire::key_of(r.key);
+    const Grain *grain = d.state.grain(key);
+    const bool same = grain && grain->incarnation == r.incarnation && grain->host == in.host;
+    if (grain && grain->status == GrainStatus::finished && (same || r.ended))
+        return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
+                           wire::Verdict::have_it);
+    if (!same || grain->status != GrainStatus::running)
+        return acknowledge(d, in, r.last_seq, r.ended, wire::Verdict::stale);
+    Taking taking{d, in.host, in.report, key, *grain};
+    take_leased(taking, in);
+}
+
+} // namespace dcs::core

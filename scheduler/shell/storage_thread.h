@@ -1,0 +1,54 @@
+#pragma once
+// One thread beside the event loop that commits and flushes, so that frames are read while the
+// disk works. One job at a time; between start and take() the store belongs to this thread.
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "net/loop.h"
+#include "store/store.h"
+
+namespace dcs::shell {
+
+class StorageThread {
+public:
+    struct Done {
+        bool was_commit = false;  // else a flush
+        store::CommitResult result;
+    };
+
+    // `loop` is woken when a job is done. Both outlive this.
+    StorageThread(store::Store &store, net::Loop &loop);
+    ~StorageThread();  // waits for the job at hand
+    StorageThread(const StorageThread &) = delete;
+    StorageThread &operator=(const StorageThread &) = delete;
+
+    void commit(std::vector<store::TreeUpdate> updates);
+    void flush();
+    // A job was started and its answer not taken.
+    bool busy() const { return busy_; }
+    // The answer, if it is there.
+    std::optional<Done> take();
+    // Waits for the answer, without reading sockets.
+    void wait();
+
+private:
+    enum class Job : std::uint8_t { none, commit, flush, stop };
+    void start(Job job);
+    void work();
+
+    store::Store &store_;
+    net::Loop &loop_;
+    bool busy_ = false;  // the loop's thread only
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Job job_ = Job::none;
+    std::vector<store::TreeUpdate> updates_;
+    std::optional<Done> done_;
+    std::thread thread_;
+};
+
+}  // namespace dcs::shell

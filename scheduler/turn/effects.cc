@@ -1,0 +1,163 @@
+#include "scheduler/turn/effects.h"
+
+#include <algorithm>
+
+#include "scheduler/record/read_blob.h"
+
+namespace dcs::turn {
+
+void Effects::perform(const core::Effect &effect) {
+    std::visit([this](const auto &e) { act(e); }, effect);
+}
+
+void Effects::reply_error(ConnId conn, std::uint64_t request, const GrainKey &key,
+                          const Status &why) {
+    outside_.log(Level::error, "grain " + to_text(key) + ": " + why.text);
+    outside_.send(conn,
+                  wire::ErrorReply{static_cast<std::int32_t>(why.code),
+                                   "grain " + to_text(key) + ": " + why.text},
+                  request);
+}
+
+const core::Grain *Effects::grain_for(ConnId conn, std::uint64_t request, const GrainKey &key) {
+    const core::Grain *grain = state_.grain(key);
+    if (!grain) reply_error(conn, request, key, fail(Code::grain_unknown, "it was removed"));
+    return grain;
+}
+
+Result<wire::GrainSpec> Effects::read_spec(const GrainKey &key, const core::Grain &grain) {
+    auto packed = record::read_params(store_, key, grain);
+    if (!packed) return packed.status();
+    auto spec = wire::unpack_spec(*packed);
+    if (!spec) return fail(Code::io_error, "its recorded parameters do not decode");
+    return spec;
+}
+
+void Effects::act(const core::Reply &e) {
+    const auto *reply = std::get_if<wire::QueryReply>(&e.message);
+    if (!reply) return outside_.send(e.conn, e.message, e.request);
+    wire::QueryReply completed = *reply;
+    completed.system.pid = about_.pid;
+    completed.system.version = about_.version;
+    completed.system.turn = store_.turn();
+    completed.system.up_s = static_cast<std::int64_t>((outside_.now() - about_.started).seconds());
+    outside_.send(e.conn, std::move(completed), e.request);
+}
+
+void Effects::act(const core::ReplyResult &e) {
+    const core::Grain *grain = grain_for(e.conn, e.request, e.key);
+    if (!grain) return;
+    wire::GrainResult result = e.head;
+    auto out = record::read_piece(store_, e.key, *grain, wire::Stream::out, 0,
+                                  limits::gwait_text_bytes);
+    if (!out) return reply_error(e.conn, e.request, e.key, out.status());
+    auto err = record::read_piece(store_, e.key, *grain, wire::Stream::err, 0,
+                                  limits::gwait_text_bytes);
+    if (!err) return reply_error(e.conn, e.request, e.key, err.status());
+    result.out = std::move(*out);
+    result.err = std::move(*err);
+    outside_.send(e.conn, std::move(result), e.request);
+}
+
+Result<wire::Piece> Effects::read_piece(const GrainKey &key, const wire::Fetch &fetch) {
+    const core::Grain &grain = *state_.grain(key);
+    const std::uint64_t max = std::min<std::uint64_t>(fetch.max, limits::fetch_chunk_bytes);
+    wire::Piece piece;
+    if (fetch.stream == wire::Stream::input) {
+        auto spec = read_spec(key, grain);
+        if (!spec) return spec.status();
+        piece.total = spec->input.size();
+        if (fetch.offset < piece.total) piece.bytes = spec->input.substr(fetch.offset, max);
+        return piece;
+    }
+    piece.total = record::length_of(grain, fetch.stream);
+    auto bytes = record::read_piece(store_, key, grain, fetch.stream, fetch.offset, max);
+    if (!bytes) return bytes.status();
+    piece.bytes = std::move(*bytes);
+    return piece;
+}
+
+void Effects::act(const core::ReplyPiece &e) {
+    if (!grain_for(e.conn, e.request, e.key)) return;
+    auto piece = read_piece(e.key, e.fetch);
+    if (!piece) return reply_error(e.conn, e.request, e.key, piece.status());
+    outside_.send(e.conn, std::move(*piece), e.request);
+}
+
+void Effects::act(const core::ReplyDifference &e) {
+    const core::Grain *grain = grain_for(e.conn, e.request, e.key);
+    if (!grain) return;
+    auto recorded = read_spec(e.key, *grain);
+    if (!recorded) return reply_error(e.conn, e.request, e.key, recorded.status());
+    auto now = wire::unpack_spec(e.now.bytes ? *e.now.bytes : std::string());
+    DCS_REQUIRE(now, "the turn packed a spec that does not unpack");
+    outside_.send(e.conn,
+                  wire::ErrorReply{static_cast<std::int32_t>(Code::grain_differs),
+                                   "grain " + to_text(e.key) + " was submitted with other "
+                                   "parameters:\n" + wire::difference(*recorded, *now)},
+                  e.request);
+}
+
+void Effects::act(const core::ReplyGrainDetail &e) {
+    const core::Grain *grain = grain_for(e.conn, e.request, e.key);
+    if (!grain) return;
+    wire::QueryReply reply;
+    wire::GrainRow row = e.row;
+    auto spec = read_spec(e.key, *grain);
+    if (!spec) return reply_error(e.conn, e.request, e.key, spec.status());
+    row.argv = std::move(spec->argv);
+    row.label = std::move(spec->label);
+    auto message = record::read_message(store_, e.key, *grain);
+    if (!message) return reply_error(e.conn, e.request, e.key, message.status());
+    row.message = std::move(*message);
+    reply.grains.push_back(std::move(row));
+    act(core::Reply{e.conn, e.request, std::move(reply)});
+}
+
+void Effects::act(const core::SendServer &e) { outside_.send(e.conn, e.message, 0); }
+
+Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
+                                wire::Launch &launch) {
+    auto spec = read_spec(key, grain);
+    if (!spec) return spec.status();
+    auto checkpoint = record::read_checkpoint(store_, key, grain);
+    if (!checkpoint) return checkpoint.status();
+    if (grain.input_position > spec->input.size())
+        return fail(Code::io_error, "its recorded input is shorter than what it has read");
+    launch.argv = std::move(spec->argv);
+    launch.env = std::move(spec->env);
+    launch.directory = std::move(spec->directory);
+    launch.checkpoint_length = checkpoint->size();
+    launch.input_base = grain.input_position;
+    launch.input = std::move(*checkpoint);
+    launch.input.append(spec->input, grain.input_position, std::string::npos);
+    return Status::ok();
+}
+
+void Effects::act(const core::SendLaunch &e) {
+    const core::Grain *grain = state_.grain(e.key);
+    // A later input of the same turn took the lease back: nobody must start it any more.
+    if (!grain || grain->status != core::GrainStatus::running ||
+        grain->incarnation != e.head.incarnation)
+        return;
+    wire::Launch launch = e.head;
+    if (Status s = complete_launch(e.key, *grain, launch); !s) {
+        outside_.log(Level::error, "grain " + to_text(e.key) + " cannot be launched: " + s.text +
+                                       "; it is tried again, kill it if the file is lost");
+        wire::LaunchResult result;
+        result.key = wire::wire_of(e.key);
+        result.incarnation = e.head.incarnation;
+        result.code = static_cast<std::int32_t>(Code::io_error);
+        result.text = s.text;
+        failed_.push_back(core::ServerLaunchResult{e.conn, grain->host, std::move(result)});
+        return;
+    }
+    outside_.send(e.conn, std::move(launch), 0);
+}
+
+void Effects::act(const core::CloseConnection &e) {
+    outside_.close(e.conn);
+    closed_.push_back(e.conn);
+}
+
+}  // namespace dcs::turn

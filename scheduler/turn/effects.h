@@ -1,0 +1,59 @@
+#pragma once
+// Lets the effects of a turn out, after its commit. This is where bulk joins what the core
+// decided: results, pieces, launches are completed with bytes read from the store.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/decision.h"
+#include "scheduler/turn/outside.h"
+#include "store/store.h"
+
+namespace dcs::turn {
+
+// What the scheduler says about its own process in answers to queries.
+struct AboutProcess {
+    std::int64_t pid = 0;
+    Instant started{};
+    std::string version;
+};
+
+class Effects {
+public:
+    Effects(const core::State &state, store::Store &store, Outside &outside, AboutProcess about)
+        : state_(state), store_(store), outside_(outside), about_(std::move(about)) {}
+
+    void perform(const core::Effect &effect);
+
+    // Launches that could not be sent because their bytes cannot be read: to be decided as if the
+    // server had said so. Emptied by the call.
+    std::vector<core::Input> take_failed_launches() { return std::exchange(failed_, {}); }
+    // Connections that the core wanted closed.
+    std::vector<ConnId> take_closed() { return std::exchange(closed_, {}); }
+
+private:
+    void act(const core::Reply &e);
+    void act(const core::ReplyResult &e);
+    void act(const core::ReplyPiece &e);
+    void act(const core::ReplyDifference &e);
+    void act(const core::ReplyGrainDetail &e);
+    void act(const core::SendServer &e);
+    void act(const core::SendLaunch &e);
+    void act(const core::CloseConnection &e);
+
+    Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
+    Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);
+    Status complete_launch(const GrainKey &key, const core::Grain &grain, wire::Launch &launch);
+    void reply_error(ConnId conn, std::uint64_t request, const GrainKey &key, const Status &why);
+    // The grain, or nothing and an error reply: a later input of the same turn removed it.
+    const core::Grain *grain_for(ConnId conn, std::uint64_t request, const GrainKey &key);
+
+    const core::State &state_;
+    store::Store &store_;
+    Outside &outside_;
+    AboutProcess about_;
+    std::vector<core::Input> failed_;
+    std::vector<ConnId> closed_;
+};
+
+}  // namespace dcs::turn

@@ -1,0 +1,267 @@
+#include "scheduler/turn/turn.h"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+
+#include "scheduler/turn/decode.h"
+
+namespace dcs::turn {
+namespace {
+
+// A decision that asks for more follow-ups than this runs in a circle.
+constexpr std::size_t max_follow_ups = std::size_t{1} << 24;
+// What could not be saved, or read, is tried again after this long.
+constexpr Duration retry_after = seconds(1);
+constexpr Duration relaunch_after = seconds(5);
+// A Tick that leaves work for another Tick lets others in between.
+constexpr Duration tick_pause = milliseconds(10);
+// Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
+constexpr Duration stood_still = seconds(2);
+
+}  // namespace
+
+Turn::Turn(Setup setup, store::Store &store, Outside &outside)
+    : state_(std::move(setup.state)), set_aside_(std::move(setup.set_aside)), store_(store),
+      outside_(outside), perform_(state_, store, outside, std::move(setup.about)) {}
+
+// ---- what arrives -------------------------------------------------------------------------
+
+void Turn::take(Arrival arrival) {
+    if (phase_ == Phase::dead) return;
+    const ConnId conn = arrival.conn;
+    if (arrival.kind == Arrival::Kind::opened) {
+        Status s = connections_.add(conn, arrival);
+        if (s) return;
+        outside_.log(Level::warning, s.text);
+        if (arrival.door == Door::user)
+            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, 0);
+        outside_.close(conn);
+        return;
+    }
+    if (const Connection *who = connections_.find(conn))
+        intake_.put(who->door, who->user, std::move(arrival));
+}
+
+void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
+    delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
+}
+
+bool Turn::full() const {
+    return intake_.count() >= 2 * limits::inputs_per_turn ||
+           intake_.bytes() >= limits::bytes_per_turn;
+}
+
+// ---- one turn after the other -------------------------------------------------------------
+
+void Turn::run() {
+    if (phase_ != Phase::open) return;
+    now_ = outside_.now();
+    grace_after_pause();
+    while (phase_ == Phase::open && gather()) {
+        if (changes_.empty())
+            finish();
+        else
+            start_commit();
+        now_ = outside_.now();
+    }
+    promised_ = next_wakeup();
+}
+
+Instant Turn::next_wakeup() const {
+    if (phase_ != Phase::open) return Instant::never();
+    Instant wakeup = std::max(core::next_deadline(state_), tick_not_before_);
+    if (!delayed_.empty()) wakeup = std::min(wakeup, delayed_.begin()->first);
+    return wakeup;
+}
+
+bool Turn::tick_is_due() const {
+    const Instant deadline = core::next_deadline(state_);
+    if (deadline > now_ || tick_not_before_ > now_) return false;
+    // What has arrived is taken first: it may be the sign of life that the deadline is about.
+    return intake_.empty() || now_ - deadline > stood_still;
+}
+
+bool Turn::gather() {
+    while (taken_.size() < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
+        if (!delayed_.empty() && delayed_.begin()->first <= now_) {
+            core::Input input = std::move(delayed_.begin()->second);
+            delayed_.erase(delayed_.begin());
+            decide_new(std::move(input));
+        } else if (auto arrival = intake_.take()) {
+            take_one(std::move(*arrival));
+        } else {
+            break;
+        }
+    }
+    if (tick_is_due()) {
+        tick_not_before_ = now_ + tick_pause;
+        decide_new(core::Tick{});
+    }
+    return !taken_.empty();
+}
+
+void Turn::take_one(Arrival arrival) {
+    if (!connections_.find(arrival.conn)) return;  // we hung up in the meantime
+    taken_bytes_ += arrival.payload.size();
+    if (arrival.kind == Arrival::Kind::closed) {
+        connections_.erase(arrival.conn);
+        decide_new(core::ConnectionClosed{arrival.conn});
+        return;
+    }
+    DecodeContext context{connections_, state_, set_aside_, outside_};
+    Decoded decoded = decode(context, arrival);
+    if (!decoded.note.empty())
+        outside_.log(Level::warning,
+                     "connection " + std::to_string(arrival.conn) + ": " + decoded.note);
+    if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
+    if (decoded.close) hang_up(arrival.conn);
+    if (decoded.input) decide_new(std::move(*decoded.input));
+}
+
+// No Arrival follows our own close, so the core is told like this.
+void Turn::hang_up(ConnId conn) {
+    outside_.close(conn);
+    if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
+}
+
+// ---- decide and apply ---------------------------------------------------------------------
+
+void Turn::decide_new(core::Input input) {
+    const bool needed_disk = decide_all(input, true);
+    taken_.push_back(Taken{std::move(input), needed_disk});
+}
+
+bool Turn::decide_all(const core::Input &input, bool disk_works) {
+    std::deque<core::Input> work{input};
+    bool own_needs_disk = false;
+    for (std::size_t step = 0; !work.empty(); ++step) {
+        DCS_REQUIRE(step < max_follow_ups, "follow-ups run in a circle");
+        core::Decision decision = core::decide(state_, now_, work.front());
+        const bool needs_disk =
+            std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
+        if (step == 0) own_needs_disk = needs_disk;
+        if (needs_disk && !disk_works) {
+            // Free slots are filled at the next call-in; a parked wait has nobody else to ask for it.
+            if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
+                delayed_.emplace(now_ + retry_after, work.front());
+            work.pop_front();
+            continue;
+        }
+        work.pop_front();
+        for (const core::Change &change : decision.changes) apply(change);
+        std::move(decision.effects.begin(), decision.effects.end(), std::back_inserter(effects_));
+        std::move(decision.events.begin(), decision.events.end(), std::back_inserter(events_));
+        work.insert(work.begin(), std::make_move_iterator(decision.follow_ups.begin()),
+                    std::make_move_iterator(decision.follow_ups.end()));
+    }
+    return own_needs_disk;
+}
+
+void Turn::apply(const core::Change &change) {
+    changes_.add(state_, change);
+    core::apply(state_, change, undo_);
+}
+
+// After a pause of ours nobody is to blame for having been silent (SPEC S7).
+void Turn::grace_after_pause() {
+    if (promised_ == Instant::never() || now_ - promised_ < stood_still) return;
+    outside_.log(Level::warning, "the scheduler stood still for " +
+                                     std::to_string((now_ - promised_).ns / 1'000'000'000) +
+                                     " s; every host gets its full limit from now");
+    core::Undo kept;
+    for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
+        core::Host host = state_.hosts[i];
+        host.last_contact = now_;
+        core::apply(state_, core::SetHost{static_cast<core::HostId>(i), std::move(host)}, kept);
+    }
+}
+
+// ---- commit -------------------------------------------------------------------------------
+
+void Turn::start_commit() {
+    record::Plan plan = changes_.plan(state_, log_sizes_);
+    for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
+    phase_ = Phase::committing;
+    outside_.start_commit(std::move(plan.updates));
+}
+
+void Turn::committed(const store::CommitResult &result) {
+    DCS_REQUIRE(phase_ == Phase::committing, "a commit was answered that was not started");
+    phase_ = Phase::open;
+    now_ = outside_.now();
+    switch (result.answer) {
+    case store::Answer::done: return finish();
+    case store::Answer::nothing: return decide_again(result.status);
+    case store::Answer::unknown: break;
+    }
+    phase_ = Phase::dead;
+    outside_.fatal("the backing store is in doubt: " + result.status.text);
+}
+
+void Turn::finish() {
+    const std::vector<core::Effect> effects = std::exchange(effects_, {});
+    const std::vector<std::string> events = std::exchange(events_, {});
+    changes_ = record::TurnChanges();
+    undo_ = core::Undo();
+    taken_.clear();
+    taken_bytes_ = 0;
+    for (const std::string &event : events) outside_.log(Level::info, event);
+    for (const core::Effect &effect : effects) perform_.perform(effect);
+    for (core::Input &failed : perform_.take_failed_launches())
+        delayed_.emplace(now_ + relaunch_after, std::move(failed));
+    for (const ConnId conn : perform_.take_closed()) hang_up(conn);
+}
+
+// The commit left the store as it was before: so does this the State.
+void Turn::decide_again(const Status &why) {
+    outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    core::roll_back(state_, undo_);
+    std::vector<Taken> taken = std::exchange(taken_, {});
+    changes_ = record::TurnChanges();
+    effects_.clear();
+    events_.clear();
+    for (const Taken &t : taken) {
+        if (link_is_gone(t.input)) continue;
+        if (t.needed_disk || decide_all(t.input, false)) refuse(t.input, why);
+    }
+    DCS_REQUIRE(changes_.empty(), "something durable was decided without a disk");
+    finish();
+}
+
+// The link on which a server said this was not accepted after all; it will say it again.
+bool Turn::link_is_gone(const core::Input &input) const {
+    const auto gone = [this](ConnId conn, core::HostId id) {
+        const core::Host *host = state_.host(id);
+        return !host || host->conn != conn;
+    };
+    if (const auto *call = std::get_if<core::ServerCallIn>(&input))
+        return gone(call->conn, call->host);
+    if (const auto *report = std::get_if<core::ServerReport>(&input))
+        return gone(report->conn, report->host);
+    return false;
+}
+
+void Turn::refuse(const core::Input &input, const Status &why) {
+    if (const auto *call = std::get_if<core::UserCall>(&input)) {
+        const wire::ErrorReply reply{static_cast<std::int32_t>(why.code),
+                                     "nothing was changed, the call could not be saved: " +
+                                         why.text};
+        return outside_.send(call->caller.conn, reply, call->caller.request);
+    }
+    if (const auto *report = std::get_if<core::ServerReport>(&input)) {
+        const wire::GrainReport &r = *report->report;
+        const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended,
+                                    wire::Verdict::later};
+        return outside_.send(report->conn, later, 0);
+    }
+    if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
+    if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
+    if (std::holds_alternative<core::Tick>(input)) {
+        tick_not_before_ = now_ + retry_after;
+        return;
+    }
+    delayed_.emplace(now_ + retry_after, input);
+}
+
+}  // namespace dcs::turn

@@ -1,0 +1,106 @@
+#pragma once
+// READ THIS FIRST. The scheduler in one picture; each arrow is called in turn.cc:
+//
+//   take ──► intake ──► decode ──► decide ──► apply ──► plan ──► commit ──► effects
+//            fair        typed      pure       State     trees    durable    only now
+//            choice      Input      function   + Undo                        replies leave
+//
+// One turn gathers what has arrived, decides each input on the State that the previous one left,
+// follow-ups first, and commits all of it with one group of syncs. Effects leave after that, never
+// before. While a commit is in flight arrivals are gathered but not decided.
+//
+// The commit's answer:
+//   done      the effects go out, in order
+//   nothing   the State is rolled back. Inputs whose own decision needed the disk are refused: a
+//             call gets the error, a report the verdict `later`, a first call loses its link (the
+//             server tries again), what came from inside is decided again a little later.
+//             The others are decided again, without those of their follow-ups that need the disk
+//   unknown   nothing is said to anybody and the process ends (Outside::fatal)
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/decision.h"
+#include "scheduler/record/plan.h"
+#include "scheduler/turn/connections.h"
+#include "scheduler/turn/effects.h"
+#include "scheduler/turn/intake.h"
+#include "scheduler/turn/outside.h"
+
+namespace dcs::turn {
+
+class Turn {
+public:
+    struct Setup {
+        core::State state;                            // as rebuilt
+        std::map<SessionKey, std::string> set_aside;  // sessions that did not verify, and why
+        AboutProcess about;
+    };
+    // `store` and `outside` outlive the Turn. The store is read in run() and committed(), which
+    // must not be called while anybody else works on it.
+    Turn(Setup setup, store::Store &store, Outside &outside);
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+    // Something arrived; always accepted. Above full() the caller should stop reading sockets
+    // until the commit in flight is answered.
+    void take(Arrival arrival);
+    void take_host_table(std::vector<core::HostConfig> hosts);
+    bool full() const;
+
+    // Turns, until nothing is left to decide or a commit is in flight.
+    void run();
+    bool committing() const { return phase_ == Phase::committing; }
+    void committed(const store::CommitResult &result);
+    // run() has work at that time even if nothing arrives before.
+    Instant next_wakeup() const;
+
+    const core::State &state() const { return state_; }
+
+private:
+    enum class Phase : std::uint8_t { open, committing, dead };
+    struct Taken {
+        core::Input input;
+        bool needed_disk = false;  // its own decision, follow-ups aside
+    };
+
+    bool gather();
+    void take_one(Arrival arrival);
+    void decide_new(core::Input input);
+    // Decides an input and its follow-ups; true if its own decision needs the disk. With
+    // `disk_works` false nothing that needs the disk is applied.
+    bool decide_all(const core::Input &input, bool disk_works);
+    void apply(const core::Change &change);
+    void start_commit();
+    void finish();
+    void decide_again(const Status &why);
+    void refuse(const core::Input &input, const Status &why);
+    bool link_is_gone(const core::Input &input) const;
+    void hang_up(ConnId conn);
+    bool tick_is_due() const;
+    void grace_after_pause();
+
+    core::State state_;
+    std::map<SessionKey, std::string> set_aside_;
+    store::Store &store_;
+    Outside &outside_;
+    Connections connections_;
+    Intake intake_;
+    Effects perform_;
+    record::LogSizes log_sizes_;
+    std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
+    Instant tick_not_before_{};
+    Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
+
+    // of the turn at hand
+    Phase phase_ = Phase::open;
+    Instant now_{};
+    std::vector<Taken> taken_;
+    std::size_t taken_bytes_ = 0;
+    core::Undo undo_;
+    record::TurnChanges changes_;
+    std::vector<core::Effect> effects_;
+    std::vector<std::string> events_;
+};
+
+}  // namespace dcs::turn

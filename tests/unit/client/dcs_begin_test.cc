@@ -1,0 +1,141 @@
+// The program dcs_begin, which speaks the protocol by hand.
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dcs.h"
+#include "fake_scheduler.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using dcs::test::Act;
+using dcs::test::FakeScheduler;
+using dcs::test::plausible;
+
+namespace {
+
+struct Outcome { int status = -1; std::string output; };  // stdout and stderr together
+
+Outcome run(const std::vector<std::string> &arguments) {
+    std::vector<std::string> words = {DCS_BINARY_DIR "/bin/dcs_begin"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char *> argv;
+    for (auto &w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    int pipe[2];
+    REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::dup2(pipe[1], 1);
+        ::dup2(pipe[1], 2);
+        ::execv(argv[0], argv.data());
+        ::_exit(99);
+    }
+    ::close(pipe[1]);
+    Outcome o;
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(pipe[0], buffer, sizeof buffer)) > 0;) o.output.append(buffer, static_cast<std::size_t>(n));
+    ::close(pipe[0]);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    o.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("dcs_begin: the program finds the token in its descriptor, and nowhere else") {
+    FakeScheduler fake;
+    fake.script([](const wire::AnyMessage &m, int) {
+        Act a;
+        a.reply = plausible(m);
+        if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{"0123456789abcdefTOKENTOKENTOKEN!"};
+        return a;
+    });
+    const Outcome o = run({"sh", "-c", "test $DCS_AUTH_FD -gt 2 && cat /proc/self/fd/$DCS_AUTH_FD && "
+                                       "! { tr '\\0' '\\n' </proc/self/environ | grep -q TOKENTOKEN; } && echo \" $1\"; exit 7", "x", "y z"});
+    CHECK(o.status == 7);
+    CHECK(o.output == "0123456789abcdefTOKENTOKENTOKEN! y z\n");
+    CHECK(fake.all<wire::GetAuth>().at(0).second.ident == "sh");
+    CHECK(fake.all<wire::Hello>().at(0).second.token.empty());
+    const Outcome w = run({"sh", "-c", "echo x >/proc/self/fd/$DCS_AUTH_FD"});
+    CHECK(w.status != 0);  // sealed
+}
+
+TEST_CASE("dcs_begin: odd names become control idents") {
+    FakeScheduler fake;
+    const std::string dir = fake.dir() + "/bin";
+    std::filesystem::create_directory(dir);
+    for (const char *name : {"a b+c", ".hidden", "-dash"}) {
+        std::filesystem::create_symlink("/bin/true", dir + "/" + name);
+        CHECK(run({dir + "/" + name}).status == 0);
+    }
+    const std::string long_name(100, 'n');
+    std::filesystem::create_symlink("/bin/true", dir + "/" + long_name);
+    CHECK(run({"--", dir + "/" + long_name}).status == 0);
+    std::filesystem::remove_all(dir);
+    const auto asked = fake.all<wire::GetAuth>();
+    REQUIRE(asked.size() == 4);
+    CHECK(asked[0].second.ident == "a_b_c");
+    CHECK(asked[1].second.ident == "_hidden");
+    CHECK(asked[2].second.ident == "_dash");
+    CHECK(asked[3].second.ident == std::string(64, 'n'));
+}
+
+TEST_CASE("dcs_begin: exit statuses tell who failed") {
+    FakeScheduler fake;
+    CHECK(run({"/nonexistent/program"}).status == 127);
+    CHECK(run({"no-such-program-anywhere"}).status == 127);
+    CHECK(run({"/etc/passwd"}).status == 126);
+    CHECK(run({"/"}).status == 126);
+    CHECK(run({}).status == 125);
+    CHECK(run({"--what"}).status == 125);
+    CHECK(run({"--help"}).status == 0);
+    fake.script([](const wire::AnyMessage &m, int) {
+        Act a;
+        a.reply = plausible(m);
+        if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::ErrorReply{D_E_REFUSED, "not today"};
+        return a;
+    });
+    const Outcome refused = run({"true"});
+    CHECK(refused.status == 125);
+    CHECK(refused.output == "dcs_begin: the scheduler refuses: not today\n");
+    fake.stop();
+    ::setenv("DCS_PATIENCE_S", "0.2", 1);
+    const Outcome nobody = run({"true"});
+    CHECK(nobody.status == 125);
+    CHECK(nobody.output.find("no scheduler answers at " + fake.dir()) != std::string::npos);
+    ::setenv("DCS_DIR", "/nonexistent", 1);
+    CHECK(run({"true"}).output.find("dcs up") != std::string::npos);
+    ::setenv("DCS_DIR", "relative", 1);
+    CHECK(run({"true"}).status == 125);
+}
+
+TEST_CASE("dcs_begin: garbage and cut connections") {
+    FakeScheduler fake;
+    ::setenv("DCS_PATIENCE_S", "2", 1);
+    std::string damaged = wire::encode(wire::Welcome{}, 1);
+    damaged.back() = 'x';
+    for (const std::string &raw : {std::string(200, 'x'), damaged, wire::encode(wire::Done{}, 1)}) {
+        fake.script([raw](const wire::AnyMessage &m, int) {
+            Act a;
+            a.reply = plausible(m);
+            a.raw = raw;
+            return a;
+        });
+        CHECK(run({"true"}).status == 125);
+    }
+    std::atomic<int> greetings{0};
+    fake.script([&](const wire::AnyMessage &m, int) {
+        Act a;
+        a.reply = plausible(m);
+        if (std::holds_alternative<wire::Hello>(m)) a.cut_inside = greetings++ == 0;
+        return a;
+    });
+    CHECK(run({"true"}).status == 0);
+    CHECK(greetings == 2);
+}

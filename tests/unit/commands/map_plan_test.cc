@@ -1,0 +1,102 @@
+#include "commands/dcs/map_plan.h"
+
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+using Words = std::vector<std::string>;
+
+TEST_CASE("inputs are lines") {
+    CHECK(*split_inputs("", '\n') == Words{});
+    CHECK(*split_inputs("a\nb\n", '\n') == Words{"a", "b"});
+    CHECK(*split_inputs("a\nb", '\n') == Words{"a", "b"});
+    CHECK(*split_inputs("\n\nx\n", '\n') == Words{"", "", "x"});
+    CHECK(*split_inputs(std::string_view("a\0b c\nd\0", 8), '\0') == Words{"a", "b c\nd"});
+}
+
+TEST_CASE("a NUL byte in a line is told with its line") {
+    auto r = split_inputs(std::string_view("a\nb\0c\n", 6), '\n');
+    REQUIRE_FALSE(r);
+    CHECK(r.status().text.find("line 2") != std::string::npos);
+}
+
+TEST_CASE("the placeholder is replaced everywhere, else the input is appended") {
+    CHECK(words_of({"echo", "{}"}, "x") == Words{"echo", "x"});
+    CHECK(words_of({"echo"}, "x y") == Words{"echo", "x y"});
+    CHECK(words_of({"cp", "{}.c", "b/{}-{}"}, "n") == Words{"cp", "n.c", "b/n-n"});
+    CHECK(words_of({"{}", "-l"}, "ls") == Words{"ls", "-l"});
+    CHECK(words_of({"echo", "{}"}, "") == Words{"echo", ""});
+    // What was put in is not looked at again.
+    CHECK(words_of({"echo", "{}{}"}, "{}") == Words{"echo", "{}{}"});
+    CHECK(words_of({"echo", "{", "}"}, "x") == Words{"echo", "{", "}", "x"});
+}
+
+TEST_CASE("the ident is the same for the same map, and for no other") {
+    const MapPlan plan{{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3"}};
+    // Recorded sessions are found by this text: it must never change.
+    CHECK(ident_of(plan) == "map-40c9434f20cea3c8104c6206");
+    const MapPlan same = plan;
+    CHECK(ident_of(same) == ident_of(plan));
+    const MapPlan others[] = {
+        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2"}},      {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3", ""}},
+        {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}}, {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},      {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "3", "2"}},
+    };
+    for (const MapPlan &other : others) CHECK(ident_of(other) != ident_of(plan));
+}
+
+TEST_CASE("the ident fits the library's rules") {
+    const std::string ident = ident_of({{"x"}, "/", {"a"}}) + "-0123abcd";
+    CHECK(ident.size() <= 64);
+    CHECK(ident.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos);
+}
+
+TEST_CASE("sessions of --new belong to the same map") {
+    CHECK(is_run_of("map-12ab", "map-12ab"));
+    CHECK(is_run_of("map-12ab-00ff", "map-12ab"));
+    CHECK_FALSE(is_run_of("map-12abc", "map-12ab"));
+    CHECK_FALSE(is_run_of("map-12a", "map-12ab"));
+    CHECK_FALSE(is_run_of("find_factor-12ab", "map-12ab"));
+}
+
+TEST_CASE("a difference of the environment only") {
+    const Words env = {"A=1", "HOME=/root", "PATH=/bin"};
+    const std::string head = "grain ann/7:3 was submitted with other parameters:\n";
+    std::string variable;
+    CHECK(only_environment_differs(head + "env[0]: recorded \"A=0\", now \"A=1\"", env, variable));
+    CHECK(variable == "A");
+    CHECK(only_environment_differs(head + "env: recorded 2 items, now 3\nenv[1]: recorded \"PATH=/bin\", now \"HOME=/root\"\n"
+                                          "env[2]: now \"PATH=/bin\", recorded nothing", env, variable));
+    CHECK(variable == "HOME");
+    // A variable that is gone shifts the others; the one that is missing now is named.
+    CHECK(only_environment_differs(head + "env: recorded 4 items, now 3\nenv[1]: recorded \"EDITOR=vi\", now \"HOME=/root\"",
+                                   env, variable));
+    CHECK(variable == "EDITOR");
+    CHECK(only_environment_differs(head + "env[2]: recorded 100 bytes, now 9 bytes, first difference at offset 5: recorded "
+                                          "\"PATH=/sbin:\", now \"PATH=/bin\"", env, variable));
+    CHECK(variable == "PATH");
+}
+
+TEST_CASE("other differences are no matter of the environment") {
+    const Words env = {"A=1"};
+    std::string variable;
+    for (const char *line : {"argv[2]: recorded \"x\", now \"y\"", "input: recorded \"\", now \"1\"", "host_class: recorded 0, now 1",
+                             "attempts: recorded 1, now 3", "directory: recorded \"/a\", now \"/b\""}) {
+        CAPTURE(line);
+        CHECK_FALSE(only_environment_differs(std::string("grain a/1:1 was submitted with other parameters:\n") + line, env, variable));
+        CHECK_FALSE(only_environment_differs("env[0]: recorded \"A=0\", now \"A=1\"\n" + std::string(line), env, variable));
+    }
+    CHECK_FALSE(only_environment_differs("", env, variable));
+    // Values do not deceive.
+    CHECK(only_environment_differs("env[0]: recorded \"A=argv[1]: x\", now \"A=1\"", env, variable));
+    CHECK_FALSE(only_environment_differs("argv[0]: recorded \"env[0]: \", now \"b\"", env, variable));
+}
+
+TEST_CASE("exit code as of GNU parallel") {
+    CHECK(exit_for_failed(0) == 0);
+    CHECK(exit_for_failed(1) == 1);
+    CHECK(exit_for_failed(100) == 100);
+    CHECK(exit_for_failed(101) == 101);
+    CHECK(exit_for_failed(1000000) == 101);
+}

@@ -1,0 +1,128 @@
+#include "commands/dcs/table.h"
+
+#include <boost/json.hpp>
+
+#include "commands/dcs/ask.h"
+#include "commands/dcs/console.h"
+#include "commands/dcs/json.h"
+#include "commands/dcs/unicode.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+TEST_CASE("tables are aligned and end without blanks") {
+    Table table{">N", "NAME", "STATE"};
+    table.add({"1", "ann", "up"});
+    table.add({"12", "b", ""});
+    CHECK(table.text() == " N  NAME  STATE\n"
+                          " 1  ann   up\n"
+                          "12  b\n");
+}
+
+TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
+    Table table{"A", "B"};
+    table.add({"\033[2Jx\n", "y"});
+    table.add({"\xc3\xa4\xc3\xb6", "z"});
+    CHECK(table.text() == "A       B\n?[2Jx?  y\n\xc3\xa4\xc3\xb6      z\n");
+    CHECK(printable("\xc2\x9b" "1m\xff") == "?1m?");
+    CHECK(width_of("a\xe2\x82\xac") == 2);
+    CHECK(shortened("abcdef", 6) == "abcdef");
+    CHECK(shortened("abcdefg", 6) == "abcd..");
+    CHECK(shortened("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 3) == "\xc3\xa4..");
+}
+
+TEST_CASE("UTF-8 characters") {
+    CHECK(character_length("a") == 1);
+    CHECK(character_length("\xc3\xa4") == 2);
+    CHECK(character_length("\xe2\x82\xac") == 3);
+    CHECK(character_length("\xf0\x9f\x98\x80") == 4);
+    for (const char *bad : {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", "\xc3" "a"})
+        CHECK(character_length(bad) == 0);
+}
+
+TEST_CASE("figures for people") {
+    CHECK(seconds_text(-1) == "-");
+    CHECK(seconds_text(0) == "0.00 s");
+    CHECK(seconds_text(9.5) == "9.50 s");
+    CHECK(seconds_text(59.2) == "59 s");
+    CHECK(seconds_text(200) == "3 m 20 s");
+    CHECK(seconds_text(7500) == "2 h 5 m");
+    CHECK(seconds_text(90000) == "1 d 1 h");
+    CHECK(bytes_text(1023) == "1023");
+    CHECK(bytes_text(4096) == "4.0 K");
+    CHECK(bytes_text(1536u << 10) == "1.5 M");
+    CHECK(class_text(0) == "any");
+    CHECK(class_text(0x12) == "0x12");
+    CHECK(counted(1, "grain") == "1 grain");
+    CHECK(counted(0, "grain") == "0 grains");
+}
+
+TEST_CASE("JSON objects") {
+    JsonObject json;
+    json.add("text", "a\"b").add("n", 7).add("big", std::uint64_t{18446744073709551615ull}).add("flag", true);
+    json.add("s", 0.25).add_raw("none", "null").add_members("{\"x\":1,\"y\":2}").add_members("{}");
+    CHECK(json.text() == "{\"text\":\"a\\\"b\",\"n\":7,\"big\":18446744073709551615,\"flag\":true,\"s\":2.5E-1,\"none\":null,\"x\":1,\"y\":2}");
+    const auto parsed = boost::json::parse(json.text()).as_object();
+    CHECK(parsed.at("s").as_double() == 0.25);
+    CHECK(json_array({}) == "[]");
+    CHECK(json_array({"1", "{}"}) == "[1,{}]");
+}
+
+TEST_CASE("rows have the published fields") {
+    d_session_row session{};
+    session.user = "ann";
+    session.ident = "x";
+    session.state = "active";
+    session.session = 7;
+    session.finished = 3;
+    const auto s = boost::json::parse(json_of(session)).as_object();
+    for (const char *name : {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent"}) CHECK(s.contains(name));
+    CHECK(s.at("session").as_int64() == 7);
+    CHECK(s.at("finished").as_int64() == 3);
+
+    d_host_row host{};
+    host.name = "local1";
+    host.state = "active";
+    host.host_class = 3;
+    host.last_call_in_s = 0.5;
+    const auto h = boost::json::parse(json_of(host)).as_object();
+    for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"}) CHECK(h.contains(name));
+    CHECK(h.at("class").as_int64() == 3);
+    CHECK_FALSE(h.contains("host_class"));
+
+    char word[] = "a\"b";
+    char *argv[] = {word, nullptr};
+    d_grain_row grain{};
+    grain.state = "finished";
+    grain.session = 7;
+    grain.grain = 12;
+    grain.exit_code = 4;
+    grain.cpu_s = 1.5;
+    grain.argv = argv;
+    const auto g = boost::json::parse(json_of(grain)).as_object();
+    for (const char *name : {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal", "cpu_s",
+                             "run_cpu_s", "result_index", "checkpoint_length"})
+        CHECK(g.contains(name));
+    CHECK(g.at("grain").as_int64() == 12);
+    CHECK(g.at("exit_code").as_int64() == 4);
+    CHECK(g.at("cpu_s").to_number<double>() == 1.5);
+    CHECK(g.at("argv").as_array().at(0).as_string() == "a\"b");
+}
+
+TEST_CASE("the progress bar") {
+    Progress p;
+    p.total = 100;
+    p.done = 50;
+    p.failed = 2;
+    p.done_before = 30;
+    p.elapsed_s = 40;
+    const std::string text = progress_text(p, 80);
+    CHECK(text == "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
+    CHECK(progress_text(p, 30).size() <= 30);
+    p.done = 100;
+    CHECK(progress_text(p, 80).find("left") == std::string::npos);
+    CHECK(progress_text(p, 80).find('-') == std::string::npos);
+    p.done = p.done_before;  // nothing new yet: no guess
+    CHECK(progress_text(p, 80).find("left") == std::string::npos);
+}

@@ -1,0 +1,202 @@
+// Withdrawal (W10) and adoption after a restart of the server (W6).
+#include "core_bench.h"
+
+using namespace bench;
+using wire::Verdict;
+
+TEST_CASE("withdrawal: checkpoint signal, TERM as soon as the checkpoint is there, innocent end") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), false, "an older session needs the host");
+    REQUIRE(b.one<WriteEnding>().ending == Ending::asked);
+    b.look(id(), dir({{1, 1}}));
+    b.one<CheckpointSignal>();
+    REQUIRE(b.none<TerminateGrain>());
+    b.pass(milliseconds(100));
+    b.look(id(), dir({{1, 1}}));
+    REQUIRE(b.none<TerminateGrain>());
+    REQUIRE(b.none<CheckpointSignal>());  // once
+    b.pass(milliseconds(100));
+    b.look(id(), dir({{1, 1}, {2, 0}}, {{1, 3}}));
+    const auto endings = b.take<WriteEnding>();  // on disk before the signal
+    REQUIRE(endings.size() == 1);
+    REQUIRE(endings[0].ending == Ending::terminated);
+    b.one<TerminateGrain>();
+    REQUIRE(b.one<SendReport>().checkpoint == 1);
+    b.exit(id(), dir({{1, 1}, {2, 5}}, {{1, 3}}), {true, 0, 15, false, "", {}});
+    REQUIRE(b.none<SendReport>());  // in order
+    b.ack(id(), 1, false, Verdict::taken);
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.ended);
+    REQUIRE(r.innocent);
+    REQUIRE(r.reason == "an older session needs the host");
+    REQUIRE(r.first == 2);
+}
+
+TEST_CASE("withdrawal: no checkpoint in time, TERM, after ten seconds KILL") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), false, "busy");
+    b.look(id(), dir({{1, 1}}));
+    int waited_ms = 0;
+    while (b.none<TerminateGrain>()) {
+        REQUIRE(waited_ms < 3000);
+        b.pass(milliseconds(100));
+        waited_ms += 100;
+        if (!b.take<Look>().empty()) b.in(Looked{id(), dir({{1, 1}})});
+    }
+    REQUIRE(waited_ms >= 1900);
+    b.pass(seconds_of(9.8));
+    REQUIRE(b.none<KillGrain>());
+    b.pass(seconds_of(0.3));
+    b.one<KillGrain>();
+    b.pass(seconds(10));
+    b.one<KillGrain>();  // and again, should it not have arrived
+}
+
+TEST_CASE("withdrawal: a grain without checkpoints gets TERM at once") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), false, "busy");
+    b.look(id(), dir({{1, 1}}, {}, false));
+    b.one<TerminateGrain>();
+    REQUIRE(b.none<CheckpointSignal>());
+}
+
+TEST_CASE("withdrawal: a checkpoint that was there before does not count as the answer") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), false, "busy");
+    b.look(id(), dir({{1, 1}, {2, 1}}, {{1, 3}}));
+    b.one<CheckpointSignal>();
+    REQUIRE(b.none<TerminateGrain>());
+}
+
+TEST_CASE("a grain that ends by itself before TERM was sent has ended by itself") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), false, "busy");
+    b.look(id(), dir({{1, 1}}));
+    b.exit(id(), dir({{1, 1}}), {});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.ended);
+    REQUIRE_FALSE(r.innocent);
+}
+
+TEST_CASE("withdrawal before the start: nothing runs, and that is the answer") {
+    Bench b;
+    b.connect(9);
+    b.launch(id());
+    b.in(LaunchWritten{id()});
+    b.withdraw(id(), false, "busy");
+    b.one<RemoveDir>();
+    auto results = b.sent<wire::LaunchResult>();
+    REQUIRE(results.size() == 1);
+    REQUIRE_FALSE(results[0].ok);
+    REQUIRE(b.state.grains.empty());
+    b.withdraw(id(9), false, "unknown here");
+    REQUIRE(b.sent<wire::LaunchResult>().size() == 1);
+    b.withdraw(id(9), true, "unknown here");
+    REQUIRE(b.sent<wire::LaunchResult>().empty());
+}
+
+TEST_CASE("withdrawal during the start takes effect when it is known") {
+    Bench b;
+    b.connect(9);
+    b.in(LauncherUp{});
+    b.launch(id());
+    b.in(LaunchWritten{id()});
+    b.clear();
+    SECTION("discarded, started") {
+        b.withdraw(id(), true, "gone");
+        REQUIRE(b.none<KillGrain>());
+        b.in(GrainStarted{id()});
+        b.one<KillGrain>();
+        REQUIRE(b.sent<wire::LaunchResult>().empty());
+    }
+    SECTION("discarded, failed") {
+        b.withdraw(id(), true, "gone");
+        b.in(StartFailed{id(), Code::not_found, false, "no"});
+        REQUIRE(b.sent<wire::LaunchResult>().empty());
+        REQUIRE(b.state.grains.empty());
+    }
+    SECTION("withdrawn, started") {
+        b.withdraw(id(), false, "busy");
+        b.in(GrainStarted{id()});
+        b.look(id(), dir({{1, 0}}, {}, false));
+        b.one<TerminateGrain>();
+    }
+}
+
+TEST_CASE("a discarded grain is not held, not reported, and killed again by a new launcher") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.withdraw(id(), true, "gone");
+    b.one<KillGrain>();
+    b.in(LauncherDown{});
+    b.in(LauncherUp{});
+    b.one<KillGrain>();
+    b.in(LinkClosed{"x"});
+    b.pass(seconds(1));
+    b.clear();
+    b.in(LinkOpened{});
+    REQUIRE(b.sent<wire::FirstCall>().at(0).held.empty());
+}
+
+TEST_CASE("a new launcher is asked again for starts that were not answered") {
+    Bench b;
+    b.connect(9);
+    b.in(LauncherUp{});
+    b.launch(id());
+    b.in(LaunchWritten{id()});
+    b.one<StartGrain>();
+    b.in(LauncherDown{});
+    b.in(LauncherUp{});
+    b.one<StartGrain>();
+}
+
+TEST_CASE("adoption: everything goes on from where the dead server left it") {
+    Bench b;
+    b.state.slots = 5;
+    const std::optional<ExitFacts> none;
+    b.in(Adopted{id(1), 0, 1, 3, true, Ending::none, "", none});
+    b.in(Adopted{id(2), 0, 1, 0, true, Ending::terminated, "busy", none});
+    b.in(Adopted{id(3), 0, 1, 0, true, Ending::discard, "gone", none});
+    b.in(Adopted{id(4), 0, 1, 0, false, Ending::none, "", none});
+    b.in(Adopted{id(5), 0, 1, 0, true, Ending::discard, "gone", ExitFacts{}});
+    REQUIRE(b.one<RemoveDir>().id == id(5));
+    b.in(Began{});
+    b.in(LauncherUp{});
+    REQUIRE(b.one<TerminateGrain>().id == id(2));
+    REQUIRE(b.one<KillGrain>().id == id(3));
+    REQUIRE(b.one<StartGrain>().id == id(4));
+    b.in(LinkOpened{});
+    REQUIRE(b.sent<wire::FirstCall>().at(0).held.size() == 3);
+    b.message(wire::Configure{9, 5, 1});
+    b.clear();
+    b.in(Looked{id(1), dir({{4, 1}, {5, 0}}, {{4, 2}})});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.first == 4);  // after what was acknowledged
+    REQUIRE(r.last == 4);
+}
+
+TEST_CASE("adoption: an end that was caused by a withdrawal stays innocent") {
+    Bench b;
+    b.in(Adopted{id(), 0, 1, 0, true, Ending::terminated, "busy", ExitFacts{true, 0, 15, false, "", {}}});
+    b.look(id(), dir({{1, 1}}));
+    b.connect();
+    b.in(LinkClosed{"x"});
+    b.pass(seconds(1));
+    b.in(LinkOpened{});
+    b.clear();
+    b.message(wire::Configure{9, 2, 1});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.innocent);
+    REQUIRE(r.reason == "busy");
+}

@@ -1,0 +1,172 @@
+// Whom the grain server calls and when (W1, W5), and its time slice (W3).
+#include "core_bench.h"
+
+using namespace bench;
+
+TEST_CASE("the back-off is quick at first, doubles, and is bounded by the interval and by 30 s") {
+    REQUIRE(back_off(1, seconds(10), 0.5) == milliseconds(200));
+    REQUIRE(back_off(2, seconds(10), 0.5) == milliseconds(400));
+    REQUIRE(back_off(5, seconds(10), 0.5) == milliseconds(3200));
+    REQUIRE(back_off(40, seconds(10), 0.5) == seconds(10));
+    REQUIRE(back_off(40, seconds(300), 0.5) == seconds(30));
+    REQUIRE(back_off(40, milliseconds(50), 0.5) == milliseconds(200));
+    REQUIRE(back_off(40, seconds(300), 0.0) == seconds_of(22.5));
+    REQUIRE(back_off(40, seconds(300), 0.999) < seconds_of(37.5));
+}
+
+TEST_CASE("nothing is reported before the first call was answered") {
+    Bench b;
+    b.in(Adopted{id(), 0, 1, 0, true, Ending::none, "", ExitFacts{true, 0, 0, false, "", {}}});
+    b.look(id(), dir({{1, 5}}));
+    b.in(Began{});
+    b.one<Connect>();
+    REQUIRE(b.sent<wire::FirstCall>().empty());
+    b.in(LinkOpened{});
+    const auto calls = b.sent<wire::FirstCall>();
+    REQUIRE(calls.size() == 1);
+    REQUIRE(calls[0].host == "h1");
+    REQUIRE(calls[0].boot_id == "boot");
+    REQUIRE(calls[0].held.size() == 1);
+    REQUIRE(calls[0].held[0].incarnation == 1);
+    REQUIRE(b.none<SendReport>());
+    b.message(wire::Configure{9, 2, 1});
+    const SendReport report = b.one<SendReport>();
+    REQUIRE(report.ended);
+    REQUIRE(report.first == 1);
+    REQUIRE(report.last == 1);
+    b.one<SaveConfig>();
+}
+
+TEST_CASE("a connection that comes to nothing is given up, and tried again with back-off") {
+    Bench b;
+    b.in(Began{});
+    b.one<Connect>();
+    b.in(LinkClosed{"refused"});
+    REQUIRE(b.state.link_at == b.now + milliseconds(200));
+    b.pass(milliseconds(199));
+    REQUIRE(b.none<Connect>());
+    b.pass(milliseconds(1));
+    b.one<Connect>();
+    b.in(LinkOpened{});
+    b.clear();
+    b.pass(link_patience);  // no answer to the first call
+    b.one<Disconnect>();
+    REQUIRE(b.state.link == Link::down);
+    REQUIRE(b.state.failures == 2);
+    b.in(LinkClosed{"late"});  // nothing changes while it is down
+    REQUIRE(b.state.failures == 2);
+    b.pass(seconds(1));
+    b.one<Connect>();
+    b.in(LinkOpened{});
+    b.message(wire::Configure{9, 2, 1});
+    REQUIRE(b.state.failures == 0);
+}
+
+TEST_CASE("a refusal is logged and asked again only after an interval") {
+    Bench b;
+    b.state.interval = seconds(8);
+    b.in(Began{});
+    b.in(LinkOpened{});
+    b.clear();
+    b.message(wire::Refused{"not in the host table"});
+    b.one<Disconnect>();
+    const auto logs = b.take<Log>();
+    REQUIRE(logs.size() == 1);
+    REQUIRE(logs[0].text.find("not in the host table") != std::string::npos);
+    b.pass(seconds(7));
+    REQUIRE(b.none<Connect>());
+    b.pass(seconds(3));
+    b.one<Connect>();
+}
+
+TEST_CASE("it calls in each interval, after the reports of the same call-in") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.pass(seconds_of(8.9));
+    b.take<Look>();
+    REQUIRE(b.none<Gauge>());
+    b.clear();
+    b.pass(seconds_of(0.2));
+    // the look comes before the gauge, so its report comes before the CallIn
+    std::size_t look_at = 0, gauge_at = 0;
+    for (std::size_t i = 0; i < b.out.size(); ++i) {
+        if (std::get_if<Look>(&b.out[i])) look_at = i;
+        if (std::get_if<Gauge>(&b.out[i])) gauge_at = i;
+    }
+    REQUIRE(gauge_at > look_at);
+    b.look(id(), dir({{1, 0}}));
+    const SendReport nothing = b.one<SendReport>();  // usage, nothing new
+    REQUIRE(nothing.first == 1);
+    REQUIRE(nothing.last == 0);
+    b.in(Gauged{1.5, 42});
+    const auto calls = b.sent<wire::CallIn>();
+    REQUIRE(calls.size() == 1);
+    REQUIRE(calls[0].load == 1.5);
+    REQUIRE(calls[0].free_memory_kb == 42);
+    REQUIRE(b.state.next_call_in > b.now);
+}
+
+TEST_CASE("while the scheduler is away slices go on and nothing is sent") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    b.in(LinkClosed{"gone"});
+    b.pass(seconds(30));
+    REQUIRE(b.none<Gauge>());
+    REQUIRE(b.none<Send>());
+    REQUIRE_FALSE(b.take<Look>().empty());
+}
+
+TEST_CASE("the warning comes before the slice ends by the notice, at most the slice") {
+    REQUIRE(lead_of(0, seconds(9)) == seconds(2));
+    REQUIRE(lead_of(0, seconds(3)) == seconds(1));
+    REQUIRE(lead_of(1, seconds(300)) == seconds(60));
+    REQUIRE(lead_of(1, seconds(10)) == seconds(10));
+    REQUIRE(lead_of(-5, seconds(9)) == seconds(2));
+    REQUIRE(lead_of(INT32_MAX, seconds(9)) == seconds(9));
+}
+
+TEST_CASE("checkpoint signals go only to grains that announced themselves, once in a slice") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id(1));
+    b.run_grain(id(2));
+    b.pass(seconds_of(6.9));
+    b.in(Looked{id(1), dir({{1, 0}})});
+    b.in(Looked{id(2), dir({{1, 0}}, {}, false)});
+    REQUIRE(b.none<CheckpointSignal>());
+    b.clear();
+    b.pass(seconds_of(0.2));
+    b.in(Looked{id(1), dir({{1, 0}})});
+    b.in(Looked{id(2), dir({{1, 0}}, {}, false)});
+    REQUIRE(b.one<CheckpointSignal>().id == id(1));
+    b.pass(seconds(1));
+    b.in(Looked{id(1), dir({{1, 0}})});
+    REQUIRE(b.none<CheckpointSignal>());
+    b.clear();
+    b.pass(seconds(8));  // the next slice's warning
+    b.in(Looked{id(1), dir({{1, 0}})});
+    REQUIRE(b.one<CheckpointSignal>().id == id(1));
+}
+
+TEST_CASE("a grain that starts after the moment of warning is left alone until the next slice") {
+    Bench b;
+    b.connect(9);
+    b.pass(seconds(8));
+    b.run_grain(id());
+    b.pass(seconds_of(0.9));
+    b.in(Looked{id(), dir({{1, 0}})});
+    REQUIRE(b.none<CheckpointSignal>());
+    b.clear();
+    b.pass(seconds_of(7.5));
+    b.in(Looked{id(), dir({{1, 0}})});
+    b.one<CheckpointSignal>();
+}
+
+TEST_CASE("a message that is not for a grain server ends the connection") {
+    Bench b;
+    b.connect();
+    b.message(wire::Done{});
+    b.one<Disconnect>();
+}

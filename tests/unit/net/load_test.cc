@@ -1,0 +1,137 @@
+// Many connections, and a system that has no more to give.
+#include <algorithm>
+#include <set>
+#include <sys/resource.h>
+
+#include "base/limits.h"
+#include "peers.h"
+
+using namespace peers;
+
+namespace {
+double thread_cpu() {
+    timespec t = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
+}
+
+struct Descriptors {  // sets RLIMIT_NOFILE for one test
+    explicit Descriptors(rlim_t soft) {
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        rlimit now = {std::min(soft, before.rlim_max), before.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &now);
+    }
+    ~Descriptors() { ::setrlimit(RLIMIT_NOFILE, &before); }
+    rlimit before = {};
+};
+}  // namespace
+
+TEST_CASE("500 connections talk at the same time, and user number 513 is turned away") {
+    Descriptors enough(4096);
+    Directory dir;
+    std::unique_ptr<Loop> server = Loop::create(), client = Loop::create();
+    const Limits limits = limits_of(10'000, 20'000, 20'000);
+    REQUIRE(server->listen_unix(dir.path(), "s", 0600, limits));
+    std::set<ConnId> conns, greeted;
+    for (int i = 0; i < 500; ++i) conns.insert(client->connect_unix(dir.path() + "/s", limits));
+    std::size_t echoes = 0, opened = 0;
+    Instant start = boot_clock();
+    for (ConnId conn : conns)
+        for (int i = 0; i < 10; ++i)
+            client->send(conn, frame_of(conn, std::string(1000, static_cast<char>('a' + i))));
+    while (echoes < 5000 && boot_clock() - start < seconds(20)) {
+        for (Arrival &a : client->wait(soon(1), 4096)) {
+            if (a.what == What::closed) FAIL(a.why);
+            opened += a.what == What::opened;
+            if (a.what != What::frame) continue;
+            CHECK(a.header.request == a.conn);
+            ++echoes;
+        }
+        for (Arrival &a : server->wait(soon(1), 4096))
+            if (a.what == What::frame) server->send(a.conn, frame_of(a.header.request, a.payload));
+    }
+    CHECK(echoes == 5000);
+    CHECK(opened == 500);
+
+    std::vector<int> more;
+    for (std::size_t i = 500; i < limits::connections_per_user + 1; ++i) {
+        more.push_back(raw_connect(dir.path() + "/s"));
+        REQUIRE(more.back() >= 0);
+    }
+    std::size_t in = 0;
+    for (int i = 0; i < 10; ++i)
+        for (Arrival &a : server->wait(soon(20), 4096)) in += a.what == What::opened;
+    CHECK(in == limits::connections_per_user - 500);
+    bool ended = false;
+    raw_drain(more.back(), &ended);
+    CHECK(ended);  // the last one
+    ::close(more.front());
+    bool gone = false;
+    for (int i = 0; i < 100 && !gone; ++i)
+        for (Arrival &a : server->wait(soon(20), 4096)) gone = a.what == What::closed;
+    CHECK(gone);
+    int again = raw_connect(dir.path() + "/s");
+    std::vector<Arrival> got = server->wait(soon(5000), 1);
+    REQUIRE(got.size() == 1);
+    CHECK(got[0].what == What::opened);  // a place became free
+    ::close(again);
+    for (std::size_t i = 1; i < more.size(); ++i) ::close(more[i]);
+}
+
+TEST_CASE("without descriptors accepting pauses, does not spin, and goes on") {
+    Directory dir;
+    std::unique_ptr<Loop> server = Loop::create();
+    REQUIRE(server->listen_unix(dir.path(), "s", 0600, limits_of(1000, 20'000, 20'000)));
+    int talking = raw_connect(dir.path() + "/s");
+    std::vector<Arrival> got = server->wait(soon(5000), 1);
+    REQUIRE(got.size() == 1);
+    int waiting = raw_connect(dir.path() + "/s");
+    {
+        Descriptors few(static_cast<rlim_t>(waiting) + 1);
+        std::vector<int> fill;
+        for (int fd; (fd = ::dup(0)) >= 0;) fill.push_back(fd);
+        double before = thread_cpu();
+        CHECK(server->wait(soon(350), 10).empty());
+        CHECK(thread_cpu() - before < 0.05);
+        REQUIRE(raw_send(talking, frame_of(1, "still served")));
+        got = server->wait(soon(5000), 10);
+        REQUIRE(got.size() == 1);
+        CHECK(got[0].payload == "still served");
+        for (int fd : fill) ::close(fd);
+    }
+    got = server->wait(soon(5000), 1);
+    REQUIRE(got.size() == 1);
+    CHECK(got[0].what == What::opened);
+    ::close(talking);
+    ::close(waiting);
+}
+
+TEST_CASE("a flood from one peer leaves the others their turn and the memory bounded") {
+    Directory dir;
+    std::unique_ptr<Loop> server = Loop::create(), flooder = Loop::create();
+    const Limits limits = limits_of(100'000, 20'000, 20'000);
+    REQUIRE(server->listen_unix(dir.path(), "s", 0600, limits));
+    ConnId flood = flooder->connect_unix(dir.path() + "/s", limits);
+    int modest = raw_connect(dir.path() + "/s");
+    std::size_t flooded = 0, largest = 0;
+    int modest_at = -1;
+    for (int round = 0; round < 200; ++round) {
+        for (int i = 0; i < 2000; ++i) flooder->send(flood, frame_of(1, "flood"));
+        flooder->wait(Instant{0}, 100);
+        if (round == 50) REQUIRE(raw_send(modest, frame_of(2, "modest")));
+        std::vector<Arrival> batch = server->wait(soon(100), 500);
+        largest = std::max(largest, batch.size());
+        for (Arrival &a : batch) {
+            if (a.what == What::closed) FAIL(a.why);
+            if (a.what != What::frame) continue;
+            if (a.payload == "modest") modest_at = round;
+            else ++flooded;
+        }
+    }
+    CHECK(largest <= 500);
+    CHECK(flooded > 10'000);
+    CHECK(modest_at >= 50);
+    // Behind what the loop had read of the flood already (limits::inputs_per_turn and one receive).
+    CHECK(modest_at <= 50 + (4096 + 20'000) / 500 + 2);
+    ::close(modest);
+}

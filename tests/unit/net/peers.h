@@ -1,0 +1,133 @@
+#pragma once
+// What the tests of the loop need: a scratch directory, frames, a plain blocking socket as the other
+// side, and a way to let a loop run until something happened.
+#include <cstring>
+#include <dirent.h>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "net/loop.h"
+#include "support/catch.h"
+#include "wire/message.h"
+
+namespace peers {
+
+using namespace dcs;
+using namespace dcs::net;
+
+class Directory {
+public:
+    Directory() {
+        char name[] = "/tmp/dcs_net_XXXXXX";
+        REQUIRE(::mkdtemp(name) != nullptr);
+        path_ = name;
+    }
+    Directory(const Directory &) = delete;
+    ~Directory() { clear(path_); }
+    const std::string &path() const { return path_; }
+
+private:
+    static void clear(const std::string &path) {
+        if (DIR *dir = ::opendir(path.c_str())) {
+            while (const dirent *entry = ::readdir(dir)) {
+                std::string name = entry->d_name;
+                if (name == "." || name == "..") continue;
+                std::string inner = path + "/" + name;
+                if (::unlink(inner.c_str()) != 0) clear(inner);
+            }
+            ::closedir(dir);
+        }
+        ::rmdir(path.c_str());
+    }
+    std::string path_;
+};
+
+inline std::string head_of(std::uint32_t length, std::uint64_t request, std::uint32_t crc) {
+    ByteWriter out;
+    out.raw("DCS1");
+    out.u16(1);
+    out.u16(wire::protocol_version);
+    out.u32(length);
+    out.u64(request);
+    out.u32(crc);
+    return out.bytes();
+}
+
+inline std::string frame_of(std::uint64_t request, const std::string &payload) {
+    return head_of(static_cast<std::uint32_t>(payload.size()), request, crc32c(payload)) + payload;
+}
+
+inline int raw_connect(const std::string &path) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return -1;
+    std::strcpy(address.sun_path, path.c_str());
+    int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0) return fd;
+    ::close(fd);
+    return -1;
+}
+
+inline bool raw_send(int fd, const std::string &bytes) {
+    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
+
+// All that comes within a second of silence, or until the end.
+inline std::string raw_drain(int fd, bool *ended) {
+    std::string all;
+    *ended = false;
+    for (;;) {
+        pollfd waiting = {fd, POLLIN, 0};
+        if (::poll(&waiting, 1, 1000) != 1) return all;
+        char bytes[65536];
+        ssize_t n = ::recv(fd, bytes, sizeof bytes, 0);
+        if (n <= 0) { *ended = true; return all; }
+        all.append(bytes, static_cast<std::size_t>(n));
+    }
+}
+
+inline Instant soon(int ms) { return boot_clock() + milliseconds(ms); }
+
+// The next arrivals of a loop, one after the other.
+class Inbox {
+public:
+    explicit Inbox(Loop &loop) : loop_(loop) {}
+    // Fails the test if nothing comes in 10 s.
+    Arrival next() {
+        if (at_ == batch_.size()) {
+            batch_ = loop_.wait(soon(10'000), 100);
+            at_ = 0;
+            REQUIRE_FALSE(batch_.empty());
+        }
+        return std::move(batch_[at_++]);
+    }
+    // Nothing is there and nothing comes for so long.
+    bool silent(int ms) {
+        if (at_ < batch_.size()) return false;
+        batch_ = loop_.wait(soon(ms), 100);
+        at_ = 0;
+        return batch_.empty();
+    }
+
+private:
+    Loop &loop_;
+    std::vector<Arrival> batch_;
+    std::size_t at_ = 0;
+};
+
+inline Limits limits_of(std::size_t max_payload, int hello_ms, int progress_ms) {
+    Limits limits;
+    limits.max_payload = max_payload;
+    limits.hello = milliseconds(hello_ms);
+    limits.progress = milliseconds(progress_ms);
+    return limits;
+}
+
+}  // namespace peers

@@ -1,0 +1,352 @@
+#include "pool.h"
+
+#include <algorithm>
+
+#include "scheduler/record/codec.h"
+#include "scheduler/record/templates.h"
+#include "support/catch.h"
+
+namespace dcs::test {
+namespace {
+
+std::string at_text(std::uint64_t position) { return "at " + std::to_string(position) + ";"; }
+
+// Small limits, so that the big paths of the store are walked with few bytes.
+store::StoreOptions options() {
+    store::StoreOptions o;
+    o.inline_limit = 4096;
+    o.reserve_bytes = 64 * 1024;
+    o.flush_turns = 16;
+    return o;
+}
+
+}  // namespace
+
+// ---- ScriptedOutside ----------------------------------------------------------------------
+
+Token ScriptedOutside::fresh_token() {
+    Token token{};
+    token.fill(++tokens);
+    return token;
+}
+
+void ScriptedOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    const std::string frame = wire::encode(message, request);
+    auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
+                                      limits::server_frame_bytes);
+    REQUIRE(header);
+    auto decoded =
+        wire::decode_payload(*header, std::string_view(frame).substr(wire::header_bytes));
+    REQUIRE(decoded);
+    sent.push_back(Sent{conn, header->request, std::move(*decoded)});
+}
+
+void ScriptedOutside::log(turn::Level, const std::string &line) { lines.push_back(line); }
+
+void ScriptedOutside::start_commit(std::vector<store::TreeUpdate> updates) {
+    REQUIRE_FALSE(job);
+    job = std::move(updates);
+}
+
+// ---- Pool ---------------------------------------------------------------------------------
+
+core::HostConfig host(const std::string &name, int slots) {
+    core::HostConfig config;
+    config.name = name;
+    config.slots = slots;
+    config.interval = seconds(10);
+    config.alert = seconds(30);
+    config.limit = seconds(60);
+    config.extended = seconds(120);
+    return config;
+}
+
+Pool::Pool(std::vector<core::HostConfig> table) : hosts(std::move(table)) { start(); }
+
+void Pool::start() {
+    auto opened = store::Store::open(disk, record::forest(), options(), nullptr);
+    INFO((opened ? "" : opened.status().text));
+    REQUIRE(opened);
+    store = std::move(*opened);
+    const Instant now = outside ? outside->clock : ScriptedOutside().clock;
+    auto rebuilt = record::rebuild(*store, now);
+    INFO((rebuilt ? "" : rebuilt.status().text));
+    REQUIRE(rebuilt);
+    reports = rebuilt->reports;
+    const std::uint8_t tokens = outside ? outside->tokens : 0;
+    outside = std::make_unique<ScriptedOutside>();
+    outside->clock = now;
+    outside->tokens = tokens;
+    turn::Turn::Setup setup;
+    setup.state = std::move(rebuilt->state);
+    setup.set_aside = std::move(rebuilt->set_aside);
+    turn = std::make_unique<turn::Turn>(std::move(setup), *store, *outside);
+    turn->take_host_table(hosts);
+    pump();
+}
+
+void Pool::restart() {
+    turn.reset();
+    store.reset();
+    disk = disk.killed();
+    start();
+}
+
+ConnId Pool::open(turn::Door door, const std::string &user) {
+    turn::Arrival a;
+    a.kind = turn::Arrival::Kind::opened;
+    a.conn = next_conn_++;
+    a.door = door;
+    a.user = user;
+    turn->take(a);
+    return a.conn;
+}
+
+void Pool::hang_up(ConnId conn) {
+    turn::Arrival a;
+    a.kind = turn::Arrival::Kind::closed;
+    a.conn = conn;
+    turn->take(a);
+}
+
+std::uint64_t Pool::post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    if (request == 0) request = next_request_++;
+    const std::string frame = wire::encode(message, request);
+    turn::Arrival a;
+    a.conn = conn;
+    auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
+                                      limits::server_frame_bytes);
+    REQUIRE(header);
+    a.header = *header;
+    a.payload = frame.substr(wire::header_bytes);
+    turn->take(std::move(a));
+    return request;
+}
+
+void Pool::pump() {
+    turn->run();
+    while (turn->committing() && outside->died.empty()) {
+        REQUIRE(outside->job);
+        const auto updates = std::move(*outside->job);
+        outside->job.reset();
+        const store::CommitResult result = store->commit(updates);
+        ++commits;
+        turn->committed(result);
+        if (verify_each_turn) verify();
+        turn->run();
+    }
+}
+
+wire::AnyMessage Pool::call(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    request = post(conn, message, request);
+    pump();
+    auto &sent = outside->sent;
+    const auto reply = std::find_if(sent.begin(), sent.end(), [&](const Sent &s) {
+        return s.conn == conn && s.request == request;
+    });
+    INFO("no reply to " << wire::kind_name(message));
+    REQUIRE(reply != sent.end());
+    wire::AnyMessage answer = std::move(reply->message);
+    sent.erase(reply);
+    return answer;
+}
+
+void Pool::unexpected(const wire::AnyMessage &message, const wire::ErrorReply &error) {
+    INFO(wire::kind_name(message) << ": " << code_name(static_cast<Code>(error.code)) << " "
+                                  << error.text);
+    REQUIRE(false);
+    std::abort();
+}
+
+Code Pool::refusal(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    const wire::AnyMessage reply = call(conn, message, request);
+    const auto *error = std::get_if<wire::ErrorReply>(&reply);
+    return error ? static_cast<Code>(error->code) : Code::ok;
+}
+
+ConnId Pool::control(const std::string &user, const std::string &ident) {
+    const ConnId conn = open(turn::Door::user, user);
+    CHECK(ask<wire::Welcome>(conn, wire::Hello{}).user == user);
+    const auto auth = ask<wire::AuthReply>(conn, wire::GetAuth{ident});
+    ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, auth.token});
+    return conn;
+}
+
+std::vector<wire::AnyMessage> Pool::take_sent(ConnId conn) {
+    std::vector<wire::AnyMessage> mine;
+    std::deque<Sent> others;
+    for (Sent &s : outside->sent) {
+        if (s.conn == conn)
+            mine.push_back(std::move(s.message));
+        else
+            others.push_back(std::move(s));
+    }
+    outside->sent = std::move(others);
+    return mine;
+}
+
+std::string Pool::durable_text(const core::State &state) {
+    std::string text = "next " + std::to_string(state.next_seniority) + "\n";
+    for (const auto &[key, session] : state.sessions) {
+        text += to_text(key) + " " + record::encode_session(session.info) + "\n";
+        for (auto [number, grain] : session.grains) {
+            // The usage of a running incarnation is only recorded together with something else.
+            if (grain.status == core::GrainStatus::running) grain.current = {};
+            text += to_text(GrainKey{key, number}) + " " +
+                    record::encode_grain(state, number, grain) + "\n";
+        }
+        for (const auto &[position, number] : session.ready)
+            text += std::to_string(position) + ":" + std::to_string(number) + " ";
+        for (const GrainNumber number : session.results) text += std::to_string(number) + " ";
+    }
+    return text + "\nauth " + record::encode_auth(state.auth);
+}
+
+void Pool::verify() {
+    REQUIRE(core::check(turn->state()) == "");
+    SimDisk copy = disk.killed();
+    auto other = store::Store::open(copy, record::forest(), options(), nullptr);
+    REQUIRE(other);
+    auto rebuilt = record::rebuild(**other, outside->clock);
+    INFO((rebuilt ? "" : rebuilt.status().text));
+    REQUIRE(rebuilt);
+    REQUIRE(rebuilt->reports.empty());
+    REQUIRE(core::check(rebuilt->state) == "");
+    const bool same = durable_text(rebuilt->state) == durable_text(turn->state());
+    REQUIRE(same);
+}
+
+// ---- ModelServer --------------------------------------------------------------------------
+
+void ModelServer::connect() {
+    conn_ = pool_.open(turn::Door::server, "root");
+    wire::FirstCall call;
+    call.host = name_;
+    for (const auto &[key, grain] : held)
+        call.held.push_back(wire::HeldGrain{wire::wire_of(key), grain.incarnation});
+    pool_.post(conn_, call);
+    pool_.pump();
+}
+
+void ModelServer::disconnect() {
+    if (conn_ != 0) pool_.hang_up(conn_);
+    conn_ = 0;
+}
+
+void ModelServer::call_in() {
+    pool_.post(conn_, wire::CallIn{0.5, 1 << 20});
+    pool_.pump();
+}
+
+void ModelServer::launch(const wire::Launch &launch, bool can_start) {
+    const GrainKey key = wire::key_of(launch.key);
+    if (!can_start) {
+        pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, false,
+                                             static_cast<int>(Code::not_found), "no program"});
+        return;
+    }
+    REQUIRE(launch.checkpoint_length <= launch.input.size());
+    const std::string checkpoint = launch.input.substr(0, launch.checkpoint_length);
+    CHECK(checkpoint == (launch.next_seq == 1 ? "" : at_text(launch.input_base)));
+    Held grain;
+    grain.incarnation = launch.incarnation;
+    grain.input = launch.input.substr(launch.checkpoint_length);
+    grain.base = launch.input_base;
+    grain.sequence = launch.next_seq - 1;
+    held[key] = std::move(grain);
+    pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, true, 0, ""});
+}
+
+void ModelServer::acknowledged(const wire::ReportAck &ack) {
+    const auto found = held.find(wire::key_of(ack.key));
+    if (found == held.end() || found->second.incarnation != ack.incarnation) return;
+    Held &grain = found->second;
+    if (ack.verdict == wire::Verdict::stale || (ack.ended && ack.verdict != wire::Verdict::later)) {
+        held.erase(found);
+        return;
+    }
+    if (ack.verdict == wire::Verdict::later || !grain.unacknowledged) return;
+    const wire::GrainReport &report = *grain.unacknowledged;
+    if (report.ended || ack.last_seq < report.last_seq) return;
+    grain.input.erase(0, report.input_position - grain.base);
+    grain.base = report.input_position;
+    grain.sequence = report.last_seq;
+    grain.unacknowledged.reset();
+}
+
+void ModelServer::read(bool can_start) {
+    if (conn_ == 0) return;
+    if (std::count(pool_.outside->closed.begin(), pool_.outside->closed.end(), conn_)) {
+        conn_ = 0;
+        return;
+    }
+    for (const wire::AnyMessage &message : pool_.take_sent(conn_)) {
+        if (const auto *l = std::get_if<wire::Launch>(&message)) launch(*l, can_start);
+        if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack);
+        if (const auto *withdraw = std::get_if<wire::Withdraw>(&message)) {
+            const GrainKey key = wire::key_of(withdraw->key);
+            const auto found = held.find(key);
+            if (found == held.end() || found->second.incarnation != withdraw->incarnation) continue;
+            if (withdraw->discard)
+                held.erase(found);
+            else
+                finish(key, 0, true);
+        }
+    }
+    pool_.pump();
+}
+
+void ModelServer::checkpoint(const GrainKey &key, std::size_t bytes) {
+    Held &grain = held.at(key);
+    if (grain.unacknowledged) return;
+    bytes = std::min(bytes, grain.input.size());
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = grain.incarnation;
+    report.first_seq = report.last_seq = grain.sequence + 1;
+    report.has_checkpoint = true;
+    report.input_position = grain.base + bytes;
+    report.checkpoint = at_text(report.input_position);
+    report.message = "copied " + std::to_string(report.input_position);
+    report.out = grain.input.substr(0, bytes);
+    report.usage.user_us = 1000 + static_cast<std::int64_t>(bytes);
+    grain.unacknowledged = report;
+    if (conn_ == 0) return;
+    pool_.post(conn_, report);
+    pool_.pump();
+}
+
+void ModelServer::finish(const GrainKey &key, int code, bool innocent) {
+    Held &grain = held.at(key);
+    if (grain.unacknowledged) return;
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = grain.incarnation;
+    report.first_seq = report.last_seq = grain.sequence + 1;
+    if (innocent) report.last_seq = grain.sequence;
+    report.out = innocent ? "" : grain.input;
+    report.ended = true;
+    report.exit_code = code;
+    report.innocent = innocent;
+    grain.unacknowledged = report;
+    if (conn_ == 0) return;
+    pool_.post(conn_, report);
+    pool_.pump();
+}
+
+void ModelServer::repeat() {
+    if (conn_ == 0) return;
+    for (const auto &[key, grain] : held)
+        if (grain.unacknowledged) pool_.post(conn_, *grain.unacknowledged);
+    pool_.pump();
+}
+
+wire::GrainSpec copying_grain(std::string input) {
+    wire::GrainSpec spec;
+    spec.argv = {"/bin/copy", "-"};
+    spec.env = {"A=1"};
+    spec.input = std::move(input);
+    return spec;
+}
+
+}  // namespace dcs::test

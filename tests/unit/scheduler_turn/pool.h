@@ -1,0 +1,132 @@
+#pragma once
+// A scheduler without sockets and threads: a Turn over the real store on a simulated disk, talked
+// to in whole frames of real bytes; and grain servers that are a few lines of bookkeeping.
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/record/rebuild.h"
+#include "scheduler/turn/turn.h"
+#include "support/sim_disk.h"
+
+namespace dcs::test {
+
+struct Sent {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    wire::AnyMessage message;
+};
+
+class ScriptedOutside final : public turn::Outside {
+public:
+    Instant now() override { return clock; }
+    std::int64_t wall_s() override { return 1'000'000'000; }
+    Token fresh_token() override;
+    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void close(ConnId conn) override { closed.push_back(conn); }
+    void log(turn::Level level, const std::string &line) override;
+    void start_commit(std::vector<store::TreeUpdate> updates) override;
+    void fatal(const std::string &why) override { died = why; }
+
+    Instant clock{seconds(1000).ns};
+    std::uint8_t tokens = 0;
+    std::deque<Sent> sent;
+    std::vector<ConnId> closed;
+    std::vector<std::string> lines;
+    std::optional<std::vector<store::TreeUpdate>> job;
+    std::string died;
+};
+
+core::HostConfig host(const std::string &name, int slots);
+
+class Pool {
+public:
+    explicit Pool(std::vector<core::HostConfig> hosts);
+    // The process is killed and started again on what the disk holds. All connections are gone.
+    void restart();
+
+    // ---- what arrives ----
+    ConnId open(turn::Door door, const std::string &user);
+    void hang_up(ConnId conn);
+    // One frame, taken but not decided before pump().
+    std::uint64_t post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
+    // Turns and commits until nothing is left to do.
+    void pump();
+    // post and pump, then the one reply to it.
+    wire::AnyMessage call(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
+    template <class Reply> Reply ask(ConnId conn, const wire::AnyMessage &message,
+                                     std::uint64_t request = 0) {
+        wire::AnyMessage reply = call(conn, message, request);
+        if (const auto *error = std::get_if<wire::ErrorReply>(&reply))
+            unexpected(message, *error);
+        return std::get<Reply>(std::move(reply));
+    }
+    // The error that a call is answered with; Code::ok if it is no error.
+    Code refusal(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
+    // A control program with its token.
+    ConnId control(const std::string &user, const std::string &ident);
+    std::vector<wire::AnyMessage> take_sent(ConnId conn);
+
+    // ---- checks ----
+    // core::check, and what a scheduler started now would know is what this one knows.
+    void verify();
+    // Everything durable, hosts by name.
+    static std::string durable_text(const core::State &state);
+
+    SimDisk disk;
+    std::unique_ptr<store::Store> store;
+    std::unique_ptr<ScriptedOutside> outside;
+    std::unique_ptr<turn::Turn> turn;
+    std::vector<std::string> reports;  // of the last rebuild
+    std::vector<core::HostConfig> hosts;
+    std::size_t commits = 0;
+    bool verify_each_turn = false;
+
+private:
+    void start();
+    [[noreturn]] void unexpected(const wire::AnyMessage &message, const wire::ErrorReply &error);
+    ConnId next_conn_ = 1;
+    std::uint64_t next_request_ = 1;
+};
+
+// A grain server whose grains copy their input to their output. A checkpoint after k bytes of the
+// original input is the text "at k;".
+class ModelServer {
+public:
+    ModelServer(Pool &pool, std::string name) : pool_(pool), name_(std::move(name)) {}
+    void connect();
+    void disconnect();
+    bool connected() const { return conn_ != 0; }
+    // Reads what the scheduler sent; answers launches (`can_start`: or that there is no program).
+    void read(bool can_start = true);
+    void call_in();
+    // Reports a checkpoint after `bytes` more of the input, or the end of the grain.
+    void checkpoint(const GrainKey &key, std::size_t bytes);
+    void finish(const GrainKey &key, int code = 0, bool innocent = false);
+    // Repeats every report that was not acknowledged.
+    void repeat();
+
+    struct Held {
+        Incarnation incarnation = 0;
+        std::string input;              // rest of the original input, from `base` on
+        std::uint64_t base = 0;
+        std::uint32_t sequence = 0;     // last increment that was acknowledged
+        std::optional<wire::GrainReport> unacknowledged;
+    };
+    std::map<GrainKey, Held> held;
+    ConnId conn() const { return conn_; }
+
+private:
+    void launch(const wire::Launch &launch, bool can_start);
+    void acknowledged(const wire::ReportAck &ack);
+    Pool &pool_;
+    std::string name_;
+    ConnId conn_ = 0;
+};
+
+wire::GrainSpec copying_grain(std::string input);
+
+}  // namespace dcs::test
