@@ -1,5 +1,5 @@
-/* The control program: reads the list, opens a session for each number, and has a few threads work on
- * them; lines come out in the order of the list.
+/* The control program: reads the list, opens a session for each number, and has a few threads work
+ * on them; lines come out in the order of the list.
  * Exit status: 0 all numbers are factored, 1 not all of them, 2 wrong usage or a wrong list. */
 #include "find_factor.h"
 

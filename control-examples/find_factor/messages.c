@@ -35,8 +35,8 @@ static const char *advice(int error)
         return "Run the same command again when the scheduler answers: nothing is lost, it goes on "
                "where it stopped.";
     case D_E_GRAIN_DIFFERS:
-        return "This list was begun with other options or another grain program. Use the same ones, "
-               "or close and clean its sessions to begin anew.";
+        return "This list was begun with other options or another grain program. Use the same "
+               "ones, or close and clean its sessions to begin anew.";
     case D_E_SESSION_TAKEN:
         return "Another find_factor works on the same list; this one stops.";
     case D_E_REPLAY_END:
@@ -61,11 +61,11 @@ void say_error(int error, int session, const char *what)
         was_gone = atomic_exchange(&gone, 1);
     if (was_gone)
         return; /* once is enough */
-    if (particulars != NULL && particulars[0] != '\0' && strcmp(particulars, d_strerror(error)) != 0)
-        say("%s%s: %s: %s\n  %s\n  %s", where, what, d_errorname(error), d_strerror(error),
-            particulars, advice(error));
+    const char *name = d_errorname(error), *sentence = d_strerror(error);
+    if (particulars != NULL && particulars[0] != '\0' && strcmp(particulars, sentence) != 0)
+        say("%s%s: %s: %s\n  %s\n  %s", where, what, name, sentence, particulars, advice(error));
     else
-        say("%s%s: %s: %s\n  %s", where, what, d_errorname(error), d_strerror(error), advice(error));
+        say("%s%s: %s: %s\n  %s", where, what, name, sentence, advice(error));
 }
 
 void name_number(char *text, size_t room, const mpz_t n)

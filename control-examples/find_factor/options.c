@@ -159,7 +159,9 @@ void options_parse(struct options *options, int argc, char **argv)
         case '1': parse_b1(options, optarg); break;
         case '2': b2 = optarg; break;
         case 's': options->seed = parse_number("--seed", optarg, 6, UINT64_MAX / 4); break;
-        case 'c': options->host_class = (unsigned)parse_number("--class", optarg, 0, UINT32_MAX); break;
+        case 'c':
+            options->host_class = (unsigned)parse_number("--class", optarg, 0, UINT32_MAX);
+            break;
         case 'w': options->window = parse_number("--window", optarg, 1, 100000); break;
         case 'n': options->parallel = parse_number("--parallel", optarg, 1, 256); break;
         case 'p':

@@ -12,7 +12,7 @@ static void add(mpz_t **array, size_t *count, const mpz_t n)
     if (more == NULL)
         abort();
     *array = more;
-    /* Sorted, so that neither the line nor the order of the work depends on who found what first. */
+    /* Sorted: neither the line nor the order of the work depends on who found what first. */
     size_t place = (*count)++;
     while (place > 0 && mpz_cmp(more[place - 1], n) > 0) {
         memcpy(&more[place], &more[place - 1], sizeof more[place]);

@@ -1,7 +1,7 @@
 /* The search for the factors of one number.
  *
- * Everything that is decided here follows from the number, the options and the results of d_gwait in
- * their order, so that a rerun makes the same calls again until it is where the last one was
+ * Everything that is decided here follows from the number, the options and the results of d_gwait
+ * in their order, so that a rerun makes the same calls again until it is where the last one was
  * stopped. Neither the clock nor d_query has a say. */
 #include "find_factor.h"
 
@@ -200,8 +200,8 @@ static int take_result(struct work *work)
 {
     int grain = 0, signal = 0, code = 0;
     char *output = NULL, *error_text = NULL;
-    int error = d_gwait(BLOCK, work->search->session, &grain, NULL, NULL, &signal, &code, NULL, NULL,
-                        &output, NULL, &error_text);
+    int error = d_gwait(BLOCK, work->search->session, &grain, NULL, NULL, &signal, &code, NULL,
+                        NULL, &output, NULL, &error_text);
     if (error == D_E_NOTHING_LEFT) {
         /* Somebody killed the rest of the grains by hand. */
         work->first_live = work->next_grain;
@@ -213,8 +213,8 @@ static int take_result(struct work *work)
         return -1;
     }
     while (grain >= work->next_grain && may_submit(work)) {
-        /* A replay of what the branch above did: the earlier run had been told that nothing is left,
-         * and had gone on submitting. */
+        /* A replay of what the branch above did: the earlier run had been told that nothing is
+         * left, and had gone on submitting. */
         work->first_live = work->next_grain;
         work->outstanding = 0;
         if (fill_window(work) != 0)

@@ -58,7 +58,8 @@ static size_t own_sessions(const struct d_info *info, const char *user, const ch
     return found;
 }
 
-static int open_one(const struct d_info *info, const char *user, int *session, int first, int is_new)
+static int open_one(const struct d_info *info, const char *user, int *session, int first,
+                    int is_new)
 {
     for (int number = first; number < INT_MAX; number++) {
         if (is_new && is_used(info, user, number))

@@ -1,5 +1,5 @@
-/* ellipsc: reads the state of a search for factors on standard input (state.c tells its form), tries the
- * curves that are left, and writes
+/* ellipsc: reads the state of a search for factors on standard input (state.c tells its form),
+ * tries the curves that are left, and writes
  *
  *   factor P curve SIGMA stage S     when it found one; it stops there
  *   done COUNT                       curves that were tried, in the end
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         slice = strtoull(argv[2], NULL, 10);
     if (argc != 1 && slice < 2) {
         fprintf(stderr, "usage: ellipsc [--slice N] < state\n"
-                        "  --slice N  stage 1 is cut at multiples of N (default: by the size of n)\n");
+                        "  --slice N  stage 1 is cut at multiples of N (default: by n's size)\n");
         return 2;
     }
     struct state state;

@@ -36,8 +36,8 @@ enum outcome curve_stage1(struct curve *curve, const mpz_t n, double limit, mpz_
 /* Stage 2 from `done` up to b2; b2 < 0: libecm's choice for b1. Cannot be interrupted. */
 enum outcome curve_stage2(struct curve *curve, const mpz_t n, double b2, mpz_t factor);
 
-/* Length of a slice of stage 1: some 50 to 100 ms of work. It depends on n alone, so that all runs of a
- * grain cut at the same places. */
+/* Length of a slice of stage 1: some 50 to 100 ms of work. It depends on n alone, so that all runs
+ * of a grain cut at the same places. */
 double curve_slice(const mpz_t n);
 
 struct state {

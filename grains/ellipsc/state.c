@@ -7,7 +7,7 @@
  *   sigma 6                   of the first curve
  *   curves 10                 how many sigmas to try
  *   next 3                    curves that are done (left out: 0)
- *   curve 1f3a 0b7 1000       curve `next` is under way: A and x hexadecimal, stage 1 done up to there
+ *   curve 1f3a 0b7 1000       curve `next` is under way: A and x hexadecimal, stage 1 up to there
  *   end
  */
 #include "ellipsc.h"

@@ -51,7 +51,7 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
     case Ending::asked:
         g.checkpoint_before.reset();
         g.want_signal = true;
-        g.term_at = t.now + std::min(last_checkpoint, t.state.interval / 3);
+        g.term_at = t.now + std::clamp(t.state.interval / 3, last_checkpoint_min, last_checkpoint_max);
         g.act_at = g.term_at;
         t.emit(Look{id});
         return;

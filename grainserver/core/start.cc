@@ -40,7 +40,8 @@ void launch(Turn &t, wire::Launch message) {
         return;  // otherwise the answer comes when it is known
     }
     std::vector<GrainId> older;
-    for (auto it = t.state.grains.lower_bound({id.key, 0}); it != t.state.grains.end() && it->first.key == id.key; ++it) {
+    auto it = t.state.grains.lower_bound({id.key, 0});
+    for (; it != t.state.grains.end() && it->first.key == id.key; ++it) {
         if (it->second.ending == Ending::discard) continue;
         if (it->first.incarnation > id.incarnation) return;  // a late message
         older.push_back(it->first);
@@ -119,8 +120,8 @@ void queue_tick(Turn &t) {
     for (const auto &[id, g] : t.state.grains)
         if (g.phase == Phase::queued && g.written && t.now >= g.give_up_start) late.push_back(id);
     for (const GrainId &id : late)
-        drop_unstarted(t, id, Code::limit,
-                       t.state.launcher_up ? "no slot became free on this host" : "the launcher of this host does not run");
+        drop_unstarted(t, id, Code::limit, t.state.launcher_up ? "no slot became free on this host"
+                                                               : "the launcher of this host does not run");
     start_queued(t);
 }
 

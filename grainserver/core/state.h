@@ -114,7 +114,8 @@ struct State {
 
 // Limits of the core's own.
 inline constexpr Duration kill_after = seconds(10);        // between TERM and KILL (W10)
-inline constexpr Duration last_checkpoint = seconds(2);    // at most, for a withdrawn grain
+inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn grain: a third of the slice,
+inline constexpr Duration last_checkpoint_max = seconds(2);  // within these
 inline constexpr Duration link_patience = seconds(15);     // for a connection, and for the answer to FirstCall
 inline constexpr std::uint64_t in_flight_max = 128u << 20; // bytes of unanswered reports
 

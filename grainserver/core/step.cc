@@ -21,7 +21,11 @@ struct Message {
 
 struct Happened {
     Turn &t;
-    void operator()(Began &) { connect_now(t); t.state.slice_start = t.now; t.state.next_call_in = t.now + t.state.interval; }
+    void operator()(Began &) {
+        connect_now(t);
+        t.state.slice_start = t.now;
+        t.state.next_call_in = t.now + t.state.interval;
+    }
     void operator()(Adopted &x) { adopted(t, x); }
     void operator()(LinkOpened &) { link_opened(t); }
     void operator()(LinkClosed &x) { link_closed(t, x.why); }

@@ -235,7 +235,8 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
     for (const std::string &name : *names) {
         const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
         const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
-        if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) || (checkpoint != 0 && checkpoint < sequence))
+        if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) ||
+            (checkpoint != 0 && checkpoint < sequence))
             files::remove_file(grain->get(), name);
     }
     return s;
@@ -244,7 +245,8 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
 Status GrainFiles::write_ending(const GrainId &id, Ending ending, const std::string &reason) {
     const Result<files::Fd> grain = directory_of(id);
     if (!grain) return grain.status();
-    return files::write_file(grain->get(), files::withdrawn_name, files::pack(files::EndingRecord{on_disk(ending), reason}));
+    const files::EndingRecord record{on_disk(ending), reason};
+    return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 
 }  // namespace dcs::server

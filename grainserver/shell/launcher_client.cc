@@ -1,20 +1,17 @@
 #include "grainserver/shell/launcher_client.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/spawn.h"
 #include "locks/kernel_lock.h"
-
-extern char **environ;
 
 namespace dcs::server {
 namespace {
@@ -34,7 +31,8 @@ void LauncherClient::open(const std::string &directory, const std::string &name,
 bool LauncherClient::connect() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(), files::launcher_socket);
+    std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(),
+                  files::launcher_socket);
     files::Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) return false;
     ucred peer{};
@@ -45,30 +43,20 @@ bool LauncherClient::connect() {
     return true;
 }
 
-// A session of its own, default signals, output to DIR/launcher.log.
+// A session of its own; its output goes to DIR/launcher.log.
 Status LauncherClient::spawn() {
-    const std::string log = directory_ + "/launcher.log";
-    std::string words[] = {program_, "--dir", directory_, "--name", name_};
-    char *argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), words[4].data(), nullptr};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    ::posix_spawn_file_actions_adddup2(&files, 1, 2);
-    sigset_t none, all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setsigdefault(&attributes, &all);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const int error = ::posix_spawn(&child_, program_.c_str(), &files, &attributes, argv, environ);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (error == 0) return Status::ok();
-    child_ = 0;
-    return fail_errno(Code::io_error, "cannot start " + program_, error);
+    const std::string log_name = directory_ + "/launcher.log";
+    const files::Fd log(::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    SpawnRequest request;
+    request.program = program_;
+    request.arguments = {program_, "--dir", directory_, "--name", name_};
+    request.environment = current_environment();
+    request.out = request.err = log.get();
+    request.new_session = true;
+    const Result<pid_t> child = dcs::spawn(request);
+    if (!child) return child.status();
+    child_ = *child;
+    return Status::ok();
 }
 
 void LauncherClient::reap() {

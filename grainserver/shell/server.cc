@@ -146,7 +146,8 @@ void Server::handle_pending() {
     while (!pending_.empty()) {
         Input input = std::move(pending_.front());
         pending_.pop_front();
-        for (Effect &effect : step(state_, boot_clock(), jitter(), std::move(input))) std::visit(Performer{*this}, effect);
+        for (Effect &effect : step(state_, boot_clock(), jitter(), std::move(input)))
+            std::visit(Performer{*this}, effect);
     }
 }
 
@@ -204,8 +205,8 @@ void Server::take_frame(const net::Arrival &arrival) {
 }
 
 void Server::take(net::Arrival &arrival) {
-    if (arrival.what == net::What::ready && arrival.watch == stop_fd_) {
-        stop_ = true;
+    if (arrival.what == net::What::ready && arrival.watch == signals_->fd()) {
+        while (const int number = signals_->next()) stop_ = stop_ || number == SIGTERM || number == SIGINT;
     } else if (arrival.what == net::What::ready) {
         read_launcher();
     } else if (arrival.conn == conn_ && conn_ != 0) {
@@ -218,9 +219,9 @@ void Server::take(net::Arrival &arrival) {
     }
 }
 
-void Server::run(int stop_fd) {
-    stop_fd_ = stop_fd;
-    if (stop_fd >= 0) loop_->watch(stop_fd);
+void Server::run(Signals &signals) {
+    signals_ = &signals;
+    loop_->watch(signals.fd());
     handle_pending();
     while (!stop_) {
         keep_launcher();
@@ -234,7 +235,7 @@ void Server::run(int stop_fd) {
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }
-    if (stop_fd >= 0) loop_->unwatch(stop_fd);
+    loop_->unwatch(signals.fd());
 }
 
 }  // namespace dcs::server

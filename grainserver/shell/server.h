@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/signals.h"
 #include "grainserver/core/step.h"
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/launcher_client.h"
@@ -12,7 +13,7 @@
 
 namespace dcs::server {
 
-using LogLine = void (*)(Level, const std::string &);
+using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
@@ -24,8 +25,8 @@ public:
     ~Server();
     // Takes DIR/lock (Code::refused: another server has the directory), finds the grains of an earlier server.
     Status open(const ServerOptions &options);
-    // Serves until a byte can be read from `stop_fd` (-1: for ever). Grains run on.
-    void run(int stop_fd);
+    // Serves until TERM or INT comes. Grains run on.
+    void run(Signals &signals);
 
 private:
     friend struct Performer;
@@ -51,7 +52,7 @@ private:
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;
-    int stop_fd_ = -1;
+    Signals *signals_ = nullptr;
     bool stop_ = false;
     std::deque<Input> pending_;
 };

@@ -16,14 +16,17 @@ namespace {
 constexpr const char *variable = "DCS_AUTH_FD";
 
 bool ident_character(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
 }
 
 Status check_ident(const char *ident) {
-    if (!ident || !*ident) return fail(Code::invalid, "control_ident is empty: give this control program a name");
+    if (!ident || !*ident)
+        return fail(Code::invalid, "control_ident is empty: give this control program a name");
     const std::string s = ident;
     if (s.size() > limits::name_bytes)
-        return fail(Code::invalid, "control_ident has " + std::to_string(s.size()) + " bytes, at most 64 are allowed");
+        return fail(Code::invalid,
+                    "control_ident has " + std::to_string(s.size()) + " bytes, at most 64 are allowed");
     if (s[0] == '.' || s[0] == '-') return fail(Code::invalid, "control_ident may not begin with . or -");
     for (const char c : s)
         if (!ident_character(c))
@@ -43,8 +46,10 @@ Status take_inherited() {
     const bool is_number = !value.empty() && *end == '\0' && errno == 0 && fd >= 0 && fd <= INT_MAX;
     ::unsetenv(variable);  // once: neither we nor our children try again
     const auto wrong = [&](const char *what) {
-        return fail(Code::no_auth, "DCS_AUTH_FD=" + value + " " + what +
-                                       ": start the program by dcs_begin again; on the scheduler's host it also works without");
+        return fail(
+            Code::no_auth,
+            "DCS_AUTH_FD=" + value + " " + what +
+                ": start the program by dcs_begin again; on the scheduler's host it also works without");
     };
     struct stat st {};
     if (!is_number || ::fstat(static_cast<int>(fd), &st) != 0) return wrong("is not an open descriptor");
@@ -67,7 +72,8 @@ Status get_auth(const char *ident) {
     // The token of dcs_begin says who we are; the one that comes back is bound to this ident.
     auto reply = ask<wire::AuthReply>(wire::GetAuth{ident}, How{With::inherited});
     if (!reply) return reply.status();
-    if (reply->token.size() != sizeof(Token)) return fail(Code::protocol, "the scheduler sent a token of a wrong length");
+    if (reply->token.size() != sizeof(Token))
+        return fail(Code::protocol, "the scheduler sent a token of a wrong length");
     set_credentials({ident, reply->token});
     return Status::ok();
 }

@@ -142,8 +142,8 @@ Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
     const auto *error = std::get_if<wire::ErrorReply>(&*outcome);
     if (!error) return *outcome;
     if (error->code <= 0 || error->code > static_cast<int>(Code::last))
-        return fail(Code::protocol, "the scheduler sent the unknown error " + std::to_string(error->code) + ": " +
-                                        error->text);
+        return fail(Code::protocol, "the scheduler sent the unknown error " + std::to_string(error->code) +
+                                        ": " + error->text);
     const auto code = static_cast<Code>(error->code);
     if (code == Code::no_auth && !token->empty()) forget_token(*token);
     return fail(code, error->text);
@@ -153,13 +153,15 @@ std::string welcome_user() { return line().user; }
 
 Status check_session(int session_num) {
     if (session_num >= 0) return Status::ok();
-    return fail(Code::invalid, "session_num is " + std::to_string(session_num) + ": session numbers are 0 to 2147483647");
+    return fail(Code::invalid,
+                "session_num is " + std::to_string(session_num) + ": session numbers are 0 to 2147483647");
 }
 
 Status check_grain(int session_num, int grain_num) {
     if (Status s = check_session(session_num); !s) return s;
     if (grain_num >= 0) return Status::ok();
-    return fail(Code::invalid, "grain_num is " + std::to_string(grain_num) + ": grain numbers are 0 to 2147483647");
+    return fail(Code::invalid,
+                "grain_num is " + std::to_string(grain_num) + ": grain numbers are 0 to 2147483647");
 }
 
 std::string text_or_empty(const char *text) { return text ? text : ""; }

@@ -24,10 +24,14 @@ std::string seconds_text(Duration d) {
 }  // namespace
 
 Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant now)
-    : terms_(std::move(terms)), hello_(wire::encode(wire::Hello{wire::protocol_version, terms_.token}, terms_.request)),
+    : terms_(std::move(terms)),
+      hello_(wire::encode(wire::Hello{wire::protocol_version, terms_.token}, terms_.request)),
       request_(wire::encode(request, terms_.request)),
-      at_(terms_.greeted ? At::sending_request : At::connecting), entered_(now),
-      pause_(shortest_pause), greeted_(terms_.greeted), reused_(terms_.greeted) {
+      at_(terms_.greeted ? At::sending_request : At::connecting),
+      entered_(now),
+      pause_(shortest_pause),
+      greeted_(terms_.greeted),
+      reused_(terms_.greeted) {
     DCS_REQUIRE(terms_.request != 0, "request ids of users begin with 1");
     until_ = now + terms_.silence;
 }
@@ -76,7 +80,8 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
     if (at_ == At::waiting_reply) return finish(std::move(message), true);
     const auto *welcome = std::get_if<wire::Welcome>(&message);
     if (!welcome)
-        return nonsense(fail(Code::protocol, std::string(wire::kind_name(message)) + " where Welcome was due"));
+        return nonsense(
+            fail(Code::protocol, std::string(wire::kind_name(message)) + " where Welcome was due"));
     welcome_ = *welcome;
     terms_.met = true;
     greeted_ = true;
@@ -92,7 +97,8 @@ void Conversation::refused(const std::string &why, bool hopeless, Instant now) {
 }
 
 void Conversation::broken(const std::string &why, Instant now) {
-    DCS_REQUIRE(at_ != At::over && at_ != At::pausing && at_ != At::connecting, "broken() needs a connection");
+    DCS_REQUIRE(at_ != At::over && at_ != At::pausing && at_ != At::connecting,
+                "broken() needs a connection");
     if (at_ == At::sending_request) request_left_ = true;  // part of it may have arrived
     last_trouble_ = why;
     greeted_ = false;
@@ -141,8 +147,9 @@ Duration Conversation::next_pause() {
 Status Conversation::given_up() const {
     const std::string tried = ", tried for " + seconds_text(terms_.patience);
     if (!request_left_) return fail(Code::unreachable, "no scheduler answers: " + last_trouble_ + tried);
-    return fail(Code::broken, "the connection to the scheduler broke, whether the call happened is not known: " +
-                                  last_trouble_ + tried);
+    return fail(Code::broken,
+                "the connection to the scheduler broke, whether the call happened is not known: " +
+                    last_trouble_ + tried);
 }
 
 void Conversation::finish(Result<wire::AnyMessage> outcome, bool connection_good) {

@@ -65,7 +65,15 @@ public:
     const std::optional<wire::Welcome> &welcome() const { return welcome_; }
 
 private:
-    enum class At { connecting, sending_hello, waiting_welcome, sending_request, waiting_reply, pausing, over };
+    enum class At {
+        connecting,
+        sending_hello,
+        waiting_welcome,
+        sending_request,
+        waiting_reply,
+        pausing,
+        over
+    };
 
     void begin_again(Instant now);
     void finish(Result<wire::AnyMessage> outcome, bool connection_good);

@@ -28,13 +28,15 @@ std::string home_directory() {
 Result<std::string> pool_directory() {
     const std::string dir = variable("DCS_DIR");
     if (!dir.empty()) {
-        if (dir[0] != '/') return fail(Code::invalid, "DCS_DIR is \"" + dir + "\": give it as an absolute path");
+        if (dir[0] != '/')
+            return fail(Code::invalid, "DCS_DIR is \"" + dir + "\": give it as an absolute path");
         return dir;
     }
     const std::string state = variable("XDG_STATE_HOME");
     if (!state.empty() && state[0] == '/') return state + "/dcs";  // relative ones do not count there
     const std::string home = home_directory();
-    if (home.empty()) return fail(Code::invalid, "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
+    if (home.empty())
+        return fail(Code::invalid, "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
     return home + "/.local/state/dcs";
 }
 

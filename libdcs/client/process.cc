@@ -142,7 +142,8 @@ TakeResult::TakeResult(int number, bool block) : number_(number) {
             return;
         }
         if (it->second.closed) {
-            status_ = fail(Code::session_closed, "session " + std::to_string(number) + " was closed by this program");
+            status_ = fail(Code::session_closed,
+                           "session " + std::to_string(number) + " was closed by this program");
             return;
         }
         if (!it->second.taking) {

@@ -131,6 +131,7 @@ d_grain_row shown(wire::GrainRow &g, std::vector<char *> &argv) {
     r.incarnation = g.incarnation;
     r.host_class = g.host_class;
     r.cpu_s = g.cpu_s;
+    r.run_cpu_s = g.run_cpu_s;
     r.last_contact_s = g.last_contact_s;
     r.checkpoint_age_s = g.checkpoint_age_s;
     r.out_length = g.out_length;
@@ -187,13 +188,18 @@ Status query(int type, const char *user, int session_num, int grain_num, d_info 
 }
 
 Result<wire::Stream> stream_named(const char *name) {
-    static constexpr struct { const char *name; wire::Stream stream; } all[] = {
-        {"out", wire::Stream::out},         {"err", wire::Stream::err},     {"checkpoint", wire::Stream::checkpoint},
-        {"message", wire::Stream::message}, {"input", wire::Stream::input},
+    static constexpr struct { const char *name; wire::Stream stream;
+    } all[] = {
+        {"out", wire::Stream::out},
+        {"err", wire::Stream::err},
+        {"checkpoint", wire::Stream::checkpoint},
+        {"message", wire::Stream::message},
+        {"input", wire::Stream::input},
     };
     for (const auto &s : all)
         if (name && std::strcmp(name, s.name) == 0) return s.stream;
-    return fail(Code::invalid, "stream is \"" + text_or_empty(name) + "\": it is out, err, checkpoint, message or input");
+    return fail(Code::invalid,
+                "stream is \"" + text_or_empty(name) + "\": it is out, err, checkpoint, message or input");
 }
 
 Status grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {

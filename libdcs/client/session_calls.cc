@@ -64,7 +64,8 @@ int d_close_ses_of(const char *user, int session_num) {
     return c_call([&]() -> Status {
         if (Status s = check_session(session_num); !s) return s;
         if (Status s = check_user(user); !s) return s;
-        return ask<wire::Done>(wire::CloseSession{text_or_empty(user), session_num, -1}, How{With::any}).status();
+        return ask<wire::Done>(wire::CloseSession{text_or_empty(user), session_num, -1}, How{With::any})
+            .status();
     });
 }
 }

@@ -36,15 +36,18 @@ Result<Came> fetch_from(std::FILE *f, wire::Fetch request, std::uint64_t length,
     while (request.offset < length) {
         auto piece = ask<wire::Piece>(request, How{with});
         if (!piece) return piece.status();
-        if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream)) return Came::replaced;
+        if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream))
+            return Came::replaced;
         total = piece->total;
-        if (piece->bytes.size() > request.max) return fail(Code::protocol, "the scheduler sent more of a stream than was asked for");
+        if (piece->bytes.size() > request.max)
+            return fail(Code::protocol, "the scheduler sent more of a stream than was asked for");
         if (Status s = append(f, piece->bytes); !s) return s;
         request.offset += piece->bytes.size();
         if (length == UINT64_MAX && request.offset >= total) return Came::whole;
         if (piece->bytes.empty())
             return fail(Code::io_error, "the stream ends at " + std::to_string(request.offset) + " bytes, " +
-                                            std::to_string(length == UINT64_MAX ? total : length) + " were announced");
+                                            std::to_string(length == UINT64_MAX ? total : length) +
+                                            " were announced");
     }
     return Came::whole;
 }

@@ -15,10 +15,11 @@ HandedOut &handed_out() {
 }
 
 Result<wire::GrainResult> next_result(const TakeResult &turn, int session_num, bool block) {
-    auto reply = ask<wire::GrainResult>(wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
+    auto reply =
+        ask<wire::GrainResult>(wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
     if (reply && reply->sent <= turn.next())
-        return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) + " again, wanted was " +
-                                        std::to_string(turn.next()));
+        return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
+                                        " again, wanted was " + std::to_string(turn.next()));
     return reply;
 }
 
@@ -53,8 +54,8 @@ struct Numbers {
 
 Result<File> whole(int session_num, const wire::GrainResult &r, wire::Stream stream) {
     const bool out = stream == wire::Stream::out;
-    return fetch_stream({}, session_num, r.grain, stream, out ? r.out : r.err, out ? r.out_length : r.err_length,
-                        With::token);
+    return fetch_stream({}, session_num, r.grain, stream, out ? r.out : r.err,
+                        out ? r.out_length : r.err_length, With::token);
 }
 
 }  // namespace
@@ -86,8 +87,8 @@ int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sen
     });
 }
 
-int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
-                    struct rusage *rusage, FILE **output, FILE **error) {
+int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
+                    int *retcode, struct rusage *rusage, FILE **output, FILE **error) {
     return c_call([&]() -> Status {
         if (Status s = check_session(session_num); !s) return s;
         TakeResult turn(session_num, block != 0);

@@ -1,26 +1,26 @@
 #pragma once
-// The daemons' log: one event, one line, on standard error, with a UTC time stamp. Text may hold
-// anything a user or a peer wrote: it is never a format, control characters and broken UTF-8 are
-// escaped, so that a line can neither be forged nor move a terminal's cursor. Thread-safe.
+// A daemon's log on standard error: one event, one line, with UTC time. Texts are plain strings, never
+// formats; what could break a line or a terminal in them is escaped (daemon/escape.h). Thread-safe.
 #include <string>
 
 #include "base/status.h"
 
-namespace dcs::daemon {
+namespace dcs {
 
-enum class LogLevel { debug, info, warning, error, off };
+enum class Level : int { error, warn, info, debug };
 
-// Call once at the start. `name` stands in every line.
-void log_open(const std::string &name, LogLevel level);
-void log_level(LogLevel level);                          // may change at any time
-Result<LogLevel> log_level_of(const std::string &word);  // "debug" "info" "warning" "error" "off"
+// "error", "warn", "info", "debug".
+Result<Level> level_of(const std::string &word);
+const char *level_name(Level level);
 
-void log_debug(const std::string &line);
-void log_info(const std::string &line);
-void log_warning(const std::string &line);
-void log_error(const std::string &line);
+// Once at start; before it, and in programs without it, errors and warnings are logged as "dcs".
+void log_open(const std::string &name, Level level);
+void log_set_level(Level level);  // from any thread, at any time
+Level log_level();
 
-// What the log makes of a text: one printable line, at most 4 KiB of it.
-std::string log_text(const std::string &text);
+void log_error(const std::string &text);
+void log_warn(const std::string &text);
+void log_info(const std::string &text);
+void log_debug(const std::string &text);
 
-}  // namespace dcs::daemon
+}  // namespace dcs

@@ -1,37 +1,42 @@
 #pragma once
-// The command line of a daemon, from a small table to values. Never asked by string afterwards.
+// A daemon's command line, from a table: `--name VALUE` or `--name=VALUE` into the fields of a struct.
+#include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "base/status.h"
+#include "base/instant.h"
 
-namespace dcs::daemon {
+namespace dcs {
 
-// One option "--name VALUE" or "--name=VALUE". `value` is where the word goes; what stands there
-// before is the default. Exactly one of the three is set.
+// Kind of an option = type of the field it goes into. bool: no value. int: 0 and up. Duration: seconds,
+// "2.5". vector: one entry each time the option is given; otherwise the last one counts.
 struct Option {
-    std::string name;            // without "--"
-    std::string placeholder;     // "DIR"; shown in --help
-    std::string help;            // one line
-    std::string *text = nullptr;
-    int *number = nullptr;
-    bool *flag = nullptr;        // takes no value
+    const char *name;  // without the dashes
+    std::variant<bool *, int *, std::string *, Duration *, std::vector<std::string> *> into;
+    const char *value;  // shown by --help: "DIR"
+    const char *help;
     bool required = false;
 };
 
-struct Usage {
-    std::string program, summary;
+struct CommandLine {
+    const char *program;
+    const char *purpose;  // one sentence
     std::vector<Option> options;
 };
 
-// What to do next: go on, or exit with this code after printing `text` (to stdout if code is 0).
-struct Parsed {
-    bool go_on = false;
-    int exit_code = 0;
-    std::string text;
+struct ParsedOptions {
+    bool proceed = false;  // else: print and exit
+    int exit_code = 0;     // 0 after --help and --version, 2 after an error
+    std::string out;       // for standard output
+    std::string error;     // for standard error
 };
 
-// --help and --version are always there. An unknown option, a missing or a bad value: exit code 2.
-Parsed parse_options(const Usage &usage, int argc, char **argv);
+// Fills the fields. Fields of options that were not given keep their values. --help and --version are
+// known to every program; arguments that are no options are an error.
+ParsedOptions parse_options(const CommandLine &line, const std::vector<std::string> &arguments);
 
-}  // namespace dcs::daemon
+// The same for main(): prints what there is to print and exits unless the program is to go on.
+void take_options(const CommandLine &line, int argc, char **argv);
+
+}  // namespace dcs

@@ -1,32 +1,55 @@
 #include "daemon/peer_name.h"
 
 #include <cerrno>
-#include <map>
 #include <pwd.h>
 #include <vector>
 
-namespace dcs::daemon {
+#include "base/limits.h"
+
+namespace dcs {
 namespace {
 
+constexpr std::size_t most_known = 4096;
+
+std::string number_name(std::uint32_t uid) { return "uid" + std::to_string(uid); }
+
 std::string look_up(std::uint32_t uid) {
-    std::vector<char> buffer(4096);
-    passwd entry{};
-    passwd *found = nullptr;
-    int error = 0;
-    while ((error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-           buffer.size() < (1u << 20))
-        buffer.resize(buffer.size() * 2);
-    if (error == 0 && found && found->pw_name[0] != '\0') return found->pw_name;
-    return "uid" + std::to_string(uid);
+    std::vector<char> buffer(1024);
+    for (;;) {
+        passwd entry = {};
+        passwd *found = nullptr;
+        int error = ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
+        if (error == ERANGE && buffer.size() < (1u << 20)) {
+            buffer.resize(buffer.size() * 4);
+            continue;
+        }
+        if (error == EINTR) continue;
+        return found != nullptr ? found->pw_name : "";
+    }
 }
 
 }  // namespace
 
-const std::string &peer_name(std::uint32_t uid) {
-    static std::map<std::uint32_t, std::string> known;
-    auto it = known.find(uid);
-    if (it == known.end()) it = known.emplace(uid, look_up(uid)).first;
-    return it->second;
+bool usable_login_name(const std::string &name, std::uint32_t uid) {
+    if (name.empty() || name.size() > limits::name_bytes || name[0] == '-' || name[0] == '.') return false;
+    for (char c : name) {
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && c != '.' && c != '_' && c != '-') return false;
+    }
+    // Somebody called "uid7" must not own the sessions of number 7, who has no name.
+    bool number = name.size() > 3 && name.rfind("uid", 0) == 0 &&
+                  name.find_first_not_of("0123456789", 3) == std::string::npos;
+    return !number || name == number_name(uid);
 }
 
-}  // namespace dcs::daemon
+std::string PeerNames::of(std::uint32_t uid) {
+    auto it = known_.find(uid);
+    if (it != known_.end()) return it->second;
+    std::string name = look_up(uid);
+    if (!usable_login_name(name, uid)) return number_name(uid);
+    if (known_.size() >= most_known) known_.clear();
+    known_[uid] = name;
+    return name;
+}
+
+}  // namespace dcs

@@ -1,9 +1,22 @@
 #pragma once
+// The login name that belongs to the uid of a peer.
 #include <cstdint>
+#include <map>
 #include <string>
 
-namespace dcs::daemon {
-// Login name of a uid, "uid1234" if the system has none for it. Kept for the process's life: a
-// connection's name must not change while it is open. One thread.
-const std::string &peer_name(std::uint32_t uid);
-}  // namespace dcs::daemon
+namespace dcs {
+
+// "uid1234" for a uid without a login name, or with one that cannot name a session's owner (empty, too
+// long, not of [A-Za-z0-9._-], or looking like the number of another uid).
+class PeerNames {
+public:
+    std::string of(std::uint32_t uid);
+
+private:
+    std::map<std::uint32_t, std::string> known_;  // found names only; bounded
+};
+
+// Is `name`, found for `uid`, fit to be used?
+bool usable_login_name(const std::string &name, std::uint32_t uid);
+
+}  // namespace dcs

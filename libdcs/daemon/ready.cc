@@ -4,38 +4,49 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-namespace dcs::daemon {
-namespace {
+namespace dcs {
 
-void notify_manager(const std::string &name) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (name.size() < 2 || name.size() >= sizeof address.sun_path) return;
-    std::memcpy(address.sun_path, name.data(), name.size());
-    if (name[0] == '@') address.sun_path[0] = '\0';  // an abstract name
-    const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return;
-    static const char text[] = "READY=1";
-    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-    (void)::sendto(fd, text, sizeof text - 1, MSG_NOSIGNAL, reinterpret_cast<sockaddr *>(&address), length);
-    ::close(fd);
-}
-
-}  // namespace
-
-void say_ready(int ready_fd) {
-    if (ready_fd >= 0) {
-        static const char text[] = "ready\n";
-        while (::write(ready_fd, text, sizeof text - 1) < 0 && errno == EINTR) {
-        }
-        ::close(ready_fd);
+Status tell_ready(int fd) {
+    if (fd < 0) return Status::ok();
+    const char text[] = "ready\n";
+    std::size_t done = 0;
+    int error = 0;
+    while (done < sizeof text - 1 && error == 0) {
+        ssize_t n = ::write(fd, text + done, sizeof text - 1 - done);
+        if (n > 0) done += static_cast<std::size_t>(n);
+        else if (n < 0 && errno != EINTR) error = errno;
     }
-    if (const char *name = std::getenv("NOTIFY_SOCKET")) notify_manager(name);
+    ::close(fd);
+    if (error == 0 || error == EPIPE) return Status::ok();
+    return fail_errno(Code::io_error, "cannot write to the descriptor of --ready-fd", error);
 }
 
-}  // namespace dcs::daemon
+Status notify_service_manager(const std::string &state) {
+    const char *name = std::getenv("NOTIFY_SOCKET");
+    if (name == nullptr || *name == '\0') return Status::ok();
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const std::size_t length = std::strlen(name);
+    if ((*name != '/' && *name != '@') || length >= sizeof address.sun_path)
+        return fail(Code::invalid, "NOTIFY_SOCKET is neither a path nor an abstract name");
+    std::memcpy(address.sun_path, name, length);
+    if (*name == '@') address.sun_path[0] = '\0';
+    // The length counts: an abstract name ends where the address ends.
+    auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length + (*name == '/' ? 1 : 0));
+    int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return fail_errno(Code::io_error, "cannot tell the service manager", errno);
+    ssize_t n;
+    do {
+        n = ::sendto(fd, state.data(), state.size(), MSG_NOSIGNAL,
+                     reinterpret_cast<sockaddr *>(&address), size);
+    } while (n < 0 && errno == EINTR);
+    int error = errno;
+    ::close(fd);
+    return n >= 0 ? Status::ok() : fail_errno(Code::io_error, "cannot tell the service manager", error);
+}
+
+}  // namespace dcs

@@ -2,29 +2,35 @@
 
 #include <cerrno>
 #include <csignal>
+#include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-namespace dcs::daemon {
+namespace dcs {
 
-Result<int> open_signals() {
+Result<Signals> Signals::open() {
     sigset_t set;
     sigemptyset(&set);
-    for (int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
-    if (::pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0)
-        return fail_errno(Code::internal, "cannot block signals", errno);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+    if (int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0)
+        return fail_errno(Code::internal, "cannot block signals", error);
     std::signal(SIGPIPE, SIG_IGN);
-    const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0) return fail_errno(Code::limit, "cannot make a signal descriptor", errno);
-    return fd;
+    int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) return fail_errno(Code::internal, "cannot receive signals", errno);
+    return Signals(fd);
 }
 
-int read_signal(int fd) {
-    signalfd_siginfo info{};
-    ssize_t n = 0;
-    do n = ::read(fd, &info, sizeof info);
-    while (n < 0 && errno == EINTR);
-    return n == static_cast<ssize_t>(sizeof info) ? static_cast<int>(info.ssi_signo) : 0;
+Signals::~Signals() {
+    if (fd_ >= 0) ::close(fd_);
 }
 
-}  // namespace dcs::daemon
+int Signals::next() {
+    signalfd_siginfo info = {};
+    ssize_t n;
+    do {
+        n = ::read(fd_, &info, sizeof info);
+    } while (n < 0 && errno == EINTR);
+    return n == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+}  // namespace dcs

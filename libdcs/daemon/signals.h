@@ -1,14 +1,24 @@
 #pragma once
-// Signals as a readable descriptor, so that they arrive in the event loop like everything else.
+// Signals as a descriptor to watch: no handlers run in a daemon.
 #include "base/status.h"
 
-namespace dcs::daemon {
+namespace dcs {
 
-// Blocks TERM, INT and HUP for the process (call before any thread starts), ignores PIPE, and
-// returns a non-blocking descriptor that is readable while one is pending; the caller owns it.
-Result<int> open_signals();
+class Signals {
+public:
+    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE, for the whole process: call it before any
+    // thread starts. Programs started by spawn() get all of them back.
+    static Result<Signals> open();
+    Signals(Signals &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+    Signals &operator=(Signals &&other) = delete;
+    ~Signals();
 
-// The next pending signal's number, 0 if there is none.
-int read_signal(int fd);
+    int fd() const { return fd_; }  // readable when next() has something
+    int next();                     // the number of a signal that came; 0: none
 
-}  // namespace dcs::daemon
+private:
+    explicit Signals(int fd) : fd_(fd) {}
+    int fd_;
+};
+
+}  // namespace dcs

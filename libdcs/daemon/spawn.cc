@@ -1,57 +1,166 @@
 #include "daemon/spawn.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
-#include <spawn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DCS_CHILD_SIDE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+#else
+#define DCS_CHILD_SIDE __attribute__((noinline))
+#endif
 
-namespace dcs::daemon {
+namespace dcs {
 namespace {
 
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> out;
-    for (const std::string &word : words) out.push_back(const_cast<char *>(word.c_str()));
-    out.push_back(nullptr);
-    return out;
+// Everything that the child needs, made ready by the parent: the child lives in the parent's memory
+// while that stands still, so it allocates nothing and takes no lock.
+struct Plan {
+    const char *program = nullptr, *directory = nullptr;
+    char *const *argv = nullptr;
+    char *const *envp = nullptr;
+    int standard[3] = {-1, -1, -1};
+    const int *inherit = nullptr;  // ascending
+    std::size_t inherited = 0;
+    bool new_session = false;
+    const char *failed_step = nullptr;  // set by the child
+    int error = 0;
+};
+
+DCS_CHILD_SIDE bool failed(Plan *plan, const char *step) {
+    plan->error = errno;
+    plan->failed_step = step;
+    return false;
 }
 
-void prepare(const SpawnRequest &request, posix_spawn_file_actions_t &files, posix_spawnattr_t &how) {
-    const int wanted[3] = {request.in, request.out, request.err};
-    for (int fd = 0; fd < 3; ++fd) {
-        if (wanted[fd] < 0)
-            ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-        else
-            ::posix_spawn_file_actions_adddup2(&files, wanted[fd], fd);
+DCS_CHILD_SIDE void close_between(unsigned first, unsigned last) {
+    if (first > last || ::syscall(SYS_close_range, first, last, 0) == 0) return;
+    rlimit most = {};  // a kernel before 5.9
+    ::getrlimit(RLIMIT_NOFILE, &most);
+    for (unsigned fd = first; fd <= last && fd < most.rlim_cur && fd < 1u << 20; ++fd)
+        ::close(static_cast<int>(fd));
+}
+
+DCS_CHILD_SIDE bool place_descriptors(Plan *plan) {
+    // Before anything is opened: a listed number that is closed must not become something else.
+    for (std::size_t i = 0; i < plan->inherited; ++i)
+        if (::fcntl(plan->inherit[i], F_SETFD, 0) != 0)
+            return failed(plan, "cannot hand on a descriptor");
+    // First out of the way of 0, 1, 2, then to their places: out = 0 and in = 1 must work, too.
+    int high[3];
+    for (int i = 0; i < 3; ++i) {
+        int fd = plan->standard[i];
+        high[i] = fd >= 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 3) : ::open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (high[i] >= 0 && high[i] < 3) high[i] = ::fcntl(high[i], F_DUPFD_CLOEXEC, 3);  // /dev/null
+        if (high[i] < 0) return failed(plan, "cannot hand on standard streams");
     }
-    ::posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    sigset_t none, all;
+    for (int i = 0; i < 3; ++i)
+        if (::dup2(high[i], i) != i) return failed(plan, "cannot hand on standard streams");
+    unsigned next = 3;
+    for (std::size_t i = 0; i < plan->inherited; ++i) {
+        const int fd = plan->inherit[i];
+        close_between(next, static_cast<unsigned>(fd) - 1);
+        next = static_cast<unsigned>(fd) + 1;
+    }
+    close_between(next, ~0u);
+    return true;
+}
+
+DCS_CHILD_SIDE void reset_signals() {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+    sigset_t none;
     sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+DCS_CHILD_SIDE bool become(Plan *plan) {
+    if (plan->new_session && ::setsid() < 0) return failed(plan, "cannot start a session");
+    if (!place_descriptors(plan)) return false;
+    if (plan->directory != nullptr && ::chdir(plan->directory) != 0)
+        return failed(plan, "cannot enter its directory");
+    reset_signals();
+    ::execve(plan->program, plan->argv, plan->envp);
+    return failed(plan, "cannot execute it");
+}
+
+DCS_CHILD_SIDE int child_side(void *plan) {
+    become(static_cast<Plan *>(plan));
+    ::_exit(127);
+}
+
+std::vector<char *> pointers(const std::vector<std::string> &texts) {
+    std::vector<char *> result;
+    for (const std::string &text : texts) result.push_back(const_cast<char *>(text.c_str()));
+    result.push_back(nullptr);
+    return result;
+}
+
+// The child's stack: not the caller's, which the child's calls would overwrite.
+pid_t clone_onto_stack(Plan *plan) {
+    constexpr std::size_t stack_bytes = 256 * 1024;
+    void *stack = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED) return -1;
+    sigset_t all, before;
     sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&how, &none);
-    ::posix_spawnattr_setsigdefault(&how, &all);
-    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
-    if (request.new_session) flags |= POSIX_SPAWN_SETSID;
-    ::posix_spawnattr_setflags(&how, flags);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
+    pid_t pid = ::clone(child_side, static_cast<char *>(stack) + stack_bytes,
+                        CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+    int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::munmap(stack, stack_bytes);
+    errno = error;
+    return pid;
+}
+
+Code code_of(int error) {
+    if (error == ENOENT || error == ENOTDIR) return Code::not_found;
+    if (error == EACCES || error == EPERM) return Code::refused;
+    return Code::io_error;
 }
 
 }  // namespace
 
 Result<pid_t> spawn(const SpawnRequest &request) {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    if (::posix_spawn_file_actions_init(&files) != 0 || ::posix_spawnattr_init(&how) != 0)
-        return fail(Code::limit, "no memory to start " + request.path);
-    prepare(request, files, how);
-    const std::vector<char *> argv = pointers(request.argv), env = pointers(request.env);
-    pid_t pid = 0;
-    const int error = ::posix_spawn(&pid, request.path.c_str(), &files, &how, argv.data(),
-                                    request.replace_env ? env.data() : environ);
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&how);
-    if (error != 0) return fail_errno(Code::not_found, "cannot start " + request.path, error);
-    return pid;
+    std::vector<int> inherit = request.inherit;
+    std::sort(inherit.begin(), inherit.end());
+    inherit.erase(std::unique(inherit.begin(), inherit.end()), inherit.end());
+    DCS_REQUIRE(inherit.empty() || inherit.front() > 2, "0, 1 and 2 are in, out and err");
+    DCS_REQUIRE(!request.arguments.empty(), "a program has an argv[0]");
+    std::vector<char *> argv = pointers(request.arguments), envp = pointers(request.environment);
+    Plan plan;
+    plan.program = request.program.c_str();
+    plan.directory = request.directory.empty() ? nullptr : request.directory.c_str();
+    plan.argv = argv.data();
+    plan.envp = envp.data();
+    plan.standard[0] = request.in;
+    plan.standard[1] = request.out;
+    plan.standard[2] = request.err;
+    plan.inherit = inherit.data();
+    plan.inherited = inherit.size();
+    plan.new_session = request.new_session;
+
+    pid_t pid = clone_onto_stack(&plan);
+    if (pid < 0) return fail_errno(Code::io_error, "cannot start " + request.program, errno);
+    if (plan.failed_step == nullptr) return pid;
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+    return fail_errno(code_of(plan.error), request.program + ": " + plan.failed_step, plan.error);
 }
 
-}  // namespace dcs::daemon
+std::vector<std::string> current_environment() {
+    std::vector<std::string> result;
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) result.push_back(*entry);
+    return result;
+}
+
+}  // namespace dcs

@@ -26,7 +26,7 @@ static struct {
 
 static void remove_old_checkpoints(int directory, uint32_t sequence)
 {
-    /* The one before the last may still be on its way to the scheduler; older ones are done with. */
+    /* The one before the last may still be on its way to the scheduler; older ones are done. */
     for (uint32_t old = sequence; old >= 2; old--) {
         char name[DCS_GRAIN_NAME_BYTES];
         snprintf(name, sizeof name, "checkpoint.%lu", (unsigned long)(old - 2));
@@ -108,7 +108,7 @@ FILE *d_opencheck(const char *message)
 void d_input_offset(long long consumed)
 {
     if (checkpoint.stream == NULL || consumed < 0)
-        dcs_grain_fail_misuse("d_input_offset: outside of d_opencheck and d_closecheck, or negative");
+        dcs_grain_fail_misuse("d_input_offset: negative, or no checkpoint is being written");
     checkpoint.offset_told = consumed;
 }
 

@@ -7,8 +7,14 @@
  * Durability: a call that returned NO_ERROR survives any crash of the scheduler. A call that was
  * interrupted either happened wholly or not at all; while the connection is broken the library
  * repeats the same request under the same request id for DCS_PATIENCE_S seconds (environment,
- * default 30), so that it happens once. Thread-safe: all calls; calls of several threads use
- * connections of their own.
+ * default 30), so that it happens once. D_E_UNREACHABLE: the request never left, nothing happened.
+ * D_E_BROKEN: it left and its answer did not come; repeated by a later d_resume_ses and the same
+ * calls it does no harm. A scheduler that is connected but silent is given four times as long (at
+ * least 10 s). Where there is no pool at all, calls fail at once.
+ *
+ * Thread-safe: all calls; each thread has a connection of its own, closed when the thread ends. After
+ * a fork the child goes on with the same token and sessions over connections of its own. Signals do
+ * not interrupt a call, and no call raises SIGPIPE.
  *
  * The scheduler is found at $DCS_DIR/scheduler/user.sock; DCS_DIR defaults to
  * $XDG_STATE_HOME/dcs or ~/.local/state/dcs. */
@@ -129,7 +135,9 @@ int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, 
 int d_gkill(int session_num, int grain_num);
 
 /* C10. What the scheduler knows. Needs no d_get_auth. The answer is one block that d_query_free
- * releases; rows in ascending order. user NULL: the caller. */
+ * releases; rows in ascending order. user NULL: the caller; with D_Q_SESSIONS everybody. session_num
+ * -1 with D_Q_GRAINS .. D_Q_KILLED: all sessions of the user. A grain's argv, label and message come
+ * with D_Q_GRAIN only. */
 enum d_query_type {
     D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS,
     D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, /* grains of a session, by state */

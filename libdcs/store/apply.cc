@@ -20,13 +20,14 @@ Status Engine::make_directories(const std::string &directory, std::vector<std::s
         end = directory.find('/', end + 1);
         const std::string part = directory.substr(0, end);
         Result<bool> is_new = disk_.make_dir(part);
-        if (!is_new) return is_new.status();
-        // After a kill a directory may be visible that is not durable: in recovery all count as new.
+        // After a kill a directory may be visible that is not durable: in recovery all count as
+        // new. After an error it may have been made all the same.
         const bool assume_new = recovering_ && !planted(plant_trust_visible_dirs);
-        if (!*is_new && !assume_new) continue;
+        if (is_new && !*is_new && !assume_new) continue;
         pending_.fresh.insert(part);
         pending_.directories.insert(parent_of(part));
-        if (*is_new && made) made->push_back(part);
+        if ((!is_new || *is_new) && made) made->push_back(part);
+        if (!is_new) return is_new.status();
     }
     return Status::ok();
 }

@@ -34,9 +34,6 @@ constexpr Cap caps[] = {
     {"directory", limits::path_bytes},
     {"argv", limits::argv_items},
     {"env", limits::argv_items},
-    {"hosts", limits::query_rows},
-    {"sessions", limits::query_rows},
-    {"grains", limits::query_rows},
     {"bytes", limits::fetch_chunk_bytes},
 };
 

@@ -50,7 +50,7 @@ void take_over(Opening &o, const Session &session) {
     o.d.event("session " + to_text(o.key) + " resumed by " + info.ident);
 }
 
-// Nothing of the session moves: neither `sent` nor a grain. Only who may read the record changes.
+// Nothing of the session moves, neither `sent` nor a grain; only who may read the record changes.
 void replay(Opening &o) {
     bind(o, o.d.info(o.key));
     answer(o, wire::OpenedAs::replay, 0);

@@ -45,7 +45,7 @@ void hand_out(Draft &d, const SessionKey &key, const Caller &to, std::int32_t in
     head.out_length = g.out_length;
     head.err_length = g.err_length;
     d.effect(ReplyResult{to.conn, to.request, grain, head});
-    if (!in_replay(session.info) && index >= session.info.shown)
+    if (index >= session.info.shown)
         d.info(key).shown = std::max(d.info(key).shown, index + 1);
 }
 

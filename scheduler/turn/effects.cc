@@ -155,9 +155,6 @@ void Effects::act(const core::SendLaunch &e) {
     outside_.send(e.conn, std::move(launch), 0);
 }
 
-void Effects::act(const core::CloseConnection &e) {
-    outside_.close(e.conn);
-    closed_.push_back(e.conn);
-}
+void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }
 
 }  // namespace dcs::turn

@@ -28,7 +28,7 @@ public:
     // Launches that could not be sent because their bytes cannot be read: to be decided as if the
     // server had said so. Emptied by the call.
     std::vector<core::Input> take_failed_launches() { return std::exchange(failed_, {}); }
-    // Connections that the core wanted closed.
+    // Connections to be closed now that everything for them is queued. Emptied by the call.
     std::vector<ConnId> take_closed() { return std::exchange(closed_, {}); }
 
 private:

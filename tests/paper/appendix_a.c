@@ -1,9 +1,10 @@
-/* The paper's Appendix A made whole: a checkpointing grain. It walks points of affine elliptic curves
- * y^2 = x^3 + a x + b modulo n through the powers of the primes; a division that fails shows a factor.
+/* The paper's Appendix A made whole: a checkpointing grain. It walks points of affine elliptic
+ * curves y^2 = x^3 + a x + b modulo n through the powers of the primes; a division that fails shows
+ * a factor.
  *
- * Standard input, one item per line: n (hexadecimal), powersize (hexadecimal), offset in the file of
- * primes, number of primes that are done, number of primes to do, number of curves, and x, y and a
- * (hexadecimal) of each curve. argv[1], if given, names a file of primes, one per line: the paper's
+ * Standard input, one item per line: n (hexadecimal), powersize (hexadecimal), offset in the file
+ * of primes, number of primes that are done, number of primes to do, number of curves, and x, y and
+ * a (hexadecimal) of each curve. argv[1], if given, names a file of primes, one per line: the paper's
  * read-only file whose position belongs to the checkpoint. */
 #include "grainlib.h" /* includes stdio.h */
 
@@ -30,7 +31,7 @@ static int inhex(MULTIPRECISION number)
     return scanf("%2000s", text) == 1 && mpz_set_str(number, text, 16) == 0 && mpz_sgn(number) >= 0;
 }
 
-/* slope = numerator / denominator; 0 when there is no inverse, and g tells what both share with n */
+/* slope = numerator / denominator; 0 without an inverse, and g is what denominator shares with n */
 static int divide(const MULTIPRECISION numerator, const MULTIPRECISION denominator)
 {
     if (!mpz_invert(slope, denominator, n)) {
@@ -157,7 +158,8 @@ int main(int argc, char **argv)
     mpz_inits(n, g, slope, s, t, px, py, NULL);
     if (!inhex(n) || mpz_cmp_ui(n, 3) <= 0 || mpz_sizeinbase(n, 16) > DIGITS - 1)
         refuse("expected n, hexadecimal and greater than 3");
-    if (scanf("%x%ld%d%d%d", (unsigned *)&powersize, &offset, &pkntnr, &pkntlim2, &numcurves) != 5 ||
+    if (scanf("%x%ld%d%d%d", (unsigned *)&powersize, &offset, &pkntnr, &pkntlim2,
+              &numcurves) != 5 ||
         powersize < 1 || offset < 0 || pkntnr < 0 || pkntlim2 < 0 || pkntlim2 > MAXPRIMES ||
         numcurves < 0 || numcurves > MAXCURVES)
         refuse("expected powersize, file offset, primes done, primes to do and number of curves");
@@ -186,7 +188,8 @@ int main(int argc, char **argv)
                     fp != NULL ? ftell(fp) : 0L);
             fprintf(ckfpb, "%d\n%d\n%d\n", pkntnr, pkntlim2, numcurves);
             for (i = 0; i < numcurves; i++)
-                fprintf(ckfpb, "%s\n%s\n%s\n", outhex(x[i], o1), outhex(y[i], o2), outhex(a[i], o3));
+                fprintf(ckfpb, "%s\n%s\n%s\n", outhex(x[i], o1), outhex(y[i], o2),
+                        outhex(a[i], o3));
             d_closecheck(ckfpb); /* checks for file errors and renames checkpoint */
         }
         unsigned long prime = nextprime(fp);

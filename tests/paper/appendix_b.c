@@ -1,16 +1,18 @@
-/* The paper's Appendix B made whole: find_factor.c of 1990, a control program that factors the integers on
- * its standard input and that is restarted by running it again. Compare control-examples/find_factor.
+/* The paper's Appendix B made whole: find_factor.c of 1990, a control program that factors the
+ * integers on its standard input and that is restarted by running it again. Compare
+ * control-examples/find_factor.
  *
  * What differs from the listing, and why:
- * - Grain numbers run on over the four loops. In the listing each loop began with 0 again; today a grain
- *   number that is in use with other parameters is an error (D_E_GRAIN_DIFFERS), as the paper's 3.2 says.
- * - d_gwait is called until a grain tells a factor or all have reported, and it has Figure 1's order of
- *   parameters.
+ * - Grain numbers run on over the four loops. In the listing each loop began with 0 again; today a
+ *   grain number that is in use with other parameters is an error (D_E_GRAIN_DIFFERS), as the
+ *   paper's 3.2 says.
+ * - d_gwait is called until a grain tells a factor or all have reported, and it has Figure 1's
+ *   order of parameters.
  * - The state of a grain has Appendix A's sixth item, the position in the read-only file.
  * - Integers are read in decimal, or in hexadecimal after 0x. Limits come from the command line:
  *     appendix_b [-g GRAIN] [-l PKNTLIM] [-c CLASS] [-s SESSION] [-d DIVISOR] < list
- *   GRAIN: path of appendix_a (default: $APPENDIX_A, else beside this program). CLASS: instead of the
- *   host classes of 1990, which no private pool has. SESSION: number before the first (default 0).
+ *   GRAIN: path of appendix_a (default: $APPENDIX_A, else beside this program). CLASS: instead of
+ *   the host classes of 1990, which no private pool has. SESSION: the number before the first.
  *   DIVISOR: of the numbers of grains of the four loops, for small pools. */
 #include "dcs.h"
 
@@ -63,9 +65,9 @@ static void randomnumber(MULTIPRECISION number, const MULTIPRECISION n)
     mpz_mod(number, number, n);
 }
 
-/* A point and a coefficient decide the curve: b = y^2 - x^3 - a x, discriminant d = 4 a^3 + 27 b^2. */
-static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a, const MULTIPRECISION n,
-                        MULTIPRECISION b, MULTIPRECISION d)
+/* A point and a coefficient decide the curve: b = y^2 - x^3 - a x, discriminant 4 a^3 + 27 b^2. */
+static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a,
+                        const MULTIPRECISION n, MULTIPRECISION b, MULTIPRECISION d)
 {
     do {
         randomnumber(x, n);
@@ -88,7 +90,8 @@ static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a, co
     } while (mpz_sgn(d) == 0);
 }
 
-static void makecurves(const MULTIPRECISION n, int powersize, int pkntlim, int numcurves, char *buffer)
+static void makecurves(const MULTIPRECISION n, int powersize, int pkntlim, int numcurves,
+                       char *buffer)
 {
     char o1[DIGITS], o2[DIGITS], o3[DIGITS], o4[DIGITS], o5[DIGITS], o6[DIGITS];
     MULTIPRECISION x, y, a, b, d;
@@ -128,7 +131,8 @@ static void read_number(const char *num, MULTIPRECISION n)
 /* the four loops: a number of grains with a number of curves for some host classes */
 struct loop { int grains, curves; unsigned classes; };
 
-static int submit(const MULTIPRECISION n, const char *grain, int pkntlim, unsigned any_class, int divisor)
+static int submit(const MULTIPRECISION n, const char *grain, int pkntlim, unsigned any_class,
+                  int divisor)
 {
     enum { smallcurves = 3, mediumcurves = 4, largecurves = 5 };
     enum { lim_utek = 15, lim_sun35 = 10, lim_sun36 = 4, lim_sun37 = 3, lim_seq = 10 };

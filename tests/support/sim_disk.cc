@@ -55,6 +55,7 @@ void SimDisk::clear_faults() {
 
 bool SimDisk::enter(Kind kind, Fault &fault) {
     ++calls_;
+    if (kind == Kind::sync) ++syncs_;
     DCS_REQUIRE(calls_ < call_limit, "the store does not come to an end");
     if (kind == Kind::sync && fail_syncs_) {
         fault = Fault::io_error;

@@ -77,6 +77,7 @@ public:
     void fail_syncs(bool on) { fail_syncs_ = on; }
     void clear_faults();
     std::uint64_t calls() const { return calls_; }
+    std::uint64_t syncs() const { return syncs_; }
     std::uint64_t faults_hit() const { return faults_hit_; }
     void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
     std::uint64_t used_bytes() const;
@@ -134,7 +135,7 @@ private:
     std::size_t block_;
     std::vector<std::shared_ptr<Inode>> inodes_;  // shared with snapshots until changed; 0: the top
     std::uint64_t clock_ = 0;
-    std::uint64_t calls_ = 0, fail_at_ = 0, faults_hit_ = 0;
+    std::uint64_t calls_ = 0, syncs_ = 0, fail_at_ = 0, faults_hit_ = 0;
     Fault fault_ = Fault::io_error;
     bool from_then_on_ = false, fail_syncs_ = false;
     std::uint64_t capacity_ = ~0ull;

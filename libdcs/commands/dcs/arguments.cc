@@ -17,7 +17,8 @@ Status unknown_option(const std::string &word, const std::vector<Option> &known)
     std::vector<std::string> names;
     for (const Option &option : known) names.push_back(option.name);
     const std::string meant = nearest(word, names);
-    return fail(Code::invalid, "unknown option " + word + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    return fail(Code::invalid,
+                "unknown option " + word + (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 // Edit distance with transpositions of neighbours, the usual typing errors.
@@ -27,7 +28,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
     for (std::size_t i = 1; i <= a.size(); ++i)
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+            d[i][j] = std::min(
+                {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
         }
@@ -37,7 +39,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 bool Arguments::has(std::string_view name) const {
-    return std::any_of(options.begin(), options.end(), [&](const auto &o) { return o.first == name; });
+    return std::any_of(options.begin(), options.end(),
+                       [&](const auto &o) { return o.first == name; });
 }
 
 std::optional<std::string> Arguments::value(std::string_view name) const {
@@ -46,12 +49,13 @@ std::optional<std::string> Arguments::value(std::string_view name) const {
     return std::nullopt;
 }
 
-Status parse_arguments(const std::vector<std::string> &line, const std::vector<Option> &known, bool command_follows,
-                       Arguments &found) {
+Status parse_arguments(const std::vector<std::string> &line, const std::vector<Option> &known,
+                       bool command_follows, Arguments &found) {
     for (std::size_t i = 0; i < line.size(); ++i) {
         const std::string &word = line[i];
         if (word == "--" || (command_follows && (word.size() < 2 || word[0] != '-'))) {
-            found.words.insert(found.words.end(), line.begin() + static_cast<long>(i) + (word == "--"), line.end());
+            found.words.insert(found.words.end(),
+                               line.begin() + static_cast<long>(i) + (word == "--"), line.end());
             return Status::ok();
         }
         if (word.size() < 2 || word[0] != '-') {
@@ -70,9 +74,11 @@ Status parse_arguments(const std::vector<std::string> &line, const std::vector<O
             if (word.size() > 2) value = word.substr(2);
         }
         if (option == nullptr) return unknown_option(word, known);
-        if (!option->takes_value && value) return fail(Code::invalid, std::string(option->name) + " takes no value");
+        if (!option->takes_value && value)
+            return fail(Code::invalid, std::string(option->name) + " takes no value");
         if (option->takes_value && !value) {
-            if (i + 1 == line.size()) return fail(Code::invalid, std::string(option->name) + " needs a value");
+            if (i + 1 == line.size())
+                return fail(Code::invalid, std::string(option->name) + " needs a value");
             value = line[++i];
         }
         found.options.emplace_back(option->name, value.value_or(""));
@@ -80,7 +86,8 @@ Status parse_arguments(const std::vector<std::string> &line, const std::vector<O
     return Status::ok();
 }
 
-std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most) {
+std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
+                                      std::int64_t most) {
     int base = 10;
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         base = 16;
@@ -89,7 +96,8 @@ std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
     }
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
     if (value < least || value > most) return std::nullopt;
     return value;
 }
@@ -105,7 +113,8 @@ std::optional<double> seconds_of_text(std::string_view text) {
     }
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
     if (!std::isfinite(value) || value < 0 || value * unit > 1e9) return std::nullopt;
     return value * unit;
 }

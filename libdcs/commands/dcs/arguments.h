@@ -12,8 +12,8 @@
 namespace dcs::commands {
 
 struct Option {
-    const char *name;    // "--class"
-    char letter;         // 'o' for -o; 0: none
+    const char *name;  // "--class"
+    char letter;       // 'o' for -o; 0: none
     bool takes_value;
 };
 
@@ -25,11 +25,11 @@ struct Arguments {
     std::optional<std::string> value(std::string_view name) const;  // the last one counts
 };
 
-// Accepts --name value, --name=value, -n value, -nvalue and `--` before the words. `command_follows`:
-// the first word ends the options (what follows belongs to another program's command line).
-// On an error `found` holds what was understood before it.
-Status parse_arguments(const std::vector<std::string> &line, const std::vector<Option> &known, bool command_follows,
-                       Arguments &found);
+// Accepts --name value, --name=value, -n value, -nvalue and `--` before the words.
+// `command_follows`: the first word ends the options (what follows belongs to another program's
+// command line). On an error `found` holds what was understood before it.
+Status parse_arguments(const std::vector<std::string> &line, const std::vector<Option> &known,
+                       bool command_follows, Arguments &found);
 
 // Whole text, decimal, or hexadecimal after 0x; within the bounds, else nothing.
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);

@@ -39,7 +39,8 @@ std::string own_user() {
     static const std::string name = [] {
         char buffer[4096];
         passwd entry = {}, *found = nullptr;
-        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
+        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 &&
+            found != nullptr)
             return std::string(found->pw_name);
         return "uid" + std::to_string(::geteuid());
     }();
@@ -67,7 +68,8 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     for (std::size_t i = 0; i < info->session_count; ++i) {
         Session session = session_of(info->sessions[i]);
         if (!selector.everybody && session.user != user) continue;
-        if (selector.which == SessionSelector::Which::number && session.number != selector.number) continue;
+        if (selector.which == SessionSelector::Which::number && session.number != selector.number)
+            continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
             answer.sessions[0].number < session.number)
             answer.sessions.clear();
@@ -77,10 +79,11 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
     answer.failed = true;
     const std::string whose = selector.user.empty() ? "" : selector.user + "/";
-    answer.failure = not_found_failure(selector.which == SessionSelector::Which::last
-                                           ? user + " has no session"
-                                           : "there is no session " + whose + std::to_string(selector.number),
-                                       "`dcs session ls` lists the sessions that there are");
+    answer.failure =
+        not_found_failure(selector.which == SessionSelector::Which::last
+                              ? user + " has no session"
+                              : "there is no session " + whose + std::to_string(selector.number),
+                          "`dcs session ls` lists the sessions that there are");
     answer.failure.code = "session_unknown";
     return answer;
 }
@@ -98,9 +101,10 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
         }
         if (one.failed) return one;
         for (Session &session : one.sessions) {
-            const bool seen = std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
-                return s.user == session.user && s.number == session.number;
-            });
+            const bool seen =
+                std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
+                    return s.user == session.user && s.number == session.number;
+                });
             if (!seen) all.sessions.push_back(std::move(session));
         }
     }
@@ -150,7 +154,8 @@ std::string json_of(const d_grain_row &row) {
     w.err_length = row.err_length;
     w.checkpoint_length = row.checkpoint_length;
     w.message = text(row.message);
-    for (char **word = row.argv; word != nullptr && *word != nullptr; ++word) w.argv.push_back(*word);
+    for (char **word = row.argv; word != nullptr && *word != nullptr; ++word)
+        w.argv.push_back(*word);
     return wire::to_json(w);
 }
 
@@ -177,8 +182,12 @@ std::string json_of(const d_host_row &row) {
 std::string json_of_system(const d_info &info) {
     JsonObject json;
     json.add("version", text(info.version)).add("epoch", info.epoch).add("turn", info.turn);
-    json.add("up_s", info.up_s).add("hosts", info.hosts_total).add("hosts_active", info.hosts_active);
-    json.add("sessions_active", info.sessions_active).add("ready", info.ready).add("running", info.running);
+    json.add("up_s", info.up_s)
+        .add("hosts", info.hosts_total)
+        .add("hosts_active", info.hosts_active);
+    json.add("sessions_active", info.sessions_active)
+        .add("ready", info.ready)
+        .add("running", info.running);
     return json.text();
 }
 

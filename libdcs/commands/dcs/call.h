@@ -21,11 +21,11 @@ struct Call {
 };
 
 struct Verb {
-    const char *noun;                // "session"; "" for verbs that stand alone
+    const char *noun;  // "session"; "" for verbs that stand alone
     const char *name;
-    const char *summary;             // one line
-    const char *help;                // examples first
-    std::vector<Option> options;     // besides those that every verb has
+    const char *summary;          // one line
+    const char *help;             // examples first
+    std::vector<Option> options;  // besides those that every verb has
     bool command_follows;
     int failure_exit;
     int (*run)(const Call &);
@@ -33,8 +33,8 @@ struct Verb {
 
 // One per file. The order of `dcs --help` is that of all_verbs().
 extern const Verb up_verb, down_verb, status_verb, run_verb, map_verb;
-extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb, session_close_verb,
-    session_clean_verb;
+extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb,
+    session_close_verb, session_clean_verb;
 extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb;
 extern const Verb host_ls_verb;
 const std::vector<const Verb *> &all_verbs();

@@ -1,4 +1,5 @@
-// The dcs command: finds the verb, parses its line, prints help. Help and version never ask a daemon.
+// The dcs command: finds the verb, parses its line, prints help. Help and version never ask a
+// daemon.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -43,20 +44,27 @@ std::string full_name(const Verb &verb) {
 
 void print_overview(FILE *to, const std::string &noun) {
     if (noun.empty())
-        std::fputs("dcs: work on many hosts, in grains that survive crashes.\n\n"
-                   "Examples:\n"
-                   "  dcs up --local 2                  start a private pool on this host\n"
-                   "  seq 100 | dcs map -- factor {}    a grain for each line, outputs in order\n"
-                   "  dcs run -- sort -n <in >out       one command as a grain\n"
-                   "  dcs status                        what runs\n"
-                   "  dcs down                          stop the pool\n\n", to);
-    std::fprintf(to, "Usage: dcs %s[-o table|json|name] [--dir DIR] ...\n\n", noun.empty() ? "VERB " : (noun + " VERB ").c_str());
+        std::fputs(
+            "dcs: work on many hosts, in grains that survive crashes.\n\n"
+            "Examples:\n"
+            "  dcs up --local 2                  start a private pool on this host\n"
+            "  seq 100 | dcs map -- factor {}    a grain for each line, outputs in order\n"
+            "  dcs run -- sort -n <in >out       one command as a grain\n"
+            "  dcs status                        what runs\n"
+            "  dcs down                          stop the pool\n\n",
+            to);
+    std::fprintf(to, "Usage: dcs %s[-o table|json|name] [--dir DIR] ...\n\n",
+                 noun.empty() ? "VERB " : (noun + " VERB ").c_str());
     for (const Verb *verb : all_verbs())
-        if (noun.empty() || noun == verb->noun) std::fprintf(to, "  %-15s %s\n", full_name(*verb).c_str(), verb->summary);
-    std::fputs("\n`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory (default\n"
-               "~/.local/state/dcs). Results go to standard output, everything else to standard error.\n"
-               "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 timeout,\n"
-               "10 a waited-for grain failed.\n", to);
+        if (noun.empty() || noun == verb->noun)
+            std::fprintf(to, "  %-15s %s\n", full_name(*verb).c_str(), verb->summary);
+    std::fputs(
+        "\n`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory (default\n"
+        "~/.local/state/dcs). Results go to standard output, everything else to standard error.\n"
+        "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 "
+        "timeout,\n"
+        "10 a waited-for grain failed.\n",
+        to);
 }
 
 int print_help(const std::string &noun, const Verb *verb) {
@@ -70,8 +78,9 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
     const std::string meant = nearest(word, known), before = noun.empty() ? "" : noun + " ";
     std::string list;
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
-    return usage_failure("there is no command `dcs " + before + word + "`",
-                         meant.empty() ? "there are: " + list : "did you mean `dcs " + before + meant + "`?");
+    return usage_failure(
+        "there is no command `dcs " + before + word + "`",
+        meant.empty() ? "there are: " + list : "did you mean `dcs " + before + meant + "`?");
 }
 
 bool format_of(const std::string &text, Format &format) {
@@ -101,11 +110,13 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
     if (call.arguments.has("--help")) return print_help(verb.noun, &verb);
     if (Status taken = take_common(call.arguments, call); parsed && !taken) parsed = taken;
     if (!parsed)
-        return call.fail(usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
-                                       "`dcs " + full_name(verb) + " --help` shows how it is used"));
+        return call.fail(
+            usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
+                          "`dcs " + full_name(verb) + " --help` shows how it is used"));
     if (call.directory.empty()) call.directory = default_pool_directory();
     if (call.directory.empty())
-        return call.fail(usage_failure("there is no directory for the pool: neither DCS_DIR nor HOME is set", "--dir DIR"));
+        return call.fail(usage_failure(
+            "there is no directory for the pool: neither DCS_DIR nor HOME is set", "--dir DIR"));
     ::setenv("DCS_DIR", call.directory.c_str(), 1);
     set_patience(question_patience_s);
     const int exit = verb.run(call);
@@ -118,9 +129,10 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
 
 const std::vector<const Verb *> &all_verbs() {
     static const std::vector<const Verb *> verbs = {
-        &up_verb, &down_verb, &status_verb, &run_verb, &map_verb, &session_ls_verb, &session_show_verb,
-        &session_watch_verb, &session_wait_verb, &session_close_verb, &session_clean_verb, &grain_ls_verb,
-        &grain_show_verb, &grain_cat_verb, &host_ls_verb};
+        &up_verb,           &down_verb,          &status_verb,        &run_verb,
+        &map_verb,          &session_ls_verb,    &session_show_verb,  &session_watch_verb,
+        &session_wait_verb, &session_close_verb, &session_clean_verb, &grain_ls_verb,
+        &grain_show_verb,   &grain_cat_verb,     &host_ls_verb};
     return verbs;
 }
 
@@ -130,7 +142,8 @@ int run_command(const std::vector<std::string> &line) {
     const Status parsed = parse_arguments(line, common, true, front);
     const Status taken = take_common(front, call);
     if (!parsed || !taken)
-        return call.fail(usage_failure(parsed ? taken.text : parsed.text, "`dcs --help` lists the commands"));
+        return call.fail(
+            usage_failure(parsed ? taken.text : parsed.text, "`dcs --help` lists the commands"));
     if (front.has("--version")) {
         std::printf("dcs %s\n", DCS_VERSION);
         return exits::ok;
@@ -148,7 +161,8 @@ int run_command(const std::vector<std::string> &line) {
     if (!verbs_of(words[0]).empty()) {
         noun = words[0];
         if (words.size() == 1 && help) return print_help(noun, nullptr);
-        if (words.size() > 1 && (words[1] == "--help" || words[1] == "-h")) return print_help(noun, nullptr);
+        if (words.size() > 1 && (words[1] == "--help" || words[1] == "-h"))
+            return print_help(noun, nullptr);
         if (words.size() == 1) {
             print_overview(stderr, noun);
             return exits::usage;
@@ -157,7 +171,8 @@ int run_command(const std::vector<std::string> &line) {
     }
     const Verb *verb = find_verb(noun, words[used - 1]);
     if (verb == nullptr) {
-        const bool json = std::find(words.begin(), words.end(), "json") != words.end();  // -o json behind it
+        const bool json =
+            std::find(words.begin(), words.end(), "json") != words.end();  // -o json behind it
         if (json) call.format = Format::json;
         return call.fail(unknown_word(noun, words[used - 1]));
     }

@@ -35,12 +35,17 @@ std::string progress_text(const Progress &p, std::size_t columns) {
     if (p.failed > 0) tail += "  " + std::to_string(p.failed) + " failed";
     const std::int64_t done_now = p.done - p.done_before;
     if (done_now > 0 && p.done < p.total)
-        tail += "  " + seconds_text(p.elapsed_s / static_cast<double>(done_now) * static_cast<double>(p.total - p.done)) +
+        tail += "  " +
+                seconds_text(p.elapsed_s / static_cast<double>(done_now) *
+                             static_cast<double>(p.total - p.done)) +
                 " left";
-    const std::size_t room = columns > tail.size() + 3 ? std::min<std::size_t>(columns - tail.size() - 3, 40) : 0;
+    const std::size_t room =
+        columns > tail.size() + 3 ? std::min<std::size_t>(columns - tail.size() - 3, 40) : 0;
     if (room < 5) return tail.substr(2, columns);
-    const std::size_t full = p.total == 0 ? room : static_cast<std::size_t>(static_cast<double>(room) *
-                             static_cast<double>(p.done) / static_cast<double>(p.total));
+    const std::size_t full = p.total == 0 ? room
+                                          : static_cast<std::size_t>(static_cast<double>(room) *
+                                                                     static_cast<double>(p.done) /
+                                                                     static_cast<double>(p.total));
     return "[" + std::string(full, '#') + std::string(room - full, '-') + "]" + tail;
 }
 
@@ -81,13 +86,15 @@ void Console::show(const Progress &progress) {
         bar_shown_ = true;
         return;
     }
-    const int tenths = progress.total == 0 ? 10 : static_cast<int>(10 * progress.done / progress.total);
+    const int tenths =
+        progress.total == 0 ? 10 : static_cast<int>(10 * progress.done / progress.total);
     if (tenths <= tenths_ || tenths == 10) return;
     tenths_ = tenths;
     if (progress.elapsed_s < long_run_s) return;
-    std::fprintf(stderr, "%s: %lld of %lld grains%s\n", program_.c_str(), static_cast<long long>(progress.done),
-                 static_cast<long long>(progress.total),
-                 progress.failed > 0 ? (", " + std::to_string(progress.failed) + " failed").c_str() : "");
+    std::fprintf(
+        stderr, "%s: %lld of %lld grains%s\n", program_.c_str(),
+        static_cast<long long>(progress.done), static_cast<long long>(progress.total),
+        progress.failed > 0 ? (", " + std::to_string(progress.failed) + " failed").c_str() : "");
 }
 
 void Console::clear() {

@@ -1,5 +1,6 @@
 #pragma once
-// The standard streams of `dcs map`: results in order on stdout, notes and a progress bar on stderr.
+// The standard streams of `dcs map`: results in order on stdout, notes and a progress bar on
+// stderr.
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -38,9 +39,9 @@ private:
     void clear_locked();
     std::mutex mutex_;
     std::string program_;
-    bool bar_ = false;        // stderr is a terminal
+    bool bar_ = false;  // stderr is a terminal
     bool bar_shown_ = false;
-    int tenths_ = 0;          // already told
+    int tenths_ = 0;  // already told
 };
 
 }  // namespace dcs::commands

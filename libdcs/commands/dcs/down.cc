@@ -43,7 +43,8 @@ Ended end_pool(const Pool &pool) {
     if (ended.grains < 0) ended.left += " some grains";
     const std::vector<Daemon> scheduler = {pool.scheduler()};
     ended.schedulers = count_up(scheduler);
-    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s)) ended.left += " " + who;
+    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s))
+        ended.left += " " + who;
     return ended;
 }
 
@@ -52,7 +53,9 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
     if (call.format == Format::json) {
         JsonObject json;
         json.add("schema", "dcs.down/1").add("dir", pool.directory()).add("was_running", !nothing);
-        json.add("servers", ended.servers).add("scheduler", ended.schedulers).add("grains_killed", ended.grains);
+        json.add("servers", ended.servers)
+            .add("scheduler", ended.schedulers)
+            .add("grains_killed", ended.grains);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         std::printf("%s\n", pool.directory().c_str());
@@ -62,23 +65,27 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
                     counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
         if (ended.grains > 0)
-            std::printf("%s that had no launcher any more were killed.\n", counted(ended.grains, "grain process").c_str());
+            std::printf("%s that had no launcher any more were killed.\n",
+                        counted(ended.grains, "grain process").c_str());
         std::printf("Sessions and results stay; `dcs up` goes on where it was.\n");
     }
 }
 
 int down(const Call &call) {
     if (!call.arguments.words.empty())
-        return call.fail(usage_failure("dcs down takes no words, but got `" + call.arguments.words[0] + "`",
-                                       "dcs down [--dir DIR]"));
+        return call.fail(
+            usage_failure("dcs down takes no words, but got `" + call.arguments.words[0] + "`",
+                          "dcs down [--dir DIR]"));
     const Pool pool(call.directory);
     struct stat st = {};
-    if (::stat(pool.directory().c_str(), &st) != 0 || ::access(pool.path("scheduler").c_str(), F_OK) != 0) {
+    if (::stat(pool.directory().c_str(), &st) != 0 ||
+        ::access(pool.path("scheduler").c_str(), F_OK) != 0) {
         print_result(call, pool, {});
         return exits::ok;
     }
     if (st.st_uid != ::geteuid() && ::geteuid() != 0) {
-        Failure failure = failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
+        Failure failure =
+            failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
         failure.hint = "name your own by --dir DIR or DCS_DIR";
         return call.fail(failure);
     }
@@ -87,7 +94,8 @@ int down(const Call &call) {
     const Ended ended = end_pool(pool);
     if (!ended.left.empty()) {
         Failure failure = failure_of("", fail(Code::internal, "these would not end:" + ended.left));
-        failure.hint = "`dcs down` again; a process that a disk holds fast ends when the disk answers";
+        failure.hint =
+            "`dcs down` again; a process that a disk holds fast ends when the disk answers";
         return call.fail(failure);
     }
     print_result(call, pool, ended);
@@ -97,7 +105,9 @@ int down(const Call &call) {
 }  // namespace
 
 const Verb down_verb = {
-    "", "down", "stop a private pool with all its grains",
+    "",
+    "down",
+    "stop a private pool with all its grains",
     R"(Stops the private pool: grain servers, all grains (also those whose server is dead), the scheduler.
 Returns when everything is gone. Sessions, checkpoints and results stay on disk; `dcs up` goes on
 where it was, and grains start again from their last checkpoints.
@@ -110,6 +120,9 @@ Usage: dcs down [--dir DIR]
 
 Where nothing runs it says so and succeeds.
 )",
-    {}, false, 0, down};
+    {},
+    false,
+    0,
+    down};
 
 }  // namespace dcs::commands

@@ -21,7 +21,8 @@ std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "`dcs up --local 2` starts a private pool (again); for one in another directory set DCS_DIR";
+        return "`dcs up --local 2` starts a private pool (again); for one in another directory set "
+               "DCS_DIR";
     case D_E_SESSION_UNKNOWN:
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:
@@ -74,7 +75,8 @@ Failure failure_of(const std::string &what, const Status &status) {
 Failure call_failure(const std::string &what, int d_error) {
     const char *text = d_errortext();
     std::string why = text != nullptr && text[0] != '\0' ? text : d_strerror(d_error);
-    Failure failure{exit_of(d_error), short_code(d_errorname(d_error)), what + ": " + why, hint_for(d_error)};
+    Failure failure{exit_of(d_error), short_code(d_errorname(d_error)), what + ": " + why,
+                    hint_for(d_error)};
     if (failure.hint == why) failure.hint.clear();
     return failure;
 }
@@ -86,7 +88,8 @@ std::string text_of(const Failure &failure, Format format) {
         return JsonObject().add_raw("error", inner.text()).text() + "\n";
     }
     // A message that begins with the verb ("dcs map: ...") says the program's name already.
-    std::string text = (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
+    std::string text =
+        (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
     if (!failure.hint.empty()) text += "  hint: " + failure.hint + "\n";
     return text;
 }

@@ -18,14 +18,16 @@ std::string load_text(double load) {
 }
 
 void print_table(const std::vector<const d_host_row *> &rows) {
-    Table table{"HOST", ">CLASS", "BINARY", "STATE", ">SLOTS", ">RUNNING", ">LAST CALL-IN", ">LOAD", ">FREE MEMORY"};
+    Table table{"HOST",     ">CLASS",        "BINARY", "STATE",       ">SLOTS",
+                ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY"};
     int active = 0, slots = 0, running = 0;
     for (const d_host_row *row : rows) {
         const bool known = row->last_call_in_s >= 0;
-        table.add({text(row->name), class_text(row->host_class), text(row->binary_class), text(row->state),
-                   std::to_string(row->slots), std::to_string(row->running), seconds_text(row->last_call_in_s),
-                   known ? load_text(row->load) : "-",
-                   known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-"});
+        table.add(
+            {text(row->name), class_text(row->host_class), text(row->binary_class),
+             text(row->state), std::to_string(row->slots), std::to_string(row->running),
+             seconds_text(row->last_call_in_s), known ? load_text(row->load) : "-",
+             known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-"});
         if (text(row->state) == "active") {
             ++active;
             slots += row->slots;
@@ -33,8 +35,9 @@ void print_table(const std::vector<const d_host_row *> &rows) {
         running += row->running;
     }
     if (!rows.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %d active with %s, %d running\n", counted(static_cast<std::int64_t>(rows.size()), "host").c_str(),
-                active, counted(slots, "slot").c_str(), running);
+    std::printf("%s, %d active with %s, %d running\n",
+                counted(static_cast<std::int64_t>(rows.size()), "host").c_str(), active,
+                counted(slots, "slot").c_str(), running);
 }
 
 int list(const Call &call) {
@@ -51,12 +54,14 @@ int list(const Call &call) {
     for (const std::string &word : call.arguments.words) {
         bool found = word == "all";
         for (const d_host_row *row : rows) found = found || word == text(row->name);
-        if (!found) return call.fail(not_found_failure("there is no host " + word, "`dcs host ls` lists those that there are"));
+        if (!found)
+            return call.fail(not_found_failure("there is no host " + word,
+                                               "`dcs host ls` lists those that there are"));
     }
     if (call.format == Format::json) {
         std::vector<std::string> json;
         for (const d_host_row *row : rows) json.push_back(json_of(*row));
-        std::printf("%s\n", JsonObject().add("schema", "dcs.host.list/1").add_raw("hosts", json_array(json)).text().c_str());
+        print_document("dcs.host.list/1", "hosts", json_array(json));
     } else if (call.format == Format::name) {
         for (const d_host_row *row : rows) std::printf("%s\n", row->name);
     } else {
@@ -67,9 +72,10 @@ int list(const Call &call) {
 
 }  // namespace
 
-const Verb host_ls_verb = {
-    "host", "ls", "list the hosts of the pool",
-    R"(Lists the grain hosts with their classes, states and slots.
+const Verb host_ls_verb = {"host",
+                           "ls",
+                           "list the hosts of the pool",
+                           R"(Lists the grain hosts with their classes, states and slots.
 
 Examples:
   dcs host ls
@@ -80,6 +86,9 @@ Usage: dcs host ls [-o table|json|name] [NAME...]
 States: active; delinquent (late with its report); dead (its grains went elsewhere); unknown (has not
 called in yet).
 )",
-    {}, false, 0, list};
+                           {},
+                           false,
+                           0,
+                           list};
 
 }  // namespace dcs::commands

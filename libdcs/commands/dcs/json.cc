@@ -1,5 +1,7 @@
 #include "json.h"
 
+#include <cstdio>
+
 #include "wire/json.h"
 
 namespace dcs::commands {
@@ -29,6 +31,12 @@ JsonObject &JsonObject::add_members(std::string_view object) {
     if (!members_.empty()) members_ += ",";
     members_ += object.substr(1, object.size() - 2);
     return *this;
+}
+
+void print_document(const char *schema, const char *name, const std::string &document) {
+    JsonObject json;
+    json.add("schema", schema).add_raw(name, document);
+    std::printf("%s\n", json.text().c_str());
 }
 
 }  // namespace dcs::commands

@@ -23,15 +23,18 @@ Found look(const std::string &path) {
 Status not_executable(const std::string &path) {
     struct stat st = {};
     const bool directory = ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-    return fail(Code::refused, path + (directory ? " is a directory" : " is not an executable file that you may run"));
+    return fail(Code::refused, path + (directory ? " is a directory"
+                                                 : " is not an executable file that you may run"));
 }
 
 // Names that belong to DCS and must not reach a grain.
 bool is_ours(std::string_view name) {
-    return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" || name == "DCS_GRAIN_SEQUENCE";
+    return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" ||
+           name == "DCS_GRAIN_SEQUENCE";
 }
 
-template <class Keep> std::map<std::string, std::string> pick(char **environment, Keep keep) {
+template <class Keep>
+std::map<std::string, std::string> pick(char **environment, Keep keep) {
     std::map<std::string, std::string> kept;
     for (char **entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
@@ -87,15 +90,36 @@ Result<std::string> current_directory() {
 }
 
 bool is_volatile(std::string_view name) {
-    static constexpr std::string_view names[] = {
-        "_", "OLDPWD", "PWD", "SHLVL", "LINES", "COLUMNS", "WINDOWID", "GPG_TTY", "TMUX", "TMUX_PANE", "STY", "WINDOW",
-        "INVOCATION_ID", "JOURNAL_STREAM", "XDG_VTNR", "XDG_SEAT", "XDG_SEAT_PATH", "VTE_VERSION",
-        "DESKTOP_STARTUP_ID", "XDG_ACTIVATION_TOKEN", "ITERM_SESSION_ID", "WT_SESSION", "PYTEST_CURRENT_TEST"};
-    static constexpr std::string_view families[] = {"SSH_", "DBUS_", "XDG_SESSION_", "TERM_SESSION_", "KONSOLE_",
-                                                    "GNOME_TERMINAL_", "KITTY_", "WEZTERM_", "ALACRITTY_", "VSCODE_"};
+    static constexpr std::string_view names[] = {"_",
+                                                 "OLDPWD",
+                                                 "PWD",
+                                                 "SHLVL",
+                                                 "LINES",
+                                                 "COLUMNS",
+                                                 "WINDOWID",
+                                                 "GPG_TTY",
+                                                 "TMUX",
+                                                 "TMUX_PANE",
+                                                 "STY",
+                                                 "WINDOW",
+                                                 "INVOCATION_ID",
+                                                 "JOURNAL_STREAM",
+                                                 "XDG_VTNR",
+                                                 "XDG_SEAT",
+                                                 "XDG_SEAT_PATH",
+                                                 "VTE_VERSION",
+                                                 "DESKTOP_STARTUP_ID",
+                                                 "XDG_ACTIVATION_TOKEN",
+                                                 "ITERM_SESSION_ID",
+                                                 "WT_SESSION",
+                                                 "PYTEST_CURRENT_TEST"};
+    static constexpr std::string_view families[] = {
+        "SSH_",   "DBUS_",    "XDG_SESSION_", "TERM_SESSION_", "KONSOLE_", "GNOME_TERMINAL_",
+        "KITTY_", "WEZTERM_", "ALACRITTY_",   "VSCODE_"};
     return std::find(std::begin(names), std::end(names), name) != std::end(names) ||
-           std::any_of(std::begin(families), std::end(families),
-                       [&](std::string_view family) { return name.substr(0, family.size()) == family; });
+           std::any_of(std::begin(families), std::end(families), [&](std::string_view family) {
+               return name.substr(0, family.size()) == family;
+           });
 }
 
 std::vector<std::string> whole_environment(char **environment) {
@@ -110,7 +134,8 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
 
 std::string label_of(const std::vector<std::string> &words, std::size_t columns) {
     std::string text;
-    for (std::size_t i = 0; i < words.size() && text.size() < 4 * columns; ++i) text += (i > 0 ? " " : "") + words[i];
+    for (std::size_t i = 0; i < words.size() && text.size() < 4 * columns; ++i)
+        text += (i > 0 ? " " : "") + words[i];
     return shortened(printable(text), columns);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment, directory.
+// What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment,
+// directory.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,8 @@ Result<std::string> current_directory();
 // NAME=value of the caller, without what belongs to DCS itself; sorted, each name once.
 std::vector<std::string> whole_environment(char **environment);
 // The same without what differs between two terminals of one user though nothing is meant by it
-// (OLDPWD, SSH_..., WINDOWID); PWD is the directory. A rerun of `dcs map` must find its grains equal.
+// (OLDPWD, SSH_..., WINDOWID); PWD is the directory. A rerun of `dcs map` must find its grains
+// equal.
 std::vector<std::string> steady_environment(char **environment, const std::string &directory);
 bool is_volatile(std::string_view name);
 

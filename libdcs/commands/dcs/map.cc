@@ -36,7 +36,8 @@ Result<std::string> read_all(int fd, const std::string &name) {
         if (n < 0) return fail_errno(Code::io_error, name, errno);
         if (n == 0) return text;
         text.append(buffer, static_cast<std::size_t>(n));
-        if (text.size() > most_input_bytes) return fail(Code::limit, name + " is larger than 1 GiB");
+        if (text.size() > most_input_bytes)
+            return fail(Code::limit, name + " is larger than 1 GiB");
     }
 }
 
@@ -55,30 +56,37 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     const auto colons = std::find(words.begin(), words.end(), ":::");
     plan.command.assign(words.begin(), colons);
     if (plan.command.empty())
-        return usage_failure("dcs map: CMD is missing", "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
+        return usage_failure("dcs map: CMD is missing",
+                             "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
     const auto directory = current_directory();
     if (!directory) return failure_of("", directory.status());
     plan.directory = *directory;
     if (colons != words.end()) {
         if (std::find(colons + 1, words.end(), ":::") != words.end())
-            return usage_failure("dcs map: ::: stands more than once", "one list of arguments follows it");
-        if (call.arguments.has("--arg-file")) return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
+            return usage_failure("dcs map: ::: stands more than once",
+                                 "one list of arguments follows it");
+        if (call.arguments.has("--arg-file"))
+            return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
         plan.inputs.assign(colons + 1, words.end());
     } else {
         const auto text = input_text(call);
         if (!text) return failure_of("dcs map", text.status());
         auto inputs = split_inputs(*text, call.arguments.has("--null") ? '\0' : '\n');
-        if (!inputs) return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
+        if (!inputs)
+            return usage_failure("dcs map: " + inputs.status().text,
+                                 "--null takes inputs that end in a NUL byte");
         plan.inputs = std::move(*inputs);
     }
-    if (plan.inputs.size() >= INT_MAX) return usage_failure("dcs map: more inputs than a session can have grains");
+    if (plan.inputs.size() >= INT_MAX)
+        return usage_failure("dcs map: more inputs than a session can have grains");
     return std::nullopt;
 }
 
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (const auto text = call.arguments.value("--class")) {
         const auto mask = class_of(*text);
-        if (!mask) return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
+        if (!mask)
+            return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
         options.host_class = *mask;
     }
     if (const auto text = call.arguments.value("--attempts")) {
@@ -118,18 +126,24 @@ Opened open_again(const Session &session, std::int64_t total) {
     Opened opened;
     opened.session = session.number;
     opened.done_before = session.finished;
-    const bool complete = session.finished + session.killed >= total && session.ready + session.running == 0;
+    const bool complete =
+        session.finished + session.killed >= total && session.ready + session.running == 0;
     const bool again = session.terminated() && !complete;
-    const int error = again ? d_reopen_ses(session.number, TRUE) : d_resume_ses(session.number, TRUE);
-    if (error != NO_ERROR) return failed(call_failure("session " + std::to_string(session.number), error));
+    const int error =
+        again ? d_reopen_ses(session.number, TRUE) : d_resume_ses(session.number, TRUE);
+    if (error != NO_ERROR)
+        return failed(call_failure("session " + std::to_string(session.number), error));
     if (session.terminated() && complete) opened.how = "is complete; its results again";
-    else opened.how = "resumed, " + std::to_string(session.finished) + " of " + counted(total, "grain") + " done already";
+    else
+        opened.how = "resumed, " + std::to_string(session.finished) + " of " +
+                     counted(total, "grain") + " done already";
     return opened;
 }
 
-// The newest session of this very map, or the one that --session names; nothing: a fresh one is due.
-std::optional<Session> earlier_run(const Call &call, const std::string &base, std::optional<int> number,
-                                   std::optional<Failure> &failure) {
+// The newest session of this very map, or the one that --session names; nothing: a fresh one is
+// due.
+std::optional<Session> earlier_run(const Call &call, const std::string &base,
+                                   std::optional<int> number, std::optional<Failure> &failure) {
     const SessionsAnswer own = own_sessions();
     if (own.failed) {
         failure = own.failure;
@@ -137,10 +151,15 @@ std::optional<Session> earlier_run(const Call &call, const std::string &base, st
     }
     std::optional<Session> found;
     for (const Session &session : own.sessions) {
-        if (number && session.number == *number && (call.arguments.has("--new") || !is_run_of(session.ident, base))) {
-            failure = Failure{exits::refused, "session_taken", "session " + std::to_string(*number) +
-                              (call.arguments.has("--new") ? " exists already" : " belongs to another command (" +
-                               session.ident + "), directory or list of inputs"), "leave --session out, or name a free number"};
+        if (number && session.number == *number &&
+            (call.arguments.has("--new") || !is_run_of(session.ident, base))) {
+            failure = Failure{
+                exits::refused, "session_taken",
+                "session " + std::to_string(*number) +
+                    (call.arguments.has("--new") ? " exists already"
+                                                 : " belongs to another command (" + session.ident +
+                                                       "), directory or list of inputs"),
+                "leave --session out, or name a free number"};
             return std::nullopt;
         }
         if (number ? session.number == *number : is_run_of(session.ident, base)) found = session;
@@ -154,7 +173,9 @@ Opened open_session(const Call &call, const MapPlan &plan) {
     std::optional<int> number;
     if (const auto text = call.arguments.value("--session")) {
         const auto n = number_of(*text, 0, INT_MAX);
-        if (!n) return failed(usage_failure("--session " + *text + ": the number of a session of yours"));
+        if (!n)
+            return failed(
+                usage_failure("--session " + *text + ": the number of a session of yours"));
         number = static_cast<int>(*n);
     }
     std::optional<Failure> failure;
@@ -180,7 +201,8 @@ Opened open_session(const Call &call, const MapPlan &plan) {
 
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
-void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work, Console &console) {
+void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
+           Console &console) {
     const bool can_look = locks::is_held(lock);
     int missing = 0;
     while (true) {
@@ -188,14 +210,18 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         const int number = ::sigtimedwait(&signals, nullptr, &tick);
         if (number > 0) {
             const std::string n = std::to_string(session);
-            console.note("interrupted; session " + n + " goes on. Run the same command again to take its results, or `dcs "
-                         "session close " + n + "`");
+            console.note("interrupted; session " + n +
+                         " goes on. Run the same command again to take its results, or `dcs "
+                         "session close " +
+                         n + "`");
             console.flush();
             std::_Exit(128 + number);
         }
         console.show(work.progress());
         const bool away = can_look && !locks::is_held(lock);
-        if (away && ++missing == 4) console.note("waiting for the scheduler; `dcs up` starts it again, grains go on meanwhile");
+        if (away && ++missing == 4)
+            console.note(
+                "waiting for the scheduler; `dcs up` starts it again, grains go on meanwhile");
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -228,22 +254,28 @@ int map(const Call &call) {
     const std::int64_t failures = work.run();
     const int error = d_close_ses(opened.session);
     if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
-        console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error), call.format,
-                        exits::map_failed);
+        console.give_up(
+            call_failure("session " + std::to_string(opened.session) + " was not closed", error),
+            call.format, exits::map_failed);
     console.clear();
     if (failures > 0)
-        console.note(std::to_string(failures) + " of " + counted(static_cast<std::int64_t>(plan.inputs.size()), "grain") +
-                     " failed; `dcs grain ls " + std::to_string(opened.session) + " --state failed` lists them");
+        console.note(std::to_string(failures) + " of " +
+                     counted(static_cast<std::int64_t>(plan.inputs.size()), "grain") +
+                     " failed; `dcs grain ls " + std::to_string(opened.session) +
+                     " --state failed` lists them");
     if (!console.flush())
-        console.give_up(failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", errno)), call.format,
-                        exits::map_failed);
+        console.give_up(
+            failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", errno)),
+            call.format, exits::map_failed);
     std::_Exit(exit_for_failed(failures));  // the watching thread still looks at this frame
 }
 
 }  // namespace
 
 const Verb map_verb = {
-    "", "map", "run a command on many inputs, a grain for each",
+    "",
+    "map",
+    "run a command on many inputs, a grain for each",
     R"(Runs a command once for each input, each time as a grain of the pool, and prints the outputs in the
 order of the inputs.
 
@@ -278,8 +310,14 @@ of the first run, and a warning names the variable.
 
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",
-    {{"--arg-file", 'a', true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false},
-     {"--class", 0, true}, {"--attempts", 0, true}},
-    true, exits::map_failed, map};
+    {{"--arg-file", 'a', true},
+     {"--session", 0, true},
+     {"--new", 0, false},
+     {"--null", 0, false},
+     {"--class", 0, true},
+     {"--attempts", 0, true}},
+    true,
+    exits::map_failed,
+    map};
 
 }  // namespace dcs::commands

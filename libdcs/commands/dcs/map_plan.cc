@@ -20,7 +20,9 @@ void add_words(ByteWriter &writer, const std::vector<std::string> &words) {
     }
 }
 
-std::string name_of(std::string_view variable) { return std::string(variable.substr(0, variable.find('='))); }
+std::string name_of(std::string_view variable) {
+    return std::string(variable.substr(0, variable.find('=')));
+}
 
 }  // namespace
 
@@ -38,13 +40,15 @@ Result<std::vector<std::string>> split_inputs(std::string_view text, char separa
     return inputs;
 }
 
-std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input) {
+std::vector<std::string> words_of(const std::vector<std::string> &command,
+                                  const std::string &input) {
     std::vector<std::string> words;
     bool replaced = false;
     for (const std::string &word : command) {
         std::string text;
         std::size_t from = 0;
-        for (std::size_t at = word.find("{}"); at != std::string::npos; at = word.find("{}", from)) {
+        for (std::size_t at = word.find("{}"); at != std::string::npos;
+             at = word.find("{}", from)) {
             text.append(word, from, at - from).append(input);
             from = at + 2;
             replaced = true;
@@ -75,8 +79,8 @@ bool is_run_of(const std::string &ident, const std::string &base) {
     return ident == base || ident.rfind(base + "-", 0) == 0;
 }
 
-bool only_environment_differs(const std::string &difference, const std::vector<std::string> &environment,
-                              std::string &variable) {
+bool only_environment_differs(const std::string &difference,
+                              const std::vector<std::string> &environment, std::string &variable) {
     variable.clear();
     std::string_view rest = difference;
     bool environment_differs = false;
@@ -86,21 +90,26 @@ bool only_environment_differs(const std::string &difference, const std::vector<s
         rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
         // The field's name stands before the first quoted value.
         const std::string head(line.substr(0, line.find('"')));
-        for (const char *other : {"argv:", "argv[", "input:", "host_class:", "thrash:", "urgent:", "notice:", "attempts:",
-                                  "directory:"})
+        for (const char *other : {"argv:", "argv[", "input:", "host_class:", "thrash:", "urgent:",
+                                  "notice:", "attempts:", "directory:"})
             if (head.find(other) != std::string::npos) return false;
         const std::size_t item = head.find("env[");
-        environment_differs = environment_differs || item != std::string::npos || head.find("env:") != std::string::npos;
+        environment_differs = environment_differs || item != std::string::npos ||
+                              head.find("env:") != std::string::npos;
         if (item == std::string::npos || !variable.empty()) continue;
         const std::size_t index = std::strtoul(head.c_str() + item + 4, nullptr, 10);
         if (index < environment.size()) variable = name_of(environment[index]);
         // A variable that was there and is gone now shifts the sorted list: the smaller name is it.
-        static constexpr std::string_view whole = "]: recorded \"";  // long values are told by excerpts only
+        static constexpr std::string_view whole =
+            "]: recorded \"";  // long values are told by excerpts only
         const std::size_t recorded = line.find(whole);
-        const std::size_t equals = recorded == std::string_view::npos ? recorded : line.find('=', recorded);
+        const std::size_t equals =
+            recorded == std::string_view::npos ? recorded : line.find('=', recorded);
         if (equals == std::string_view::npos || recorded != line.find(']')) continue;
-        const std::string before(line.substr(recorded + whole.size(), equals - recorded - whole.size()));
-        if (before.find('"') == std::string::npos && (variable.empty() || before < variable)) variable = before;
+        const std::string before(
+            line.substr(recorded + whole.size(), equals - recorded - whole.size()));
+        if (before.find('"') == std::string::npos && (variable.empty() || before < variable))
+            variable = before;
     }
     return environment_differs;
 }

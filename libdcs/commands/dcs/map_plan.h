@@ -12,25 +12,27 @@ namespace dcs::commands {
 struct MapPlan {
     std::vector<std::string> command;  // CMD, words before replacement
     std::string directory;
-    std::vector<std::string> inputs;   // grain g gets inputs[g - 1]
+    std::vector<std::string> inputs;  // grain g gets inputs[g - 1]
 };
 
-// `text` split at `separator`; what follows the last one counts if it is not empty. A line of a text
-// that is split at newlines must not hold a NUL: no argument can.
+// `text` split at `separator`; what follows the last one counts if it is not empty. A line of a
+// text that is split at newlines must not hold a NUL: no argument can.
 Result<std::vector<std::string>> split_inputs(std::string_view text, char separator);
 
 // {} replaced in each word; without any {} the input is appended as a word of its own.
-std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input);
+std::vector<std::string> words_of(const std::vector<std::string> &command,
+                                  const std::string &input);
 
 // "map-" and 24 hex digits, the same whenever command, directory and inputs are the same.
 std::string ident_of(const MapPlan &plan);
-// Does a session with this ident hold the grains of `base` (an ident_of)? Those of --new have a suffix.
+// Does a session with this ident hold the grains of `base` (an ident_of)? Those of --new have a
+// suffix.
 bool is_run_of(const std::string &ident, const std::string &base);
 
-// What d_errortext() says about a grain that differs: is it only the environment? Then `variable` is
-// the first that differs. `environment` is the one of now.
-bool only_environment_differs(const std::string &difference, const std::vector<std::string> &environment,
-                              std::string &variable);
+// What d_errortext() says about a grain that differs: is it only the environment? Then `variable`
+// is the first that differs. `environment` is the one of now.
+bool only_environment_differs(const std::string &difference,
+                              const std::vector<std::string> &environment, std::string &variable);
 
 // 0 none failed, 1-100 so many, 101 more (as GNU parallel).
 int exit_for_failed(std::int64_t failed);

@@ -27,10 +27,16 @@ void pause_ms(long ms) {
 
 }  // namespace
 
-MapWork::MapWork(const MapPlan &plan, const MapOptions &options, int session, std::int64_t done_before,
-                 Console &console)
-    : plan_(plan), options_(options), session_(session), total_(static_cast<std::int64_t>(plan.inputs.size())),
-      done_before_(done_before), began_(boot_clock()), console_(console), results_(plan.inputs.size()) {}
+MapWork::MapWork(const MapPlan &plan, const MapOptions &options, int session,
+                 std::int64_t done_before, Console &console)
+    : plan_(plan),
+      options_(options),
+      session_(session),
+      total_(static_cast<std::int64_t>(plan.inputs.size())),
+      done_before_(done_before),
+      began_(boot_clock()),
+      console_(console),
+      results_(plan.inputs.size()) {}
 
 Progress MapWork::progress() {
     Progress progress;
@@ -50,8 +56,10 @@ void MapWork::give_up(const Failure &failure) {
 void MapWork::output_failed() {
     const int error = errno;
     const std::string session = std::to_string(session_);
-    Failure failure = failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", error));
-    failure.hint = "session " + session + " goes on: run the same command again, or `dcs session close " + session + "`";
+    Failure failure =
+        failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", error));
+    failure.hint = "session " + session +
+                   " goes on: run the same command again, or `dcs session close " + session + "`";
     console_.give_up(failure, options_.format, exits::map_failed);
 }
 
@@ -61,9 +69,12 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     if (!only_environment_differs(difference, options_.environment, variable)) return false;
     std::lock_guard guard(mutex_);
     if (!told_environment_)
-        console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
-                      " is not as it was in the first run; grains that it submitted (" + std::to_string(session_) + ":" +
-                      std::to_string(grain) + " for one) keep their environment. --new starts afresh");
+        console_.note(
+            "warning: " +
+            (variable.empty() ? "the environment" : "the environment variable " + variable) +
+            " is not as it was in the first run; grains that it submitted (" +
+            std::to_string(session_) + ":" + std::to_string(grain) +
+            " for one) keep their environment. --new starts afresh");
     told_environment_ = true;
     return true;
 }
@@ -99,17 +110,22 @@ void MapWork::submit(std::int32_t number) {
         if (error == D_E_NO_SPACE) {
             {
                 std::lock_guard guard(mutex_);
-                if (!told_no_space_) console_.note("the scheduler's disk is full; waiting until there is room");
+                if (!told_no_space_)
+                    console_.note("the scheduler's disk is full; waiting until there is room");
                 told_no_space_ = true;
             }
             pause_ms(1000);
             continue;
         }
-        Failure failure = call_failure("grain " + std::to_string(session_) + ":" + std::to_string(number) +
-                                           " was not submitted", error);
-        if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
+        Failure failure = call_failure("grain " + std::to_string(session_) + ":" +
+                                           std::to_string(number) + " was not submitted",
+                                       error);
+        if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
+            failure.hint = "--new starts a fresh session";
         if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-            failure.hint = "`dcs up` starts the pool again; then run the same command again, it goes on where it was";
+            failure.hint =
+                "`dcs up` starts the pool again; then run the same command again, it goes on where "
+                "it was";
         give_up(failure);
     }
 }
@@ -123,8 +139,8 @@ void MapWork::submit_some() {
     }
 }
 
-void MapWork::take(std::int32_t grain, int signal, int code, Outputs outputs, std::uint64_t out_length,
-                   std::uint64_t err_length) {
+void MapWork::take(std::int32_t grain, int signal, int code, Outputs outputs,
+                   std::uint64_t out_length, std::uint64_t err_length) {
     if (grain < 1 || grain > total_) return;  // of somebody else who used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
@@ -136,7 +152,8 @@ void MapWork::take(std::int32_t grain, int signal, int code, Outputs outputs, st
     failed_ += taken.failed;
     const bool whole = outputs.out.size() == out_length && outputs.err.size() == err_length;
     const std::size_t bytes = outputs.out.size() + outputs.err.size();
-    if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most)) return;  // fetched again later
+    if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most))
+        return;  // fetched again later
     kept_bytes_ += bytes;
     kept_.emplace(grain, std::move(outputs));
 }
@@ -145,7 +162,9 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     FILE *file = nullptr;
     const int error = d_grain_stream(nullptr, session_, grain, stream, &file);
     if (error != NO_ERROR)
-        give_up(call_failure("the output of grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
+        give_up(call_failure(
+            "the output of grain " + std::to_string(session_) + ":" + std::to_string(grain),
+            error));
     const bool to_out = stream[0] == 'o';
     char buffer[65536];
     std::size_t n = 0;
@@ -154,7 +173,8 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     const bool good = std::ferror(file) == 0;
     std::fclose(file);
     if (!good)
-        give_up(failure_of("", fail_errno(Code::io_error, "the output of a grain cannot be read", errno)));
+        give_up(failure_of(
+            "", fail_errno(Code::io_error, "the output of a grain cannot be read", errno)));
 }
 
 void MapWork::print(std::int32_t grain) {
@@ -195,7 +215,8 @@ void MapWork::finish_without_results() {
         taken.there = taken.failed = true;
         ++done_;
         ++failed_;
-        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + " was killed");
+        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) +
+                      " was killed");
     }
 }
 
@@ -212,12 +233,14 @@ std::int64_t MapWork::run() {
         int grain = 0, completed = 0, sent = 0, signal = 0, code = 0;
         std::size_t out_length = 0, err_length = 0;
         char *out = nullptr, *err = nullptr;
-        const int error = d_gwait(D_BLOCK, session_, &grain, &completed, &sent, &signal, &code, nullptr, &out_length,
-                                  &out, &err_length, &err);
+        const int error = d_gwait(D_BLOCK, session_, &grain, &completed, &sent, &signal, &code,
+                                  nullptr, &out_length, &out, &err_length, &err);
         if (error == NO_ERROR) {
             Outputs outputs;
-            if (out != nullptr && out_length <= limits::gwait_text_bytes) outputs.out.assign(out, out_length);
-            if (err != nullptr && err_length <= limits::gwait_text_bytes) outputs.err.assign(err, err_length);
+            if (out != nullptr && out_length <= limits::gwait_text_bytes)
+                outputs.out.assign(out, out_length);
+            if (err != nullptr && err_length <= limits::gwait_text_bytes)
+                outputs.err.assign(err, err_length);
             take(grain, signal, code, std::move(outputs), out_length, err_length);
             print_ready();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
@@ -228,7 +251,8 @@ std::int64_t MapWork::run() {
         } else if (error == D_E_NO_SPACE) {
             pause_ms(1000);
         } else {
-            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
+            Failure failure =
+                call_failure("the results of session " + std::to_string(session_), error);
             if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
                 failure.hint = "another run of the same command has taken the session over";
             give_up(failure);

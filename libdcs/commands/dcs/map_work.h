@@ -24,7 +24,8 @@ struct MapOptions {
 
 class MapWork {
 public:
-    MapWork(const MapPlan &plan, const MapOptions &options, int session, std::int64_t done_before, Console &console);
+    MapWork(const MapPlan &plan, const MapOptions &options, int session, std::int64_t done_before,
+            Console &console);
 
     // Until every grain has a result. Number of those that failed. Failures of DCS itself end the
     // process (Console::give_up): the session stays, and a rerun resumes it.
@@ -36,9 +37,11 @@ private:
         bool there = false, failed = false;
         std::uint64_t out_length = 0, err_length = 0;
     };
-    struct Outputs { std::string out, err; };
+    struct Outputs {
+        std::string out, err;
+    };
 
-    void submit_some();                     // body of a submitting thread
+    void submit_some();  // body of a submitting thread
     void submit(std::int32_t grain);
     bool present_though_different(std::int32_t grain, const std::string &difference);
     void take(std::int32_t grain, int signal, int code, Outputs outputs, std::uint64_t out_length,
@@ -47,7 +50,7 @@ private:
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
     bool wait_for_submissions(std::int64_t seen);
-    void finish_without_results();          // grains that somebody killed never report
+    void finish_without_results();  // grains that somebody killed never report
     [[noreturn]] void give_up(const Failure &failure);
     [[noreturn]] void output_failed();
 
@@ -58,14 +61,14 @@ private:
     const Instant began_;
     Console &console_;
 
-    std::mutex mutex_;                      // of what follows, up to the blank line
+    std::mutex mutex_;  // of what follows, up to the blank line
     std::condition_variable submitted_more_;
     std::int64_t submitted_ = 0;
     std::unordered_map<std::string, std::string> programs_;  // name -> path
     bool told_environment_ = false, told_no_space_ = false;
 
     std::atomic<std::int64_t> next_{1}, done_{0}, failed_{0};
-    std::vector<Taken> results_;          // by grain - 1; these belong to the waiting thread
+    std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;

@@ -34,11 +34,11 @@ std::string host_table_text(const PoolNumbers &numbers, const std::string &binar
 std::string binary_class_of_this_host();  // "x86_64-linux-gnu"
 
 struct Daemon {
-    std::string role;   // "scheduler", "grainserver", "launcher"
-    std::string name;   // "scheduler", "local1"
+    std::string role;  // "scheduler", "grainserver", "launcher"
+    std::string name;  // "scheduler", "local1"
     std::string directory, lock;
     bool up = false;
-    int pid = 0;        // 0: not known
+    int pid = 0;  // 0: not known
 };
 
 class Pool {
@@ -48,23 +48,27 @@ public:
     std::string path(const std::string &name) const { return directory_ + "/" + name; }
     std::string server_directory(const std::string &name) const { return path("servers/") + name; }
 
-    bool exists() const;                     // the directory is there
-    Result<PoolNumbers> numbers() const;     // of the file `pool`; not_found if there is none
-    std::vector<std::string> server_names() const;  // directories under servers/, local2 before local10
+    bool exists() const;                  // the directory is there
+    Result<PoolNumbers> numbers() const;  // of the file `pool`; not_found if there is none
+    std::vector<std::string> server_names()
+        const;  // directories under servers/, local2 before local10
 
     Daemon scheduler() const;
     Daemon server(const std::string &name) const;
     Daemon launcher(const std::string &name) const;
-    // The scheduler and all servers, those of the file `pool` and those that have a directory and live.
+    // The scheduler and all servers, those of the file `pool` and those that have a directory and
+    // live.
     std::vector<Daemon> daemons() const;
 
 private:
-    Daemon look(const char *role, const std::string &name, const std::string &directory, const char *lock) const;
+    Daemon look(const char *role, const std::string &name, const std::string &directory,
+                const char *lock) const;
     std::string directory_;
 };
 
 // Small text files.
 Result<std::string> read_file(const std::string &path, std::size_t most);
-Status write_file(const std::string &path, const std::string &text);  // replaced in one step, mode 0600
+Status write_file(const std::string &path,
+                  const std::string &text);  // replaced in one step, mode 0600
 
 }  // namespace dcs::commands

@@ -1,6 +1,7 @@
 #pragma once
 // Looking at processes and ending them without ever hitting a wrong one: a signal goes through a
-// pidfd, and only after it was checked, with the pidfd open, that the process still is the one meant.
+// pidfd, and only after it was checked, with the pidfd open, that the process still is the one
+// meant.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ public:
     ~Process();
     bool good() const { return fd_ >= 0; }
     int pid() const { return pid_; }
-    bool gone(int wait_ms) const;    // has it ended, at the latest after that time?
-    void signal(int number) const;   // no error if it has ended
+    bool gone(int wait_ms) const;   // has it ended, at the latest after that time?
+    void signal(int number) const;  // no error if it has ended
 
 private:
     int pid_ = 0;
@@ -26,9 +27,9 @@ private:
 
 struct ProcessFacts {
     bool exists = false;
-    bool dying = false;          // dead, a zombie, or about to be: kill -9 is on its way
+    bool dying = false;  // dead, a zombie, or about to be: kill -9 is on its way
     int session = 0, group = 0;
-    std::uint64_t start = 0;     // clock ticks since boot
+    std::uint64_t start = 0;  // clock ticks since boot
 };
 ProcessFacts facts_of(int pid);
 std::string boot_id();
@@ -45,6 +46,7 @@ struct LiveProcess {
     int pid = 0;
     std::uint64_t start = 0;
 };
-std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names);
+std::vector<LiveProcess> live_grain_processes(const std::string &servers,
+                                              const std::vector<std::string> &names);
 
 }  // namespace dcs::commands

@@ -43,11 +43,15 @@ std::optional<Failure> read_input(std::string &input) {
         const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EBADF) return std::nullopt;  // closed by the caller: as good as empty
-        if (n < 0) return failure_of("standard input", fail_errno(Code::io_error, "cannot be read", errno));
+        if (n < 0)
+            return failure_of("standard input",
+                              fail_errno(Code::io_error, "cannot be read", errno));
         if (n == 0) return std::nullopt;
         input.append(buffer, static_cast<std::size_t>(n));
         if (input.size() > limits::input_bytes) {
-            Failure failure = failure_of("", fail(Code::limit, "standard input is larger than 16 MiB, the limit of a grain"));
+            Failure failure = failure_of(
+                "",
+                fail(Code::limit, "standard input is larger than 16 MiB, the limit of a grain"));
             failure.hint = "put it into a file and let the program read that";
             return failure;
         }
@@ -56,10 +60,12 @@ std::optional<Failure> read_input(std::string &input) {
 
 std::optional<Failure> understand(const Call &call, Command &command) {
     if (call.arguments.words.empty())
-        return usage_failure("dcs run: CMD is missing", "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
+        return usage_failure("dcs run: CMD is missing",
+                             "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
     if (const auto text = call.arguments.value("--class")) {
         const auto mask = class_of(*text);
-        if (!mask) return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
+        if (!mask)
+            return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
         command.host_class = *mask;
     }
     if (const auto text = call.arguments.value("--attempts")) {
@@ -73,10 +79,12 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     command.words = call.arguments.words;
     command.label = label_of(command.words, 60);
     const char *path = std::getenv("PATH");
-    const auto program = find_program(command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    const auto program = find_program(
+        command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
-        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable : exits::no_program);
+        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable
+                                                                           : exits::no_program);
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ);
@@ -87,7 +95,8 @@ bool copy(FILE *from, FILE *to) {
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
+        good = std::fwrite(buffer, 1, n, to) == n;
     good = std::fflush(to) == 0 && good && std::ferror(from) == 0;
     std::fclose(from);
     return good;
@@ -101,7 +110,8 @@ void end_session(int session) {
 // Ctrl-C and the like end the grain, then this program.
 void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
     int number = 0;
-    while (::sigwait(&signals, &number) != 0) {}
+    while (::sigwait(&signals, &number) != 0) {
+    }
     if (ending.exchange(true)) return;  // everything is over anyway
     d_gkill(session, grain_number);
     end_session(session);
@@ -111,7 +121,8 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
 int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
     int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
     FILE *out = nullptr, *err = nullptr;
-    const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code, nullptr, &out, &err);
+    const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code,
+                                      nullptr, &out, &err);
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
         const Failure failure = call_failure("the grain's result", error);
@@ -125,7 +136,8 @@ int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (!copied && copy_error != EPIPE)
-        return call.fail(failure_of("", fail_errno(Code::io_error, "the output cannot be written", copy_error)));
+        return call.fail(
+            failure_of("", fail_errno(Code::io_error, "the output cannot be written", copy_error)));
     return signal != 0 ? 128 + signal : code;
 }
 
@@ -133,7 +145,9 @@ int run(const Call &call) {
     Command command;
     if (const auto failure = understand(call, command)) {
         report(*failure, call.format);
-        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program ? failure->exit : exits::run_failed;
+        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program
+                   ? failure->exit
+                   : exits::run_failed;
     }
     set_patience(question_patience_s);
     sigset_t signals;
@@ -142,11 +156,14 @@ int run(const Call &call) {
     ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
 
-    const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
+    const OpenedSession opened =
+        open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failed) return call.fail(opened.failure);
     set_patience(work_patience_s);
     std::atomic<bool> ending{false};
-    std::thread([&signals, &ending, session = opened.number] { obey_signals(signals, session, ending); }).detach();
+    std::thread([&signals, &ending, session = opened.number] {
+        obey_signals(signals, session, ending);
+    }).detach();
 
     const WordArray argv(command.words), environment(command.environment);
     d_grain grain;
@@ -175,7 +192,9 @@ int run(const Call &call) {
 }  // namespace
 
 const Verb run_verb = {
-    "", "run", "run one command as a grain",
+    "",
+    "run",
+    "run one command as a grain",
     R"(Runs one command as a grain of the pool. Standard input, output, error and exit code pass through.
 
 Examples:
@@ -197,6 +216,8 @@ Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 1
 125 DCS itself failed.
 )",
     {{"--class", 0, true}, {"--attempts", 0, true}},
-    true, exits::run_failed, run};
+    true,
+    exits::run_failed,
+    run};
 
 }  // namespace dcs::commands

@@ -1,5 +1,6 @@
 #pragma once
-// How people name sessions and grains: NUM, USER/NUM, last, all; SES:G, SES:1-20, SES:1,5-7, SES:all.
+// How people name sessions and grains: NUM, USER/NUM, last, all; SES:G, SES:1-20, SES:1,5-7,
+// SES:all.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -20,7 +20,8 @@ void print_names(const std::vector<Session> &sessions) {
 }
 
 void print_table(const std::vector<Session> &sessions) {
-    Table table{">SESSION", "IDENT", "STATE", ">READY", ">RUNNING", ">FINISHED", ">KILLED", ">SENT"};
+    Table table{">SESSION", "IDENT",     "STATE",   ">READY",
+                ">RUNNING", ">FINISHED", ">KILLED", ">SENT"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.ident, s.state, std::to_string(s.ready), std::to_string(s.running),
@@ -33,17 +34,18 @@ void print_table(const std::vector<Session> &sessions) {
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
-                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running, finished,
-                killed);
+                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active,
+                ready, running, finished, killed);
 }
 
 int list(const Call &call) {
-    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    const SessionsAnswer answer =
+        call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     if (call.format == Format::json) {
         std::vector<std::string> rows;
         for (const Session &session : answer.sessions) rows.push_back(session.json);
-        std::printf("%s\n", JsonObject().add("schema", "dcs.session.list/1").add_raw("sessions", json_array(rows)).text().c_str());
+        print_document("dcs.session.list/1", "sessions", json_array(rows));
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
     } else {
@@ -53,8 +55,10 @@ int list(const Call &call) {
 }
 
 void print_one(const Session &s) {
-    std::printf("session   %s\nident     %s\nstate     %s\n", s.name().c_str(), s.ident.c_str(), s.state.c_str());
-    std::printf("grains    %d ready, %d running, %d finished, %d killed\n", s.ready, s.running, s.finished, s.killed);
+    std::printf("session   %s\nident     %s\nstate     %s\n", s.name().c_str(), s.ident.c_str(),
+                s.state.c_str());
+    std::printf("grains    %d ready, %d running, %d finished, %d killed\n", s.ready, s.running,
+                s.finished, s.killed);
     std::printf("sent      %d of %d results were handed out\n", s.sent, s.finished);
 }
 
@@ -68,7 +72,7 @@ int show(const Call &call) {
     bool first = true;
     for (const Session &session : answer.sessions) {
         if (call.format == Format::json) {
-            std::printf("%s\n", JsonObject().add("schema", "dcs.session.show/1").add_raw("session", session.json).text().c_str());
+            print_document("dcs.session.show/1", "session", session.json);
         } else {
             if (!first) std::printf("\n");
             print_one(session);
@@ -80,35 +84,41 @@ int show(const Call &call) {
 
 int close(const Call &call) {
     if (call.arguments.words.empty())
-        return call.fail(usage_failure("dcs session close: which session?", "dcs session close NUM, or last, or all"));
+        return call.fail(usage_failure("dcs session close: which session?",
+                                       "dcs session close NUM, or last, or all"));
     const SessionsAnswer answer = sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
-        int error = session.terminated() ? D_E_SESSION_CLOSED : d_close_ses_of(session.user.c_str(), session.number);
+        int error = session.terminated() ? D_E_SESSION_CLOSED
+                                         : d_close_ses_of(session.user.c_str(), session.number);
         if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
             return call.fail(call_failure("session " + session.name() + " was not closed", error));
         closed.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s %s\n", session.name().c_str(), error == NO_ERROR ? "closed" : "was closed already");
+            std::printf("session %s %s\n", session.name().c_str(),
+                        error == NO_ERROR ? "closed" : "was closed already");
     }
     if (call.format == Format::json)
-        std::printf("%s\n", JsonObject().add("schema", "dcs.session.close/1").add_raw("closed", json_array(closed)).text().c_str());
+        print_document("dcs.session.close/1", "closed", json_array(closed));
     return exits::ok;
 }
 
 bool confirmed(const std::vector<Session> &sessions) {
     std::fprintf(stderr, "Remove all data of %s for good? [y/N] ",
-                 sessions.size() == 1 ? ("session " + sessions[0].name()).c_str()
-                                      : counted(static_cast<std::int64_t>(sessions.size()), "session").c_str());
+                 sessions.size() == 1
+                     ? ("session " + sessions[0].name()).c_str()
+                     : counted(static_cast<std::int64_t>(sessions.size()), "session").c_str());
     char answer[16] = "";
-    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+    return std::fgets(answer, sizeof answer, stdin) != nullptr &&
+           (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 int clean(const Call &call) {
     if (call.arguments.words.empty())
-        return call.fail(usage_failure("dcs session clean: which session?", "dcs session clean NUM, or last, or all"));
+        return call.fail(usage_failure("dcs session clean: which session?",
+                                       "dcs session clean NUM, or last, or all"));
     const SessionsAnswer answer = sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     std::vector<Session> chosen;
@@ -117,33 +127,39 @@ int clean(const Call &call) {
         const bool named = call.arguments.words != std::vector<std::string>{"all"};
         if (!session.own() && !named) continue;
         if (!session.own())
-            return call.fail({exits::refused, "refused", "session " + session.name() + " belongs to another user", ""});
+            return call.fail({exits::refused, "refused",
+                              "session " + session.name() + " belongs to another user", ""});
         if (!session.terminated() && named)
-            return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
+            return call.fail({exits::error, "session_active",
+                              "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
         if (session.terminated()) chosen.push_back(session);
     }
-    if (!chosen.empty() && !call.arguments.has("--yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
+    if (!chosen.empty() && !call.arguments.has("--yes") && ::isatty(STDIN_FILENO) == 1 &&
+        !confirmed(chosen))
         return call.fail({exits::error, "cancelled", "nothing was removed", ""});
     std::vector<std::string> cleaned;
     for (const Session &session : chosen) {
         int error = d_get_auth(session.ident.c_str());
         if (error == NO_ERROR) error = d_clean_ses(session.number);
-        if (error != NO_ERROR) return call.fail(call_failure("session " + session.name() + " was not removed", error));
+        if (error != NO_ERROR)
+            return call.fail(call_failure("session " + session.name() + " was not removed", error));
         cleaned.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table) std::printf("session %s removed\n", session.name().c_str());
+        else if (call.format == Format::table)
+            std::printf("session %s removed\n", session.name().c_str());
     }
     if (call.format == Format::json)
-        std::printf("%s\n", JsonObject().add("schema", "dcs.session.clean/1").add_raw("cleaned", json_array(cleaned)).text().c_str());
+        print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
     return exits::ok;
 }
 
 }  // namespace
 
-const Verb session_ls_verb = {
-    "session", "ls", "list sessions",
-    R"(Lists sessions: yours, or those that the selectors name.
+const Verb session_ls_verb = {"session",
+                              "ls",
+                              "list sessions",
+                              R"(Lists sessions: yours, or those that the selectors name.
 
 Examples:
   dcs session ls
@@ -155,10 +171,15 @@ Usage: dcs session ls [-o table|json|name] [SEL...]
 SEL is NUM, USER/NUM, last (your session with the highest number), USER/last, all or USER/all.
 No session at all is an empty list and no error.
 )",
-    {}, false, 0, list};
+                              {},
+                              false,
+                              0,
+                              list};
 
 const Verb session_show_verb = {
-    "session", "show", "show one session",
+    "session",
+    "show",
+    "show one session",
     R"(Shows sessions: owner, ident, state and how many grains are in which state.
 
 Examples:
@@ -169,10 +190,15 @@ Usage: dcs session show [-o table|json|name] [SEL...]
 
 SEL is NUM, USER/NUM, last (your session with the highest number) or all.
 )",
-    {}, false, 0, show};
+    {},
+    false,
+    0,
+    show};
 
 const Verb session_close_verb = {
-    "session", "close", "end a session; results stay",
+    "session",
+    "close",
+    "end a session; results stay",
     R"(Ends sessions: running grains are withdrawn, results, checkpoints and outputs stay. Sessions of other
 users need root or the pool's owner. Closing a closed session is no error.
 
@@ -184,10 +210,15 @@ Usage: dcs session close [-o table|json|name] SEL...
 
 SEL is NUM, USER/NUM, last (your session with the highest number) or all.
 )",
-    {}, false, 0, close};
+    {},
+    false,
+    0,
+    close};
 
 const Verb session_clean_verb = {
-    "session", "clean", "remove a closed session's data",
+    "session",
+    "clean",
+    "remove a closed session's data",
     R"(Removes all data of closed sessions of yours: inputs, checkpoints, outputs, results. A session that is
 named must be closed; `all` means all of yours that are. Asks on a terminal.
 
@@ -199,6 +230,9 @@ Usage: dcs session clean [--yes] [-o table|json|name] SEL...
 
 SEL is NUM, last (your session with the highest number) or all.
 )",
-    {{"--yes", 'y', false}}, false, 0, clean};
+    {{"--yes", 'y', false}},
+    false,
+    0,
+    clean};
 
 }  // namespace dcs::commands

@@ -24,10 +24,13 @@ void pause_ms(long ms) {
     ::nanosleep(&pause, nullptr);
 }
 
-// One session as it stands. Killed grains are not waited for and are no failure: somebody wanted it.
+// One session as it stands. Killed grains are not waited for and are no failure: somebody wanted
+// it.
 struct Standing {
     Session session;
-    bool over() const { return (session.ready == 0 && session.running == 0) || session.terminated(); }
+    bool over() const {
+        return (session.ready == 0 && session.running == 0) || session.terminated();
+    }
     bool cut_off() const { return session.terminated() && session.ready + session.running > 0; }
 };
 
@@ -43,7 +46,8 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
             standing.session = std::move(answer.sessions[0]);
             return std::nullopt;
         }
-        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
+        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until ||
+            user_set_patience())
             return answer.failure;
         pause_ms(poll_ms);
     }
@@ -76,7 +80,8 @@ std::optional<Failure> timeout_of(const Call &call, Instant &deadline) {
 }
 
 SessionsAnswer chosen(const Call &call) {
-    return sessions_of(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
+    return sessions_of(call.arguments.words.empty() ? std::vector<std::string>{"last"}
+                                                    : call.arguments.words);
 }
 
 int conclude(const Call &call, const char *schema, const std::vector<Standing> &standings) {
@@ -107,13 +112,19 @@ int wait(const Call &call) {
         while (!standing.over()) {
             if (boot_clock() >= deadline)
                 return call.fail({exits::timeout, "timeout",
-                                  "session " + session.name() + " is not done: " + std::to_string(standing.session.ready) +
-                                      " ready, " + std::to_string(standing.session.running) + " running", ""});
-            const long long left_ms = deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
-            pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1, poll_ms));
+                                  "session " + session.name() + " is not done: " +
+                                      std::to_string(standing.session.ready) + " ready, " +
+                                      std::to_string(standing.session.running) + " running",
+                                  ""});
+            const long long left_ms =
+                deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
+            pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1,
+                                      poll_ms));
             if (const auto failure = look(session, deadline, standing)) {
                 const bool late = failure->exit == exits::unreachable && boot_clock() >= deadline;
-                return call.fail(late ? Failure{exits::timeout, "timeout", failure->message, failure->hint} : *failure);
+                return call.fail(
+                    late ? Failure{exits::timeout, "timeout", failure->message, failure->hint}
+                         : *failure);
             }
         }
         standings.push_back(std::move(standing));
@@ -148,9 +159,13 @@ int watch(const Call &call) {
         for (std::size_t i = 0; i < standings.size(); ++i) {
             const Session &session = standings[i].session;
             const std::string line = call.format == Format::json
-                                         ? JsonObject().add("schema", "dcs.session.show/1").add_raw("session", session.json).text()
+                                         ? JsonObject()
+                                               .add("schema", "dcs.session.show/1")
+                                               .add_raw("session", session.json)
+                                               .text()
                                          : watch_line(session);
-            if (redraw) std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
+            if (redraw)
+                std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
             else if (line != told[i]) std::printf("%s\n", line.c_str());
             told[i] = line;
             over = over && standings[i].over();
@@ -159,16 +174,18 @@ int watch(const Call &call) {
         if (over) break;
         pause_ms(poll_ms);
         for (Standing &standing : standings)
-            if (const auto failure = look(Session(standing.session), Instant::never(), standing)) return call.fail(*failure);
+            if (const auto failure = look(Session(standing.session), Instant::never(), standing))
+                return call.fail(*failure);
     }
     return conclude(call, "dcs.session.watch/1", standings);
 }
 
 }  // namespace
 
-const Verb session_wait_verb = {
-    "session", "wait", "wait until all grains of a session are done",
-    R"(Waits until no grain of the sessions is ready or running.
+const Verb session_wait_verb = {"session",
+                                "wait",
+                                "wait until all grains of a session are done",
+                                R"(Waits until no grain of the sessions is ready or running.
 
 Examples:
   dcs session wait 7
@@ -182,10 +199,15 @@ SEL is NUM, USER/NUM, last (your session with the highest number; the default) o
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
 had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
 )",
-    {{"--timeout", 0, true}}, false, 0, wait};
+                                {{"--timeout", 0, true}},
+                                false,
+                                0,
+                                wait};
 
 const Verb session_watch_verb = {
-    "session", "watch", "follow a session until its grains are done",
+    "session",
+    "watch",
+    "follow a session until its grains are done",
     R"(Shows how sessions get on until all their grains are done: redrawn on a terminal, otherwise a line
 whenever something changed. Ctrl-C ends the watching only.
 
@@ -198,6 +220,9 @@ Usage: dcs session watch [-o table|json|name] [SEL...]
 SEL is NUM, USER/NUM, last (your session with the highest number; the default) or all.
 Exit code as of `dcs session wait`.
 )",
-    {}, false, 0, watch};
+    {},
+    false,
+    0,
+    watch};
 
 }  // namespace dcs::commands

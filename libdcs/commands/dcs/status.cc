@@ -1,10 +1,12 @@
 // dcs status: the daemons of the pool and what they have to do.
 #include <cstdio>
+#include <unistd.h>
 
 #include "ask.h"
 #include "call.h"
 #include "json.h"
 #include "pool.h"
+#include "processes.h"
 #include "table.h"
 
 namespace dcs::commands {
@@ -27,7 +29,8 @@ void print_table(const Pool &pool, const std::vector<Daemon> &daemons, const d_i
     std::printf("pool %s\n\n", pool.directory().c_str());
     Table table{"DAEMON", "NAME", ">PID", "STATE"};
     for (const Daemon &daemon : daemons)
-        table.add({daemon.role, daemon.name, daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
+        table.add({daemon.role, daemon.name,
+                   daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
                    daemon.up ? "up" : "down"});
     if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
     if (info == nullptr) return;
@@ -36,21 +39,34 @@ void print_table(const Pool &pool, const std::vector<Daemon> &daemons, const d_i
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
                 static_cast<long long>(info->running));
     std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version,
-                seconds_text(static_cast<double>(info->up_s)).c_str(), static_cast<unsigned long long>(info->epoch),
+                seconds_text(static_cast<double>(info->up_s)).c_str(),
+                static_cast<unsigned long long>(info->epoch),
                 static_cast<unsigned long long>(info->turn));
 }
 
 int status(const Call &call) {
     if (!call.arguments.words.empty())
-        return call.fail(usage_failure("dcs status takes no words, but got `" + call.arguments.words[0] + "`"));
+        return call.fail(
+            usage_failure("dcs status takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
-    const std::vector<Daemon> daemons = pool.daemons();
+    std::vector<Daemon> daemons = pool.daemons();
+    for (Daemon &daemon : daemons)
+        daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
+    // Whose lock can be read and is free is down for certain: no need to wait for an answer.
+    const bool down =
+        !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
     Info info;
-    const int error = info.ask(D_Q_SYSTEM);
-    const Failure failure = error == NO_ERROR ? Failure{} : call_failure("the scheduler's status", error);
+    const int error = down ? D_E_UNREACHABLE : info.ask(D_Q_SYSTEM);
+    Failure failure;
+    if (down)
+        failure = {exits::unreachable, "unreachable",
+                   "the scheduler of " + pool.directory() + " is down", "`dcs up` starts it again"};
+    else if (error != NO_ERROR) failure = call_failure("the scheduler's status", error);
     if (call.format == Format::json) {
         JsonObject json;
-        json.add("schema", "dcs.status/1").add("dir", pool.directory()).add_raw("daemons", daemons_json(daemons));
+        json.add("schema", "dcs.status/1")
+            .add("dir", pool.directory())
+            .add_raw("daemons", daemons_json(daemons));
         json.add_raw("page", "null").add("reachable", error == NO_ERROR);
         if (error == NO_ERROR) json.add_members(json_of_system(*info));
         std::printf("%s\n", json.text().c_str());
@@ -66,7 +82,9 @@ int status(const Call &call) {
 }  // namespace
 
 const Verb status_verb = {
-    "", "status", "the pool's daemons and what they have to do",
+    "",
+    "status",
+    "the pool's daemons and what they have to do",
     R"(Shows the daemons of the pool, and how many hosts, sessions and grains there are.
 
 Examples:
@@ -77,6 +95,9 @@ Usage: dcs status [-o table|json|name] [--dir DIR]
 
 The daemons are shown also when the scheduler does not answer; the exit code is 5 then.
 )",
-    {}, false, 0, status};
+    {},
+    false,
+    0,
+    status};
 
 }  // namespace dcs::commands

@@ -76,13 +76,15 @@ std::vector<std::string> stop_daemons(const std::vector<Daemon> &daemons, int pa
 
 bool stays_up(const Daemon &daemon) {
     const Instant deadline = boot_clock() + seconds(kill_wait_s);
-    // Seen alive twice: between taking its SIGKILL and being marked as exiting a process looks sound.
+    // Seen alive twice: between taking its SIGKILL and being marked as exiting a process looks
+    // sound.
     for (int seen = 0; seen < 2;) {
         if (!locks::is_held(daemon.lock)) return false;
         const int pid = std::atoi(locks::note_of(daemon.lock).c_str());
         const bool sound = pid > 0 && !facts_of(pid).dying;
         seen = sound ? seen + 1 : 0;
-        if (!sound && boot_clock() > deadline) return true;  // held by whom ever; starting another is in vain
+        if (!sound && boot_clock() > deadline)
+            return true;  // held by whom ever; starting another is in vain
         if (seen < 2) pause_ms(5);
     }
     return true;

@@ -14,8 +14,8 @@ std::vector<std::string> stop_daemons(const std::vector<Daemon> &daemons, int pa
 // Is the daemon up for good? One that is just dying (kill -9 a moment ago) is waited for.
 bool stays_up(const Daemon &daemon);
 
-// KILL to every live grain process of these servers, until none is left. Number of processes killed;
-// -1 if some would not go.
+// KILL to every live grain process of these servers, until none is left. Number of processes
+// killed; -1 if some would not go.
 int end_grains(const Pool &pool, const std::vector<std::string> &servers);
 
 }  // namespace dcs::commands

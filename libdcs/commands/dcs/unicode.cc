@@ -6,8 +6,10 @@ std::size_t character_length(std::string_view text) {
     if (text.empty()) return 0;
     const unsigned char first = static_cast<unsigned char>(text[0]);
     if (first < 0x80) return 1;
-    const std::size_t length = first >= 0xf0 && first <= 0xf4 ? 4 : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+    const std::size_t length = first >= 0xf0 && first <= 0xf4  ? 4
+                               : first >= 0xe0 && first < 0xf0 ? 3
+                               : first >= 0xc2 && first < 0xe0 ? 2
+                                                               : 0;
     if (length == 0 || text.size() < length) return 0;
     unsigned long point = first & (0xffu >> (length + 1));
     for (std::size_t i = 1; i < length; ++i) {
@@ -36,8 +38,9 @@ std::string printable(std::string_view text) {
         const std::size_t length = character_length(text);
         const unsigned char c = static_cast<unsigned char>(text[0]);
         // U+0080..U+009F are control characters too
-        const bool control = length == 0 || c < 0x20 || c == 0x7f ||
-                             (length == 2 && c == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+        const bool control =
+            length == 0 || c < 0x20 || c == 0x7f ||
+            (length == 2 && c == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
         if (control) out += '?';
         else out += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);

@@ -25,7 +25,8 @@ namespace dcs::commands {
 namespace {
 
 constexpr int ready_patience_s = 20, server_stop_s = 5, launcher_stop_s = 10;
-constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
+constexpr int call_in_patience_s =
+    10;  // servers call in within a moment; only a note if they do not
 constexpr std::size_t socket_path_bytes = 107;
 
 struct Wanted {
@@ -44,15 +45,20 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     Wanted wanted;
     if (recorded) wanted.numbers = *recorded;
     if (!recorded && !call.arguments.has("--local"))
-        return fail(Code::invalid, "--local N is missing: " + pool.directory() + " is not a pool yet");
+        return fail(Code::invalid,
+                    "--local N is missing: " + pool.directory() + " is not a pool yet");
     if (const auto text = call.arguments.value("--local")) {
         const auto n = number_of(*text, 1, most_servers);
-        if (!n) return fail(Code::invalid, "--local " + *text + ": a number from 1 to " + std::to_string(most_servers));
+        if (!n)
+            return fail(Code::invalid, "--local " + *text + ": a number from 1 to " +
+                                           std::to_string(most_servers));
         wanted.numbers.servers = static_cast<int>(*n);
     }
     if (const auto text = call.arguments.value("--slots")) {
         const auto n = number_of(*text, 1, most_slots);
-        if (!n) return fail(Code::invalid, "--slots " + *text + ": a number from 1 to " + std::to_string(most_slots));
+        if (!n)
+            return fail(Code::invalid,
+                        "--slots " + *text + ": a number from 1 to " + std::to_string(most_slots));
         wanted.numbers.slots = static_cast<int>(*n);
     }
     if (const auto text = call.arguments.value("--interval")) {
@@ -68,7 +74,8 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
 // Makes the directory and those above it; what it makes itself is for the owner only.
 Status make_directory(const std::string &path) {
     if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    if (errno != ENOENT) return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
+    if (errno != ENOENT)
+        return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos || slash == 0) return fail_errno(Code::io_error, path, ENOENT);
     if (Status above = make_directory(path.substr(0, slash)); !above) return above;
@@ -82,35 +89,40 @@ Status only_a_pool(const Pool &pool) {
     const std::string &directory = pool.directory();
     if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
     if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
-    if (st.st_uid != ::geteuid()) return fail(Code::refused, directory + " belongs to another user");
+    if (st.st_uid != ::geteuid())
+        return fail(Code::refused, directory + " belongs to another user");
     const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
     DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
     std::string stranger;
     while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
         const std::string name = entry->d_name;
         bool known = false;
-        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "scheduler", "servers", "lost+found"})
+        for (const char *ours :
+             {".", "..", "pool", "pool.tmp", "up.lock", "scheduler", "servers", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
     if (list != nullptr) ::closedir(list);
     if (!stranger.empty())
-        return fail(Code::refused, directory + " is not empty and no pool (it holds " + stranger + ")");
+        return fail(Code::refused,
+                    directory + " is not empty and no pool (it holds " + stranger + ")");
     if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
         return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
     return Status::ok();
 }
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
-    const std::string longest = pool.server_directory("local" + std::to_string(numbers.servers)) + "/launcher.sock";
+    const std::string longest =
+        pool.server_directory("local" + std::to_string(numbers.servers)) + "/launcher.sock";
     if (longest.size() > socket_path_bytes)
-        return fail(Code::limit, "the path of the pool is too long for Unix sockets: " + longest + " has " +
-                                     std::to_string(longest.size()) + " bytes, at most " +
+        return fail(Code::limit, "the path of the pool is too long for Unix sockets: " + longest +
+                                     " has " + std::to_string(longest.size()) + " bytes, at most " +
                                      std::to_string(socket_path_bytes));
     for (const char *name : {"scheduler", "servers"})
         if (Status made = make_directory(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
-        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made) return made;
+        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made)
+            return made;
     return Status::ok();
 }
 
@@ -139,7 +151,8 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     std::vector<std::string> names;
     std::vector<Daemon> servers, launchers;
     for (const std::string &name : pool.server_names()) {
-        const auto number = name.rfind("local", 0) == 0 ? number_of(name.substr(5), 1, INT32_MAX) : std::nullopt;
+        const auto number =
+            name.rfind("local", 0) == 0 ? number_of(name.substr(5), 1, INT32_MAX) : std::nullopt;
         if (number && *number <= numbers.servers) continue;
         const Daemon server = pool.server(name), launcher = pool.launcher(name);
         if (!server.up && !launcher.up) continue;
@@ -160,25 +173,27 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
 Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
     const Daemon scheduler = pool.scheduler();
     if (!stays_up(scheduler)) {
-        const DaemonStart start{"dcs_scheduler",
-                                {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts"},
-                                scheduler.directory};
+        const DaemonStart start{
+            "dcs_scheduler",
+            {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts"},
+            scheduler.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
-            return fail(started.code, "the scheduler did not start: " + started.text + "\n  its log: " +
-                                          scheduler.directory + "/log");
+            return fail(started.code, "the scheduler did not start: " + started.text +
+                                          "\n  its log: " + scheduler.directory + "/log");
         outcome.started.push_back("scheduler");
     }
     for (int i = 1; i <= numbers.servers; ++i) {
         const std::string name = "local" + std::to_string(i);
         const Daemon server = pool.server(name);
         if (stays_up(server)) continue;
-        const DaemonStart start{"dcs_grainserver",
-                                {"--name", name, "--dir", server.directory, "--scheduler",
-                                 pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host()},
-                                server.directory};
+        const DaemonStart start{
+            "dcs_grainserver",
+            {"--name", name, "--dir", server.directory, "--scheduler",
+             pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host()},
+            server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
-            return fail(started.code, "grain server " + name + " did not start: " + started.text + "\n  its log: " +
-                                          server.directory + "/log");
+            return fail(started.code, "grain server " + name + " did not start: " + started.text +
+                                          "\n  its log: " + server.directory + "/log");
         outcome.started.push_back(name);
     }
     return Status::ok();
@@ -203,7 +218,8 @@ std::string joined(const std::vector<std::string> &names) {
     return text;
 }
 
-void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
+void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers,
+                  const Outcome &outcome, int active) {
     if (call.format == Format::name) {
         std::printf("%s\n", pool.directory().c_str());
         return;
@@ -214,20 +230,26 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
         JsonObject json;
         json.add("schema", "dcs.up/1").add("dir", pool.directory()).add("servers", numbers.servers);
-        json.add("slots", numbers.slots).add("interval_s", numbers.interval_s).add("hosts_active", active);
+        json.add("slots", numbers.slots)
+            .add("interval_s", numbers.interval_s)
+            .add("hosts_active", active);
         json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
         std::printf("%s\n", json.text().c_str());
         return;
     }
     std::printf("The pool in %s serves: a scheduler and %s of %s.\n", pool.directory().c_str(),
-                counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
+                counted(numbers.servers, "grain server").c_str(),
+                counted(numbers.slots, "slot").c_str());
     if (outcome.started.empty()) std::printf("Everything was running already.\n");
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
     if (!outcome.stopped.empty())
-        std::printf("Stopped, because the pool has fewer servers now: %s. Their grains go to the others.\n",
-                    joined(outcome.stopped).c_str());
-    std::printf("\nUse it:\n  export DCS_DIR='%s'\n  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
-                pool.directory().c_str());
+        std::printf(
+            "Stopped, because the pool has fewer servers now: %s. Their grains go to the others.\n",
+            joined(outcome.stopped).c_str());
+    std::printf(
+        "\nUse it:\n  export DCS_DIR='%s'\n  dcs status\n  seq 3 | dcs map -- printf 'grain "
+        "%%s\\n' {}\n  dcs down\n",
+        pool.directory().c_str());
 }
 
 Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcome &outcome) {
@@ -242,16 +264,19 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 
 int up(const Call &call) {
     if (!call.arguments.words.empty())
-        return call.fail(usage_failure("dcs up takes no words, but got `" + call.arguments.words[0] + "`"));
+        return call.fail(
+            usage_failure("dcs up takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
     // Wrong numbers must not leave a directory behind.
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         Failure failure = failure_of("", wanted.status());
-        failure.hint = "dcs up --local N [--slots K] [--interval S] [--dir DIR]; for example dcs up --local 2";
+        failure.hint =
+            "dcs up --local N [--slots K] [--interval S] [--dir DIR]; for example dcs up --local 2";
         if (wanted.status().code == Code::invalid) failure.code = "usage";
         return call.fail(failure);
     }
-    if (Status made = make_directory(pool.directory()); !made) return call.fail(failure_of("dcs up", made));
+    if (Status made = make_directory(pool.directory()); !made)
+        return call.fail(failure_of("dcs up", made));
     if (Status ours = only_a_pool(pool); !ours) {
         Failure failure = failure_of("dcs up", ours);
         failure.hint = "name another directory by --dir DIR";
@@ -263,15 +288,19 @@ int up(const Call &call) {
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done) {
         Failure failure = failure_of("", done);
-        failure.hint = "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all";
+        failure.hint =
+            "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all";
         return call.fail(failure);
     }
     const int active = active_hosts(numbers);
     if (active < numbers.servers)
-        std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n", active,
-                     numbers.servers);
+        std::fprintf(
+            stderr,
+            "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
+            active, numbers.servers);
     if (::geteuid() == 0)
-        std::fprintf(stderr, "dcs: warning: started by root, so the grains of this pool run as root\n");
+        std::fprintf(stderr,
+                     "dcs: warning: started by root, so the grains of this pool run as root\n");
     print_result(call, pool, numbers, outcome, active);
     return exits::ok;
 }
@@ -279,7 +308,9 @@ int up(const Call &call) {
 }  // namespace
 
 const Verb up_verb = {
-    "", "up", "start a private pool on this host, or what has died of it",
+    "",
+    "up",
+    "start a private pool on this host, or what has died of it",
     R"(Starts a private pool of this user on this host: a scheduler and grain servers. Needs no root and no
 configuration, and returns when the pool serves.
 
@@ -302,6 +333,8 @@ taken over by the running pool; with fewer servers the surplus ones are stopped 
 to the others. Started by root, grains run as root.
 )",
     {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}},
-    false, 0, up};
+    false,
+    0,
+    up};
 
 }  // namespace dcs::commands

@@ -58,7 +58,8 @@ static uint64_t get(const unsigned char *from, int bytes) {
     return value;
 }
 
-static enum outcome send_frame(int fd, int kind, uint64_t request, const unsigned char *payload, size_t length) {
+static enum outcome send_frame(int fd, int kind, uint64_t request, const unsigned char *payload,
+                               size_t length) {
     unsigned char frame[header_bytes + 128];
     memcpy(frame, "DCS1", 4);
     put(frame + 4, (uint64_t)kind, 2);
@@ -93,19 +94,23 @@ static enum outcome read_exactly(int fd, unsigned char *to, size_t n) {
 }
 
 /* One reply of the wanted kind into `payload` (reply_bytes). An error reply's text ends up in `why`. */
-static enum outcome receive_frame(int fd, int wanted, uint64_t request, unsigned char *payload, size_t *length) {
+static enum outcome receive_frame(int fd, int wanted, uint64_t request, unsigned char *payload,
+                                  size_t *length) {
     unsigned char header[header_bytes];
     enum outcome o = read_exactly(fd, header, sizeof header);
     if (o != got_it) return o;
-    if (memcmp(header, "DCS1", 4) != 0) return failed(give_up, "something else than a DCS scheduler listens there");
+    if (memcmp(header, "DCS1", 4) != 0)
+        return failed(give_up, "something else than a DCS scheduler listens there");
     if (get(header + 6, 2) != protocol_version)
-        return failed(give_up, "the scheduler speaks protocol version %d, this program %d: use the same release",
+        return failed(give_up,
+                      "the scheduler speaks protocol version %d, this program %d: use the same release",
                       (int)get(header + 6, 2), protocol_version);
     *length = get(header + 8, 4);
     if (*length > reply_bytes) return failed(give_up, "the scheduler's reply is too long");
     o = read_exactly(fd, payload, *length);
     if (o != got_it) return o;
-    if (crc32c(payload, *length) != get(header + 20, 4)) return failed(give_up, "the scheduler's reply is damaged");
+    if (crc32c(payload, *length) != get(header + 20, 4))
+        return failed(give_up, "the scheduler's reply is damaged");
     const int kind = (int)get(header + 4, 2);
     if (kind == kind_error && *length >= 8) {
         uint64_t text = get(payload + 4, 4);
@@ -146,7 +151,8 @@ static enum outcome connect_scheduler(const char *pool, int *fd) {
     snprintf(name, sizeof name, "%s/scheduler", pool);
     const int directory = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
-        return failed(give_up, "%s: %s; `dcs up` makes a private pool, DCS_DIR names another one", name, strerror(errno));
+        return failed(give_up, "%s: %s; `dcs up` makes a private pool, DCS_DIR names another one", name,
+                      strerror(errno));
     snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/user.sock", directory);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     enum outcome o = got_it;
@@ -156,8 +162,8 @@ static enum outcome connect_scheduler(const char *pool, int *fd) {
         setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         if (connect(*fd, (const struct sockaddr *)&address, sizeof address) != 0)
-            o = failed(errno == EACCES || errno == EPERM ? give_up : try_again, "no scheduler answers at %s/user.sock: %s", name,
-                       strerror(errno));
+            o = failed(errno == EACCES || errno == EPERM ? give_up : try_again,
+                       "no scheduler answers at %s/user.sock: %s", name, strerror(errno));
     }
     close(directory);
     return o;

@@ -68,7 +68,7 @@ void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int de
     const Files own = state.files("turns");
     if (own.size() != 1 || own.begin()->first != "turns/applied")
         return wrong(where + "something is left in turns/");
-    if (deep || random_.below(16) == 0) go_on(state, store, depth);
+    if (deep || random_.below(48) == 0) go_on(state, store, depth);
 }
 
 // What recovery showed must outlast the next power failure, and the store must go on working.

@@ -38,7 +38,8 @@ Outcome run(const std::vector<std::string> &arguments) {
     ::close(pipe[1]);
     Outcome o;
     char buffer[4096];
-    for (ssize_t n; (n = ::read(pipe[0], buffer, sizeof buffer)) > 0;) o.output.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = ::read(pipe[0], buffer, sizeof buffer)) > 0;)
+        o.output.append(buffer, static_cast<std::size_t>(n));
     ::close(pipe[0]);
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
@@ -53,11 +54,15 @@ TEST_CASE("dcs_begin: the program finds the token in its descriptor, and nowhere
     fake.script([](const wire::AnyMessage &m, int) {
         Act a;
         a.reply = plausible(m);
-        if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{"0123456789abcdefTOKENTOKENTOKEN!"};
+        if (std::holds_alternative<wire::GetAuth>(m))
+            a.reply = wire::AuthReply{"0123456789abcdefTOKENTOKENTOKEN!"};
         return a;
     });
-    const Outcome o = run({"sh", "-c", "test $DCS_AUTH_FD -gt 2 && cat /proc/self/fd/$DCS_AUTH_FD && "
-                                       "! { tr '\\0' '\\n' </proc/self/environ | grep -q TOKENTOKEN; } && echo \" $1\"; exit 7", "x", "y z"});
+    const Outcome o =
+        run({"sh", "-c",
+             "test $DCS_AUTH_FD -gt 2 && cat /proc/self/fd/$DCS_AUTH_FD && "
+             "! { tr '\\0' '\\n' </proc/self/environ | grep -q TOKENTOKEN; } && echo \" $1\"; exit 7",
+             "x", "y z"});
     CHECK(o.status == 7);
     CHECK(o.output == "0123456789abcdefTOKENTOKENTOKEN! y z\n");
     CHECK(fake.all<wire::GetAuth>().at(0).second.ident == "sh");

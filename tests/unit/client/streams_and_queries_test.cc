@@ -52,8 +52,8 @@ FakeScheduler::Script serve(const std::string &out, int cut_at = -1) {
 }  // namespace
 
 TEST_CASE("whole outputs come as streams, over a broken connection too") {
-    for (const std::size_t size : {std::size_t{0}, std::size_t{3}, limits::gwait_text_bytes, limits::gwait_text_bytes + 1,
-             3 * limits::fetch_chunk_bytes + 12345}) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{3}, limits::gwait_text_bytes,
+                                   limits::gwait_text_bytes + 1, 3 * limits::fetch_chunk_bytes + 12345}) {
         INFO(size);
         FakeScheduler fake;
         REQUIRE(d_get_auth("tester") == NO_ERROR);
@@ -62,7 +62,8 @@ TEST_CASE("whole outputs come as streams, over a broken connection too") {
         fake.script(serve(out, 2));
         FILE *o = nullptr, *e = nullptr;
         int grain = 0;
-        REQUIRE(d_gwait_streams(1, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &o, &e) == NO_ERROR);
+        REQUIRE(d_gwait_streams(1, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &o, &e) ==
+                NO_ERROR);
         CHECK(grain == 17);
         CHECK(contents(o) == out);
         CHECK(contents(e) == "e");
@@ -84,10 +85,12 @@ TEST_CASE("a stream that cannot be fetched leaves the result for the next call")
         return a;
     });
     FILE *o = nullptr;
-    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == D_E_IO_ERROR);
+    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
+          D_E_IO_ERROR);
     CHECK(o == nullptr);
     fake.script(serve(out));
-    REQUIRE(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == NO_ERROR);
+    REQUIRE(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
+            NO_ERROR);
     CHECK(contents(o) == out);
     const auto waits = fake.all<wire::Gwait>();
     REQUIRE(waits.size() == 2);
@@ -106,7 +109,8 @@ TEST_CASE("a stream that ends early is an error") {
         return a;
     });
     FILE *o = nullptr;
-    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == D_E_IO_ERROR);
+    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
+          D_E_IO_ERROR);
 }
 
 TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
@@ -129,7 +133,8 @@ TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
 TEST_CASE("a checkpoint that is replaced while it is fetched is fetched anew") {
     FakeScheduler fake;
     const std::string old_one = pattern(300000), new_one = pattern(400000) + "new";
-    fake.script([&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });
+    fake.script(
+        [&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });
     FILE *f = nullptr;
     REQUIRE(d_grain_stream(nullptr, 3, 17, "checkpoint", &f) == NO_ERROR);
     CHECK(contents(f) == new_one);
@@ -150,7 +155,8 @@ TEST_CASE("queries: rows arrive in the caller's structs") {
         s.user = "ann", s.session = 3, s.finished = 9, s.ident = "factor", s.state = "active";
         r.sessions = {s};
         wire::GrainRow g;
-        g.user = "ann", g.grain = 17, g.state = "running", g.argv = {"bin/ecm", "12"}, g.cpu_s = 1.5, g.message = "half";
+        g.user = "ann", g.grain = 17, g.state = "running", g.argv = {"bin/ecm", "12"}, g.cpu_s = 1.5, g.run_cpu_s = 0.5,
+        g.message = "half";
         r.grains = {g};
         a.reply = r;
         return a;
@@ -167,6 +173,7 @@ TEST_CASE("queries: rows arrive in the caller's structs") {
     CHECK(info->sessions[0].finished == 9);
     REQUIRE(info->grain_count == 1);
     CHECK(info->grains[0].cpu_s == 1.5);
+    CHECK(info->grains[0].run_cpu_s == 0.5);
     CHECK(std::string(info->grains[0].argv[0]) == "bin/ecm");
     CHECK(std::string(info->grains[0].argv[1]) == "12");
     CHECK(info->grains[0].argv[2] == nullptr);

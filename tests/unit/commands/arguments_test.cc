@@ -6,7 +6,8 @@ using namespace dcs;
 using namespace dcs::commands;
 
 namespace {
-const std::vector<Option> known = {{"--local", 0, true}, {"--new", 0, false}, {"--output", 'o', true}, {"--help", 'h', false}};
+const std::vector<Option> known = {
+    {"--local", 0, true}, {"--new", 0, false}, {"--output", 'o', true}, {"--help", 'h', false}};
 }
 
 TEST_CASE("options and words") {
@@ -88,7 +89,8 @@ TEST_CASE("seconds") {
 }
 
 TEST_CASE("did you mean") {
-    const std::vector<std::string> verbs = {"session", "status", "grain", "host", "up", "down", "map", "run"};
+    const std::vector<std::string> verbs = {"session", "status", "grain", "host",
+                                            "up",      "down",   "map",   "run"};
     CHECK(nearest("sesion", verbs) == "session");
     CHECK(nearest("sessions", verbs) == "session");
     CHECK(nearest("stauts", verbs) == "status");

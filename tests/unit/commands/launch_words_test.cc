@@ -43,16 +43,35 @@ struct Folder {
 }  // namespace
 
 TEST_CASE("a map's environment leaves out what differs between terminals") {
-    Environment e({"B=2", "A=1", "OLDPWD=/x", "PWD=/wrong", "SHLVL=2", "SSH_CLIENT=1", "SSH_AUTH_SOCK=/s", "_=/bin/dcs",
-                   "DBUS_SESSION_BUS_ADDRESS=x", "XDG_SESSION_ID=3", "XDG_STATE_HOME=/keep", "DCS_AUTH_FD=5", "DCS_PATIENCE_S=1",
-                   "DCS_GRAIN_DIR=/g", "DCS_GRAIN_SEQUENCE=1", "LINES=3", "COLUMNS=9", "WINDOWID=7", "EMPTY=", "WITH=a=b"});
+    Environment e({"B=2",
+                   "A=1",
+                   "OLDPWD=/x",
+                   "PWD=/wrong",
+                   "SHLVL=2",
+                   "SSH_CLIENT=1",
+                   "SSH_AUTH_SOCK=/s",
+                   "_=/bin/dcs",
+                   "DBUS_SESSION_BUS_ADDRESS=x",
+                   "XDG_SESSION_ID=3",
+                   "XDG_STATE_HOME=/keep",
+                   "DCS_AUTH_FD=5",
+                   "DCS_PATIENCE_S=1",
+                   "DCS_GRAIN_DIR=/g",
+                   "DCS_GRAIN_SEQUENCE=1",
+                   "LINES=3",
+                   "COLUMNS=9",
+                   "WINDOWID=7",
+                   "EMPTY=",
+                   "WITH=a=b"});
     CHECK(steady_environment(e.pointers.data(), "/here") ==
           Words{"A=1", "B=2", "EMPTY=", "PWD=/here", "WITH=a=b", "XDG_STATE_HOME=/keep"});
 }
 
 TEST_CASE("the whole environment lacks only what belongs to DCS") {
-    Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g", "DCS_DIR=/p", "A=1", "A=second", "=odd", "odd"});
-    CHECK(whole_environment(e.pointers.data()) == Words{"A=1", "B=2", "DCS_DIR=/p", "PWD=/x", "SSH_CLIENT=1"});
+    Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g",
+                   "DCS_DIR=/p", "A=1", "A=second", "=odd", "odd"});
+    CHECK(whole_environment(e.pointers.data()) ==
+          Words{"A=1", "B=2", "DCS_DIR=/p", "PWD=/x", "SSH_CLIENT=1"});
 }
 
 TEST_CASE("names that only begin like volatile ones stay") {
@@ -71,7 +90,7 @@ TEST_CASE("programs are found as a shell finds them") {
     f.file("plain", 0644);
     const std::string folder = f.path;
     CHECK(*find_program("good", "/nonexistent:" + folder, "/") == folder + "/good");
-    CHECK(*find_program("good", "", folder) == folder + "/good");          // empty entry: here
+    CHECK(*find_program("good", "", folder) == folder + "/good");  // empty entry: here
     CHECK(*find_program("good", "/nonexistent:.", folder) == folder + "/good");
     CHECK(*find_program("./good", "", folder) == folder + "/./good");
     CHECK(*find_program(folder + "/good", "", "/") == folder + "/good");
@@ -80,15 +99,16 @@ TEST_CASE("programs are found as a shell finds them") {
     CHECK(find_program("/nonexistent/x", folder, "/").status().code == Code::not_found);
     CHECK(find_program("plain", folder, "/").status().code == Code::refused);
     CHECK(find_program(folder, "", "/").status().text.find("is a directory") != std::string::npos);
-    // One that may not run does not hide one that may, later in the path.
+    // One that may not run does not hide one that may, further on in the path.
     Folder second;
     second.file("plain", 0755);
-    CHECK(*find_program("plain", folder + ":" + second.path, "/") == std::string(second.path) + "/plain");
+    CHECK(*find_program("plain", folder + ":" + second.path, "/") ==
+          std::string(second.path) + "/plain");
 }
 
 TEST_CASE("labels are short and printable") {
     CHECK(label_of({"echo", "a\nb"}, 60) == "echo a?b");
-    CHECK(label_of({"echo", std::string(1000, 'x')}, 10) == "echo xxx..");
+    CHECK(label_of({"echo", std::string(1000, 'y')}, 10) == "echo yyy..");
 }
 
 TEST_CASE("word arrays end in a null pointer") {

@@ -15,9 +15,10 @@ TEST_CASE("tables are aligned and end without blanks") {
     Table table{">N", "NAME", "STATE"};
     table.add({"1", "ann", "up"});
     table.add({"12", "b", ""});
-    CHECK(table.text() == " N  NAME  STATE\n"
-                          " 1  ann   up\n"
-                          "12  b\n");
+    CHECK(table.text() ==
+          " N  NAME  STATE\n"
+          " 1  ann   up\n"
+          "12  b\n");
 }
 
 TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
@@ -25,7 +26,8 @@ TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
     table.add({"\033[2Jx\n", "y"});
     table.add({"\xc3\xa4\xc3\xb6", "z"});
     CHECK(table.text() == "A       B\n?[2Jx?  y\n\xc3\xa4\xc3\xb6      z\n");
-    CHECK(printable("\xc2\x9b" "1m\xff") == "?1m?");
+    CHECK(printable("\xc2\x9b"
+                    "1m\xff") == "?1m?");
     CHECK(width_of("a\xe2\x82\xac") == 2);
     CHECK(shortened("abcdef", 6) == "abcdef");
     CHECK(shortened("abcdefg", 6) == "abcd..");
@@ -37,7 +39,10 @@ TEST_CASE("UTF-8 characters") {
     CHECK(character_length("\xc3\xa4") == 2);
     CHECK(character_length("\xe2\x82\xac") == 3);
     CHECK(character_length("\xf0\x9f\x98\x80") == 4);
-    for (const char *bad : {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", "\xc3" "a"})
+    for (const char *bad :
+         {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3",
+          "\xc3"
+          "a"})
         CHECK(character_length(bad) == 0);
 }
 
@@ -60,9 +65,14 @@ TEST_CASE("figures for people") {
 
 TEST_CASE("JSON objects") {
     JsonObject json;
-    json.add("text", "a\"b").add("n", 7).add("big", std::uint64_t{18446744073709551615ull}).add("flag", true);
+    json.add("text", "a\"b")
+        .add("n", 7)
+        .add("big", std::uint64_t{18446744073709551615ull})
+        .add("flag", true);
     json.add("s", 0.25).add_raw("none", "null").add_members("{\"x\":1,\"y\":2}").add_members("{}");
-    CHECK(json.text() == "{\"text\":\"a\\\"b\",\"n\":7,\"big\":18446744073709551615,\"flag\":true,\"s\":2.5E-1,\"none\":null,\"x\":1,\"y\":2}");
+    CHECK(json.text() ==
+          "{\"text\":\"a\\\"b\",\"n\":7,\"big\":18446744073709551615,\"flag\":true,\"s\":0.25,"
+          "\"none\":null,\"x\":1,\"y\":2}");
     const auto parsed = boost::json::parse(json.text()).as_object();
     CHECK(parsed.at("s").as_double() == 0.25);
     CHECK(json_array({}) == "[]");
@@ -77,7 +87,9 @@ TEST_CASE("rows have the published fields") {
     session.session = 7;
     session.finished = 3;
     const auto s = boost::json::parse(json_of(session)).as_object();
-    for (const char *name : {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent"}) CHECK(s.contains(name));
+    for (const char *name :
+         {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent"})
+        CHECK(s.contains(name));
     CHECK(s.at("session").as_int64() == 7);
     CHECK(s.at("finished").as_int64() == 3);
 
@@ -87,7 +99,8 @@ TEST_CASE("rows have the published fields") {
     host.host_class = 3;
     host.last_call_in_s = 0.5;
     const auto h = boost::json::parse(json_of(host)).as_object();
-    for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"}) CHECK(h.contains(name));
+    for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"})
+        CHECK(h.contains(name));
     CHECK(h.at("class").as_int64() == 3);
     CHECK_FALSE(h.contains("host_class"));
 
@@ -101,8 +114,9 @@ TEST_CASE("rows have the published fields") {
     grain.cpu_s = 1.5;
     grain.argv = argv;
     const auto g = boost::json::parse(json_of(grain)).as_object();
-    for (const char *name : {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal", "cpu_s",
-                             "run_cpu_s", "result_index", "checkpoint_length"})
+    for (const char *name :
+         {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal",
+          "cpu_s", "run_cpu_s", "result_index", "checkpoint_length"})
         CHECK(g.contains(name));
     CHECK(g.at("grain").as_int64() == 12);
     CHECK(g.at("exit_code").as_int64() == 4);
@@ -118,7 +132,8 @@ TEST_CASE("the progress bar") {
     p.done_before = 30;
     p.elapsed_s = 40;
     const std::string text = progress_text(p, 80);
-    CHECK(text == "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
+    CHECK(text ==
+          "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
     CHECK(progress_text(p, 30).size() <= 30);
     p.done = 100;
     CHECK(progress_text(p, 80).find("left") == std::string::npos);

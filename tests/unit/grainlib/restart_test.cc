@@ -37,6 +37,10 @@ unsigned disturb(Server &server, unsigned seed, unsigned kills) {
             sleep_us(random() % 1200);
             server.send(random() % 8 == 0 ? SIGUSR2 : SIGUSR1);
         }
+        // Half of them get as far as a checkpoint, however slow the machine is today.
+        std::string next = server.directory() + "/checkpoint." + std::to_string(server.sequence + 1);
+        if (random() % 2 == 0 && signals > 0)
+            for (int i = 0; i < 3000 && !server.ended() && !file_exists(next); i++) sleep_us(100);
         sleep_us(random() % 800);
         bool ended = server.ended();
         if (ended) server.collect(); else server.kill_and_collect();

@@ -16,7 +16,7 @@ namespace files = dcs::files;
 
 TEST_CASE("directory names are injective and cannot leave the directory") {
     std::set<std::string> names;
-    for (const std::string &user : {"ann", "a,nn", "a%2Cnn", "..", ".", "", "a/b", "\xc3\xa4", "ANN", "a\nb", "%"}) {
+    for (const std::string user : {"ann", "a,nn", "a%2Cnn", "..", ".", "", "a/b", "\xc3\xa4", "ANN", "a\nb", "%"}) {
         const GrainKey key{{user, 3}, 17};
         const std::string name = files::directory_name(key, 2);
         INFO(name);
@@ -28,8 +28,8 @@ TEST_CASE("directory names are injective and cannot leave the directory") {
         REQUIRE(back->key == key);
         REQUIRE(back->incarnation == 2);
     }
-    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2,1", "ann,03,17,2", "ann,3,17,x", "a%zz,3,1,1", "a%2cnn,3,17,2",
-                            "ann,3,17,99999999999", ".ann,1,1,1", "ann, 3,17,2"})
+    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2,1", "ann,03,17,2", "ann,3,17,x", "a%zz,3,1,1",
+                            "a%2cnn,3,17,2", "ann,3,17,99999999999", ".ann,1,1,1", "ann, 3,17,2"})
         REQUIRE_FALSE(files::parse_directory_name(bad));
 }
 
@@ -75,7 +75,8 @@ TEST_CASE("pid records") {
     REQUIRE(r->start_time == 99);
     REQUIRE(r->boot_id == "boot-id");
     REQUIRE(files::format_pid(buffer, 5, 4711, 99, "boot-id") == 0);
-    for (const char *bad : {"", "x", "12", "12 3", "1 3 b\n", "-5 3 b\n", "12 3 b"}) REQUIRE_FALSE(files::parse_pid(bad));
+    for (const char *bad : {"", "x", "12", "12 3", "1 3 b\n", "-5 3 b\n", "12 3 b"})
+        REQUIRE_FALSE(files::parse_pid(bad));
 }
 
 TEST_CASE("a process's own line of /proc is understood, whatever its name is") {
@@ -104,7 +105,8 @@ TEST_CASE("launcher calls") {
     REQUIRE(back.again);
     REQUIRE(back.text == call.text);
     REQUIRE(files::parse_call("START ann,1,2,3 4").verb == files::Verb::start);
-    for (const char *bad : {"", "START", "START x", "START ../x 1", "START .x 1", "START a/b 1", "START x 1 2", "NOPE x", "LIST x", "SIGNAL x y"})
+    for (const char *bad : {"", "START", "START x", "START ../x 1", "START .x 1", "START a/b 1",
+                            "START x 1 2", "NOPE x", "LIST x", "SIGNAL x y"})
         REQUIRE(files::parse_call(bad).verb == files::Verb::none);
 }
 
@@ -167,7 +169,8 @@ struct GrainOnDisk {
     }
     void checkpoint(int k, const std::string &state, int offset) {
         char text[256];
-        std::snprintf(text, sizeof text, "dcs-checkpoint 1\ninput_offset %d\nusage_us 5 6\nmessage 2\n\nhi\n%sdcs-end %zu %08X\n",
+        std::snprintf(text, sizeof text,
+                      "dcs-checkpoint 1\ninput_offset %d\nusage_us 5 6\nmessage 2\n\nhi\n%sdcs-end %zu %08X\n",
                       offset, state.c_str(), state.size(), crc32_ieee(state));
         put_file(path + "/checkpoint." + std::to_string(k), text);
     }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <poll.h>
+#include <memory>
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -79,18 +80,22 @@ inline bool raw_send(int fd, const std::string &bytes) {
     return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
-// All that comes within a second of silence, or until the end.
-inline std::string raw_drain(int fd, bool *ended) {
+// What comes until the end, until `enough` bytes, or until ten seconds of silence.
+inline std::string raw_drain(int fd, bool *ended, std::size_t enough = SIZE_MAX) {
     std::string all;
     *ended = false;
-    for (;;) {
+    while (all.size() < enough) {
         pollfd waiting = {fd, POLLIN, 0};
-        if (::poll(&waiting, 1, 1000) != 1) return all;
+        if (::poll(&waiting, 1, 10'000) != 1) break;
         char bytes[65536];
         ssize_t n = ::recv(fd, bytes, sizeof bytes, 0);
-        if (n <= 0) { *ended = true; return all; }
+        if (n <= 0) {
+            *ended = true;
+            break;
+        }
         all.append(bytes, static_cast<std::size_t>(n));
     }
+    return all;
 }
 
 inline Instant soon(int ms) { return boot_clock() + milliseconds(ms); }
@@ -128,6 +133,23 @@ inline Limits limits_of(std::size_t max_payload, int hello_ms, int progress_ms) 
     limits.hello = milliseconds(hello_ms);
     limits.progress = milliseconds(progress_ms);
     return limits;
+}
+
+// A loop with one door "s" in a directory of its own, as most tests want it.
+struct Server {
+    explicit Server(Limits limits) : loop(Loop::create()), inbox(*loop) {
+        REQUIRE(loop->listen_unix(dir.path(), "s", 0600, limits));
+    }
+    std::string path() const { return dir.path() + "/s"; }
+    Directory dir;
+    std::unique_ptr<Loop> loop;
+    Inbox inbox;
+};
+
+inline std::string patterned(std::size_t size) {
+    std::string text(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 2654435761u) >> 13);
+    return text;
 }
 
 }  // namespace peers

@@ -2,12 +2,15 @@
 // A pool without processes: control programs and grain servers are words here, the core decides.
 // Every call returns the effects that it and its follow-ups had, as text, so that a test that
 // compares them also asserts that nothing else left. check() runs after every single change.
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "scheduler/core/decision.h"
 #include "scheduler/core/describe.h"
@@ -35,10 +38,10 @@ public:
 
     Pool() = default;
     // hosts "h1".."hN" of one slot and class 1, connected
-    explicit Pool(int hosts, int slots = 1) {
-        for (int i = 1; i <= hosts; ++i) add_host("h" + std::to_string(i), 1, slots);
+    explicit Pool(int count, int slots = 1) {
+        for (int i = 1; i <= count; ++i) add_host("h" + std::to_string(i), 1, slots);
         table();
-        for (int i = 1; i <= hosts; ++i) first_call("h" + std::to_string(i));
+        for (int i = 1; i <= count; ++i) first_call("h" + std::to_string(i));
         events.clear();
     }
 
@@ -234,7 +237,10 @@ private:
     // "to 7#3: done" -> "ann: done"; "to server 900: launch ..." -> "h1: launch ..."
     std::string text(const Effect &e) const {
         const std::string line = describe(state, e);
-        if (const auto *close = std::get_if<CloseConnection>(&e)) return "close " + names_.at(close->conn);
+        if (const auto *close = std::get_if<CloseConnection>(&e)) {
+            const auto known = names_.find(close->conn);
+            return known == names_.end() ? line : "close " + known->second;
+        }
         ConnId conn = 0;
         if (const auto *s = std::get_if<SendServer>(&e)) conn = s->conn;
         else if (const auto *l = std::get_if<SendLaunch>(&e)) conn = l->conn;

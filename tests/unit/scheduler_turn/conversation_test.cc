@@ -52,7 +52,7 @@ TEST_CASE("submit, launch, checkpoint, finish, wait: the output comes back once"
     CHECK(result.grain == 7);
     CHECK(result.out == "hello grain");
     CHECK(result.out_length == 11);
-    CHECK(result.err.empty());
+    CHECK(result.err == "ifmmp!hsbjo");
     CHECK(result.sent == 1);
     pool.outside->sent.clear();
 

@@ -212,8 +212,16 @@ void Pool::verify() {
     REQUIRE(rebuilt);
     REQUIRE(rebuilt->reports.empty());
     REQUIRE(core::check(rebuilt->state) == "");
+    // The counter is not recorded by itself: that of a session that was cleaned is used again.
+    REQUIRE(rebuilt->state.next_seniority <= turn->state().next_seniority);
+    rebuilt->state.next_seniority = turn->state().next_seniority;
     const bool same = durable_text(rebuilt->state) == durable_text(turn->state());
     REQUIRE(same);
+}
+
+std::string shifted(std::string text) {
+    for (char &c : text) ++c;
+    return text;
 }
 
 // ---- ModelServer --------------------------------------------------------------------------
@@ -309,6 +317,7 @@ void ModelServer::checkpoint(const GrainKey &key, std::size_t bytes) {
     report.checkpoint = at_text(report.input_position);
     report.message = "copied " + std::to_string(report.input_position);
     report.out = grain.input.substr(0, bytes);
+    report.err = shifted(report.out);
     report.usage.user_us = 1000 + static_cast<std::int64_t>(bytes);
     grain.unacknowledged = report;
     if (conn_ == 0) return;
@@ -325,6 +334,7 @@ void ModelServer::finish(const GrainKey &key, int code, bool innocent) {
     report.first_seq = report.last_seq = grain.sequence + 1;
     if (innocent) report.last_seq = grain.sequence;
     report.out = innocent ? "" : grain.input;
+    report.err = shifted(report.out);
     report.ended = true;
     report.exit_code = code;
     report.innocent = innocent;

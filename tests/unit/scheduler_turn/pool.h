@@ -92,8 +92,11 @@ private:
     std::uint64_t next_request_ = 1;
 };
 
-// A grain server whose grains copy their input to their output. A checkpoint after k bytes of the
-// original input is the text "at k;".
+// What the model grains write to standard error for a piece of their input.
+std::string shifted(std::string text);
+
+// A grain server whose grains copy their input to their output and shift it to standard error. A
+// checkpoint after k bytes of the original input is the text "at k;".
 class ModelServer {
 public:
     ModelServer(Pool &pool, std::string name) : pool_(pool), name_(std::move(name)) {}

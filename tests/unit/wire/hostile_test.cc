@@ -22,7 +22,12 @@ void *operator new(std::size_t n) {
     if (void *p = std::malloc(n)) return p;
     throw std::bad_alloc();
 }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept {
+    if (n > largest_allocation) largest_allocation = n;
+    return std::malloc(n);
+}
 void operator delete(void *p) noexcept { std::free(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t) noexcept { std::free(p); }
 
 namespace {

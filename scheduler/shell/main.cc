@@ -1,0 +1,124 @@
+// dcs_scheduler: one directory, one scheduler. Everything it does is in scheduler/turn/turn.h.
+#include <cerrno>
+#include <cstdio>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/signals.h"
+#include "locks/kernel_lock.h"
+#include "scheduler/record/templates.h"
+#include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/serve.h"
+#include "store/disk_posix.h"
+
+namespace dcs::shell {
+namespace {
+
+struct Arguments {
+    std::string directory, hosts_file, log_level = "info";
+    int ready_fd = -1;
+};
+
+void parse(int argc, char **argv, Arguments &into) {
+    const CommandLine line{
+        "dcs_scheduler",
+        "Hands grains to grain servers and keeps what was acknowledged.",
+        {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
+         {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
+         {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
+         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
+    take_options(line, argc, argv);
+}
+
+Status make_directory(const std::string &path) {
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
+    return fail_errno(Code::io_error, "making the directory " + path, errno);
+}
+
+Result<locks::KernelLock> lock(const std::string &path) {
+    auto taken =
+        locks::KernelLock::take(path, std::to_string(::getpid()) + " scheduler scheduler\n");
+    if (taken) return taken;
+    const std::string what = taken.status().code == Code::refused
+                                 ? "another scheduler works in this directory: "
+                                 : "the scheduler's lock cannot be taken: ";
+    return fail(taken.status().code, what + taken.status().text);
+}
+
+void report_recovery(const store::RecoveryReport &report) {
+    if (report.turns_finished > 0 || report.temporaries_discarded > 0)
+        log_info("backing store recovered: " + std::to_string(report.turns_finished) +
+                         " committed turns applied again, " +
+                         std::to_string(report.temporaries_discarded) + " temporaries discarded");
+    for (const std::string &file : report.damaged)
+        log_error("backing store: " + file + " is damaged and was set aside");
+}
+
+// From here on the log is the place for errors.
+Status run(const Arguments &line) {
+    if (Status s = make_directory(line.directory); !s) return s;
+    const std::string state = line.directory + "/state";
+    if (Status s = make_directory(state); !s) return s;
+    // The second one guards the store against a scheduler of another --dir that links to it.
+    auto daemon_lock = lock(line.directory + "/lock");
+    if (!daemon_lock) return daemon_lock.status();
+    auto store_lock = lock(state + "/lock");
+    if (!store_lock) return store_lock.status();
+
+    ServeSettings settings;
+    settings.directory = line.directory;
+    settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
+    settings.ready_fd = line.ready_fd;
+    auto hosts = read_host_table(settings.hosts_file);
+    if (!hosts) return hosts.status();
+    settings.hosts = std::move(*hosts);
+    auto signals = Signals::open();
+    if (!signals) return signals.status();
+
+    auto disk = store::open_posix_disk(state);
+    if (!disk) return disk.status();
+    store::RecoveryReport recovery;
+    auto store = store::Store::open(**disk, record::forest(), store::StoreOptions(), &recovery);
+    if (!store) return store.status();
+    report_recovery(recovery);
+    auto rebuilt = record::rebuild(**store, boot_clock());
+    if (!rebuilt) return rebuilt.status();
+    for (const std::string &what : rebuilt->reports) log_error(what);
+    log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
+                     std::to_string((*store)->turn()));
+
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    turn::Turn::Setup setup;
+    setup.state = std::move(rebuilt->state);
+    setup.set_aside = std::move(rebuilt->set_aside);
+    setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
+    Service service(std::move(settings), *signals, **store, *loop, std::move(setup));
+    if (Status s = service.listen(); !s) return s;
+    return service.run();
+}
+
+int main(int argc, char **argv) {
+    Arguments arguments;
+    parse(argc, argv, arguments);
+    const auto level = level_of(arguments.log_level);
+    if (!level) {
+        std::fprintf(stderr, "dcs_scheduler: --log-level: %s\n", level.status().text.c_str());
+        return 2;
+    }
+    ::umask(077);
+    log_open("dcs_scheduler", *level);
+    const Status s = run(arguments);
+    if (s) return 0;
+    std::fprintf(stderr, "dcs_scheduler: %s\n", s.text.c_str());
+    return 1;
+}
+
+}  // namespace
+}  // namespace dcs::shell
+
+int main(int argc, char **argv) { return dcs::shell::main(argc, argv); }

@@ -1,0 +1,41 @@
+#include "scheduler/shell/real_outside.h"
+
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "pki/digest.h"
+
+namespace dcs::shell {
+
+Instant RealOutside::now() { return boot_clock(); }
+
+std::int64_t RealOutside::wall_s() { return wall_clock_s(); }
+
+Token RealOutside::fresh_token() { return pki::random_token(); }
+
+void RealOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    loop_.send(conn, wire::encode(message, request));
+}
+
+void RealOutside::close(ConnId conn) { loop_.close(conn); }
+
+void RealOutside::log(turn::Level level, const std::string &line) {
+    switch (level) {
+    case turn::Level::debug: return log_debug(line);
+    case turn::Level::info: return log_info(line);
+    case turn::Level::warning: return log_warn(line);
+    case turn::Level::error: return log_error(line);
+    }
+}
+
+void RealOutside::start_commit(std::vector<store::TreeUpdate> updates) {
+    storage_.commit(std::move(updates));
+}
+
+void RealOutside::fatal(const std::string &why) {
+    log_error(why + "; the scheduler ends without replying, start it again: it recovers");
+    std::_Exit(1);  // no destructor may touch the store any more
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,173 @@
+#include "scheduler/shell/serve.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "daemon/ready.h"
+#include "scheduler/shell/host_table_file.h"
+
+namespace dcs::shell {
+namespace {
+
+// With nothing to do for this long, what is committed is synced away into its trees.
+constexpr Duration idle_before_flush = milliseconds(200);
+// A flush that found no room is not repeated at once.
+constexpr Duration flush_retry = seconds(10);
+constexpr std::size_t arrivals_at_once = 1024;
+// Replies to the last commit leave within this, or their peers ask again.
+constexpr Duration farewell = milliseconds(100);
+
+// Both doors let in only who the kernel names, so frames may be large from the first one on.
+net::Limits door_limits(std::size_t max_payload) {
+    net::Limits limits;
+    limits.max_payload = max_payload;
+    return limits;
+}
+
+bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
+
+}  // namespace
+
+Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop,
+                 turn::Turn::Setup setup)
+    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop),
+      storage_(store, loop),
+      outside_(loop, storage_), turn_(std::move(setup), store, outside_) {}
+
+Status Service::listen() {
+    auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,
+                                  door_limits(limits::user_frame_bytes));
+    if (!user) return user.status();
+    auto server = loop_.listen_unix(settings_.directory, "server.sock", 0600,
+                                    door_limits(limits::server_frame_bytes));
+    if (!server) return server.status();
+    user_door_ = *user;
+    server_door_ = *server;
+    return Status::ok();
+}
+
+Status Service::run() {
+    loop_.watch(signals_.fd());
+    turn_.take_host_table(std::move(settings_.hosts));
+    last_activity_ = boot_clock();
+    turn_.run();
+    if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
+    if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    log_info("serving in " + settings_.directory);
+    while (!stopping_) step();
+    return stop();
+}
+
+bool Service::may_flush() const {
+    return !storage_.busy() && !turn_.committing() && store_.pending_bytes() > 0;
+}
+
+void Service::step() {
+    if (!storage_.busy()) turn_.run();
+    Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    if (may_flush())
+        deadline = std::min(deadline,
+                            std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    std::vector<net::Arrival> arrivals;
+    if (storage_.busy() && turn_.full())
+        storage_.wait();
+    else
+        arrivals = loop_.wait(deadline, arrivals_at_once);
+    for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
+    if (auto done = storage_.take()) storage_answered(std::move(*done));
+    const Instant now = boot_clock();
+    if (arrivals.empty() && may_flush() && now >= last_activity_ + idle_before_flush &&
+        now >= flush_not_before_ && turn_.next_wakeup() > now)
+        storage_.flush();
+}
+
+void Service::storage_answered(StorageThread::Done done) {
+    if (done.was_commit) {
+        last_activity_ = boot_clock();
+        return turn_.committed(done.result);
+    }
+    if (done.result.answer != store::Answer::done)
+        outside_.fatal("the backing store is in doubt: " + done.result.status.text);
+    if (!done.result.status) {
+        log_warn("the backing store waits with its syncs: " + done.result.status.text);
+        flush_not_before_ = boot_clock() + flush_retry;
+    }
+}
+
+void Service::handle(net::Arrival arrival) {
+    turn::Arrival a;
+    a.conn = arrival.conn;
+    switch (arrival.what) {
+    case net::What::woken: return;
+    case net::What::ready: return handle_signals();
+    case net::What::opened: return opened(arrival);
+    case net::What::frame:
+        a.kind = turn::Arrival::Kind::frame;
+        a.header = arrival.header;
+        a.payload = std::move(arrival.payload);
+        break;
+    case net::What::closed:
+        a.kind = turn::Arrival::Kind::closed;
+        log_debug("connection " + std::to_string(a.conn) + " closed: " + arrival.why);
+        break;
+    }
+    last_activity_ = boot_clock();
+    turn_.take(std::move(a));
+}
+
+void Service::opened(const net::Arrival &arrival) {
+    turn::Arrival a;
+    a.kind = turn::Arrival::Kind::opened;
+    a.conn = arrival.conn;
+    a.door = arrival.door == server_door_ ? turn::Door::server : turn::Door::user;
+    a.user = names_.of(arrival.peer.uid);
+    a.privileged = owner_or_root(arrival.peer.uid);
+    if (a.door == turn::Door::server && !a.privileged) {
+        log_warn("a process of " + a.user + " (pid " +
+                            std::to_string(arrival.peer.pid) +
+                            ") came to the grain servers' socket and was turned away");
+        return loop_.close(arrival.conn);
+    }
+    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " +
+                      std::to_string(arrival.peer.pid));
+    turn_.take(std::move(a));
+}
+
+void Service::handle_signals() {
+    for (int signal = 0; (signal = signals_.next()) != 0;) {
+        if (signal == SIGHUP)
+            reread_hosts();
+        else
+            stopping_ = true;
+    }
+}
+
+// The whole file is read and checked before anything changes.
+void Service::reread_hosts() {
+    auto hosts = read_host_table(settings_.hosts_file);
+    if (!hosts) return log_error("the old host table stays: " + hosts.status().text);
+    log_info("host table " + settings_.hosts_file + " reread");
+    turn_.take_host_table(std::move(*hosts));
+}
+
+// What is in flight is finished and answered; what was not decided is asked again by its sender.
+Status Service::stop() {
+    log_info("stopping");
+    while (storage_.busy()) {
+        storage_.wait();
+        if (auto done = storage_.take()) storage_answered(std::move(*done));
+    }
+    loop_.wait(boot_clock() + farewell, arrivals_at_once);
+    const store::CommitResult flushed = store_.flush();
+    if (flushed.answer != store::Answer::done)
+        return fail(Code::io_error, "the backing store is in doubt: " + flushed.status.text);
+    if (!flushed.status) log_warn("last flush: " + flushed.status.text);
+    log_info("stopped");
+    return Status::ok();
+}
+
+}  // namespace dcs::shell

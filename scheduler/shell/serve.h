@@ -1,0 +1,57 @@
+#pragma once
+// The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/peer_name.h"
+#include "daemon/signals.h"
+#include "net/loop.h"
+#include "scheduler/record/rebuild.h"
+#include "scheduler/shell/real_outside.h"
+#include "scheduler/turn/turn.h"
+
+namespace dcs::shell {
+
+struct ServeSettings {
+    std::string directory;                  // where the sockets are made
+    std::string hosts_file;                 // reread on SIGHUP
+    std::vector<core::HostConfig> hosts;    // its content at the start
+    int ready_fd = -1;
+};
+
+class Service {
+public:
+    // What is given by reference outlives the Service.
+    Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop,
+            turn::Turn::Setup setup);
+    // Makes user.sock and server.sock (mode 0600).
+    Status listen();
+    // Says ready and serves. Returns when stopped, everything committed and synced; otherwise why not.
+    Status run();
+
+private:
+    void step();
+    void handle(net::Arrival arrival);
+    void opened(const net::Arrival &arrival);
+    void handle_signals();
+    void reread_hosts();
+    void storage_answered(StorageThread::Done done);
+    bool may_flush() const;
+    Status stop();
+
+    ServeSettings settings_;
+    Signals &signals_;
+    PeerNames names_;
+    store::Store &store_;
+    net::Loop &loop_;
+    StorageThread storage_;
+    RealOutside outside_;
+    turn::Turn turn_;
+    net::Door user_door_ = -1, server_door_ = -1;
+    bool stopping_ = false;
+    Instant last_activity_{};
+    Instant flush_not_before_{};
+};
+
+}  // namespace dcs::shell

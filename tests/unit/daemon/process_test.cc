@@ -1,0 +1,104 @@
+// Signals, readiness, names of peers.
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/peer_name.h"
+#include "daemon/ready.h"
+#include "daemon/signals.h"
+#include "support/catch.h"
+
+using namespace dcs;
+
+TEST_CASE("signals come through a descriptor, and a broken pipe kills nobody") {
+    // In a process of its own: the mask and the dispositions stay for life.
+    pid_t child = ::fork();
+    if (child == 0) {
+        std::signal(SIGHUP, SIG_IGN);  // as under nohup
+        Result<Signals> signals = Signals::open();
+        if (!signals) ::_exit(1);
+        pollfd waiting = {signals->fd(), POLLIN, 0};
+        if (::poll(&waiting, 1, 0) != 0 || signals->next() != 0) ::_exit(2);
+        for (int signal : {SIGTERM, SIGINT, SIGHUP}) {
+            ::kill(::getpid(), signal);
+            if (::poll(&waiting, 1, 5000) != 1) ::_exit(3);
+            if (signals->next() != signal) ::_exit(4);
+        }
+        if (signals->next() != 0) ::_exit(5);
+        int fds[2];
+        if (::pipe(fds) != 0) ::_exit(6);
+        ::close(fds[0]);
+        if (::write(fds[1], "x", 1) != -1 || errno != EPIPE) ::_exit(7);
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+}
+
+TEST_CASE("ready is written once and the descriptor closed") {
+    int fds[2];
+    REQUIRE(::pipe(fds) == 0);
+    CHECK(tell_ready(fds[1]));
+    char text[32];
+    CHECK(::read(fds[0], text, sizeof text) == 6);
+    CHECK(std::memcmp(text, "ready\n", 6) == 0);
+    CHECK(::read(fds[0], text, sizeof text) == 0);  // its end: nobody has the other side open
+    ::close(fds[0]);
+    CHECK(tell_ready(-1));
+    Status closed = tell_ready(999);
+    CHECK_FALSE(closed);
+}
+
+TEST_CASE("the service manager is told by path and by abstract name") {
+    const std::string pid = std::to_string(::getpid());
+    for (std::string name : {"/tmp/dcs_notify_" + pid, "@dcs_notify_" + pid}) {
+        INFO(name);
+        sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        std::memcpy(address.sun_path, name.data(), name.size());
+        socklen_t size = offsetof(sockaddr_un, sun_path) + name.size();
+        if (name[0] == '@') address.sun_path[0] = '\0';
+        int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        REQUIRE(::bind(fd, reinterpret_cast<sockaddr *>(&address), size) == 0);
+        ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
+        CHECK(notify_service_manager("READY=1"));
+        char text[32];
+        CHECK(::recv(fd, text, sizeof text, MSG_DONTWAIT) == 7);
+        CHECK(std::memcmp(text, "READY=1", 7) == 0);
+        ::close(fd);
+        if (name[0] == '/') ::unlink(name.c_str());
+        CHECK_FALSE(notify_service_manager("READY=1"));  // gone: an error, not a hang
+    }
+    for (const std::string &bad : {std::string("relative"), "/" + std::string(200, 'x')}) {
+        ::setenv("NOTIFY_SOCKET", bad.c_str(), 1);
+        CHECK_FALSE(notify_service_manager("READY=1"));
+    }
+    ::unsetenv("NOTIFY_SOCKET");
+    CHECK(notify_service_manager("READY=1"));
+}
+
+TEST_CASE("peers have login names, or numbers") {
+    PeerNames names;
+    CHECK(names.of(0) == "root");
+    CHECK(names.of(0) == "root");
+    const passwd *self = ::getpwuid(::getuid());
+    if (self != nullptr) CHECK(names.of(::getuid()) == self->pw_name);
+    CHECK(names.of(3987654321u) == "uid3987654321");
+    CHECK(usable_login_name("ann", 5));
+    CHECK(usable_login_name("a.b_c-D9", 5));
+    CHECK(usable_login_name("uid5", 5));
+    CHECK_FALSE(usable_login_name("uid7", 5));
+    CHECK(usable_login_name("uid", 5));
+    CHECK(usable_login_name("uid7x", 5));
+    for (const char *bad : {"", "-x", ".x", "..", "a/b", "a b", "a\n", "Gr\xc3\xbc\xc3\x9f"})
+        CHECK_FALSE(usable_login_name(bad, 5));
+    CHECK_FALSE(usable_login_name(std::string(65, 'a'), 5));
+}

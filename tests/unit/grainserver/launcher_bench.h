@@ -1,0 +1,133 @@
+#pragma once
+// A launcher in a directory of its own, spoken to as the server does, with real processes.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/process_identity.h"
+#include "grainserver/shell/launcher_client.h"
+#include "locks/kernel_lock.h"
+#include "locks/slots.h"
+#include "scratch_dir.h"
+
+namespace bench {
+
+using namespace dcs;
+namespace files = dcs::files;
+
+inline void nap(int ms) {
+    const timespec t{ms / 1000, ms % 1000 * 1'000'000L};
+    ::nanosleep(&t, nullptr);
+}
+template <class F> bool soon(F condition, int ms = 10'000) {
+    for (int waited = 0; waited < ms; waited += 10) {
+        if (condition()) return true;
+        nap(10);
+    }
+    return condition();
+}
+
+struct Place {
+    ScratchDir dir;
+    std::vector<pid_t> launchers;
+    server::LauncherClient client;
+    std::vector<std::string> exited;
+    int next_grain = 1;
+
+    Place() {
+        REQUIRE(files::make_directories(dir.path + "/grains"));
+        client.open(dir.path, "local1", DCS_BINARY_DIR "/bin/dcs_launcher");
+        connect();
+    }
+    ~Place() {
+        for (const pid_t pid : launchers) ::kill(pid, SIGTERM);
+        for (const pid_t pid : launchers)
+            soon([&] { return ::waitpid(pid, nullptr, WNOHANG) != 0 && ::kill(pid, 0) != 0; });
+    }
+    void connect() {
+        client.close();
+        std::string why;
+        REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
+        const pid_t pid = std::atoi(locks::note_of(dir.path + "/launcher.lock").c_str());
+        REQUIRE(pid > 1);
+        if (launchers.empty() || launchers.back() != pid) launchers.push_back(pid);
+        REQUIRE(ask({files::Verb::list}).verb == files::Verb::end);  // from now on we hear of ends
+    }
+    std::string path(const std::string &grain) { return dir.path + "/grains/" + grain; }
+
+    std::string make(std::vector<std::string> argv, const std::string &input = "", std::vector<std::string> env = {},
+                     const std::string &directory = "") {
+        files::LaunchRecord r;
+        r.boot_id = files::boot_id();
+        r.program = argv.at(0);
+        argv[0] = argv[0].substr(argv[0].rfind('/') + 1);
+        r.argv = std::move(argv);
+        r.env = std::move(env);
+        r.directory = directory;
+        r.next_seq = 3;
+        const std::string grain = "ann,1," + std::to_string(next_grain++) + ",1";
+        REQUIRE(files::make_directories(path(grain)));
+        put_file(path(grain) + "/input", input);
+        put_file(path(grain) + "/launch", files::pack(r));
+        return grain;
+    }
+    std::string shell(const std::string &script) {
+        return make({"/bin/sh", "-c", script}, "", {"PATH=/usr/bin:/bin"});
+    }
+    // Sends and waits for the next answer that is no event.
+    files::LauncherCall ask(const files::LauncherCall &call) {
+        client.send(call);
+        files::LauncherCall answer;
+        REQUIRE(soon([&] {
+            for (const files::LauncherCall &c : client.read())
+                if (c.verb == files::Verb::exited) exited.push_back(c.dir);
+                else if (c.verb != files::Verb::running) answer = c;
+            return answer.verb != files::Verb::none;
+        }));
+        return answer;
+    }
+    files::LauncherCall start(const std::string &grain, int limit = 8) {
+        return ask({files::Verb::start, grain, limit});
+    }
+    bool heard_exit(const std::string &grain) {
+        for (const files::LauncherCall &c : client.read())
+            if (c.verb == files::Verb::exited) exited.push_back(c.dir);
+        for (const std::string &e : exited)
+            if (e == grain) return true;
+        return false;
+    }
+    files::ExitRecord exit_of(const std::string &grain) {
+        REQUIRE(soon([&] { return heard_exit(grain); }));
+        const Result<files::ExitRecord> r = files::unpack_exit(get_file(path(grain) + "/exit"));
+        REQUIRE(r);
+        return *r;
+    }
+    pid_t pid_of(const std::string &grain) {
+        const Result<files::PidRecord> r = files::parse_pid(get_file(path(grain) + "/pid"));
+        REQUIRE(r);
+        return r->pid;
+    }
+    // Reads a number that a grain wrote to a file.
+    pid_t number_in(const std::string &file) {
+        REQUIRE(soon([&] { return get_file(file).find('\n') != std::string::npos; }));
+        return std::atoi(get_file(file).c_str());
+    }
+};
+inline bool gone(pid_t pid) {
+    files::ProcessStat s;
+    return !files::read_stat(pid, s) || s.state == 'Z' || s.state == 'X';
+}
+inline bool alive(pid_t pid) { return !gone(pid); }
+
+}  // namespace bench

@@ -1,0 +1,348 @@
+// dcs_grainserver, dcs_launcher and a real grain, with a scheduler played by the test: whatever is
+// killed, the joined increments are those of an undisturbed run (G3, W4, W6).
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "daemon/spawn.h"
+#include "grainserver/files/process_identity.h"
+#include "locks/kernel_lock.h"
+#include "scratch_dir.h"
+#include "wire/message.h"
+
+using namespace bench;
+using namespace dcs;
+using wire::Verdict;
+
+namespace {
+void nap(int ms) {
+    const timespec t{ms / 1000, ms % 1000 * 1'000'000L};
+    ::nanosleep(&t, nullptr);
+}
+template <class F> bool soon(F condition, int ms = 10'000) {
+    for (int waited = 0; waited < ms && !condition(); waited += 10) nap(10);
+    return condition();
+}
+
+// Listens where the scheduler would; one grain server connects.
+struct Scheduler {
+    std::string path;
+    files::Fd listener, conn;
+    std::string buffer;
+
+    explicit Scheduler(const std::string &directory) : path(directory + "/server.sock") {
+        listener = files::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_un a{};
+        a.sun_family = AF_UNIX;
+        REQUIRE(path.size() < sizeof a.sun_path);
+        path.copy(a.sun_path, path.size());
+        REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr *>(&a), sizeof a) == 0);
+        REQUIRE(::listen(listener.get(), 5) == 0);
+    }
+    wire::FirstCall accept() {
+        pollfd p{listener.get(), POLLIN, 0};
+        REQUIRE(::poll(&p, 1, 15'000) == 1);
+        conn = files::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        REQUIRE(conn);
+        buffer.clear();
+        std::optional<wire::AnyMessage> m = next(10'000);
+        REQUIRE(m);
+        REQUIRE(std::get_if<wire::FirstCall>(&*m) != nullptr);
+        return std::get<wire::FirstCall>(*m);
+    }
+    void send(const wire::AnyMessage &m) {
+        const std::string frame = wire::encode(m, 0);
+        std::size_t done = 0;
+        while (done < frame.size()) {
+            const ssize_t n = ::send(conn.get(), frame.data() + done, frame.size() - done, MSG_NOSIGNAL);
+            if (n <= 0) return;
+            done += static_cast<std::size_t>(n);
+        }
+    }
+    bool fill(std::size_t wanted, Instant deadline) {
+        while (buffer.size() < wanted) {
+            const Duration left = deadline - boot_clock();
+            pollfd p{conn.get(), POLLIN, 0};
+            if (left.ns <= 0 || ::poll(&p, 1, static_cast<int>(left.ns / 1'000'000) + 1) != 1) return false;
+            char bytes[65536];
+            const ssize_t n = ::recv(conn.get(), bytes, sizeof bytes, 0);
+            if (n <= 0) return false;
+            buffer.append(bytes, static_cast<std::size_t>(n));
+        }
+        return true;
+    }
+    std::optional<wire::AnyMessage> next(int ms) {
+        const Instant deadline = boot_clock() + milliseconds(ms);
+        if (!fill(wire::header_bytes, deadline)) return std::nullopt;
+        const Result<wire::FrameHeader> h =
+            wire::decode_header(std::string_view(buffer).substr(0, wire::header_bytes), limits::server_frame_bytes);
+        REQUIRE(h);
+        if (!fill(wire::header_bytes + h->length, deadline)) return std::nullopt;
+        Result<wire::AnyMessage> m =
+            wire::decode_payload(*h, std::string_view(buffer).substr(wire::header_bytes, h->length));
+        REQUIRE(m);
+        buffer.erase(0, wire::header_bytes + h->length);
+        return std::move(*m);
+    }
+    template <class M> M wait_for(int ms = 15'000) {
+        const Instant deadline = boot_clock() + milliseconds(ms);
+        while (boot_clock() < deadline)
+            if (std::optional<wire::AnyMessage> m = next(100))
+                if (M *found = std::get_if<M>(&*m)) return std::move(*found);
+        FAIL("the message did not come");
+        return {};
+    }
+};
+
+struct Pool {
+    ScratchDir dir;
+    Scheduler scheduler{dir.path};
+    std::string server_dir = dir.path + "/local1";
+    pid_t server = 0;
+    double interval = 0.6;
+
+    Pool() { start(); }
+    ~Pool() {
+        stop(SIGKILL);
+        const pid_t launcher = launcher_pid();
+        if (launcher > 1 && locks::is_held(server_dir + "/launcher.lock")) {
+            ::kill(launcher, SIGTERM);
+            soon([&] { return !locks::is_held(server_dir + "/launcher.lock"); });
+        }
+    }
+    pid_t launcher_pid() const { return std::atoi(locks::note_of(server_dir + "/launcher.lock").c_str()); }
+    void start() {
+        SpawnRequest r;
+        r.program = DCS_BINARY_DIR "/bin/dcs_grainserver";
+        r.arguments = {r.program, "--name", "local1", "--dir", server_dir,
+                       "--scheduler", scheduler.path, "--log-level", "info"};
+        r.environment = current_environment();
+        const files::Fd log(::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        r.err = log.get();
+        const Result<pid_t> pid = spawn(r);
+        REQUIRE(pid);
+        server = *pid;
+    }
+    int stop(int signal) {
+        int status = 0;
+        if (server != 0) {
+            ::kill(server, signal);
+            ::waitpid(server, &status, 0);
+        }
+        server = 0;
+        return status;
+    }
+    wire::FirstCall greet() {
+        wire::FirstCall call = scheduler.accept();
+        scheduler.send(wire::Configure{interval, 2, 1});
+        return call;
+    }
+};
+
+// What the scheduler keeps of one grain: enough to start it again anywhere.
+struct Lease {
+    wire::WireGrain key{"ann", 3, 1};
+    std::string program, input, checkpoint, out, err, message;
+    std::uint32_t incarnation = 0, sequence = 0;
+    std::uint64_t position = 0;
+    int checkpoints = 0;
+    bool ended = false;
+    wire::GrainReport last;
+
+    void launch(Scheduler &s) {
+        wire::Launch m;
+        m.key = key;
+        m.incarnation = ++incarnation;
+        m.argv = {program};
+        m.env = {"PATH=/usr/bin:/bin"};
+        m.input = checkpoint + input.substr(position);
+        m.checkpoint_length = checkpoint.size();
+        m.input_base = position;
+        m.next_seq = sequence + 1;
+        ended = false;
+        s.send(m);
+    }
+    void answer(Scheduler &s, std::uint32_t last_seq, bool end, Verdict v) {
+        s.send(wire::ReportAck{key, incarnation, last_seq, end, v});
+    }
+    // As the scheduler takes a report in.
+    void take(Scheduler &s, const wire::GrainReport &r) {
+        REQUIRE(r.incarnation == incarnation);
+        if (r.first_seq <= sequence) return answer(s, sequence, false, Verdict::have_it);
+        REQUIRE(r.first_seq == sequence + 1);
+        const bool finished = r.ended && !r.innocent;
+        if (r.has_checkpoint || finished) {
+            out += r.out;
+            err += r.err;
+        }
+        if (r.has_checkpoint) {
+            checkpoint = r.checkpoint;
+            message = r.message;
+            REQUIRE(r.input_position >= position);
+            position = r.input_position;
+            sequence = r.last_seq;
+            ++checkpoints;
+        }
+        if (r.ended) {
+            ended = true;
+            last = r;
+        }
+        answer(s, std::max(r.last_seq, sequence), r.ended, Verdict::taken);
+    }
+    // Takes reports until the grain ended, `checkpoints` have come, or the time is over.
+    void serve(Scheduler &s, int until_checkpoints, int ms) {
+        const Instant deadline = boot_clock() + milliseconds(ms);
+        while (!ended && checkpoints < until_checkpoints && boot_clock() < deadline)
+            if (std::optional<wire::AnyMessage> m = s.next(50))
+                if (auto *r = std::get_if<wire::GrainReport>(&*m)) take(s, *r);
+    }
+};
+
+const char *ticks_program = DCS_BINARY_DIR "/tests/ticks";
+std::string ticks_output(int last) {
+    std::string text;
+    for (int i = 1; i <= last; ++i) text += "tick " + std::to_string(i) + "\n";
+    return text;
+}
+}  // namespace
+
+TEST_CASE("a grain from launch to forgotten") {
+    Pool p;
+    const wire::FirstCall call = p.greet();
+    REQUIRE(call.host == "local1");
+    REQUIRE(call.binary_class.find("linux-gnu") != std::string::npos);
+    REQUIRE(call.held.empty());
+    REQUIRE(p.scheduler.wait_for<wire::CallIn>().free_memory_kb > 0);
+    Lease g;
+    g.program = "/bin/cat";
+    g.input = "hello\n";
+    g.launch(p.scheduler);
+    const auto started = p.scheduler.wait_for<wire::LaunchResult>();
+    REQUIRE(started.ok);
+    const auto report = p.scheduler.wait_for<wire::GrainReport>();
+    REQUIRE(report.ended);
+    REQUIRE(report.exit_code == 0);
+    REQUIRE(report.out == "hello\n");
+    REQUIRE(report.usage.max_rss_kb > 0);
+    g.take(p.scheduler, report);
+    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/ann,3,1,1").c_str(), F_OK) != 0; }));
+    REQUIRE_FALSE(locks::is_held(p.server_dir + "/slots/0"));
+
+    g.program = "/no/such/program";
+    g.launch(p.scheduler);
+    const auto failed = p.scheduler.wait_for<wire::LaunchResult>();
+    REQUIRE_FALSE(failed.ok);
+    REQUIRE(failed.code == static_cast<int>(Code::not_found));
+    REQUIRE(failed.text.find("/no/such/program") != std::string::npos);
+}
+
+TEST_CASE("one server for a directory; a refusal is told and asked again; TERM leaves grains running") {
+    Pool p;
+    p.greet();
+    Lease g;
+    g.program = "/bin/sleep";
+    wire::Launch m;
+    m.key = g.key;
+    m.incarnation = g.incarnation = 1;
+    m.argv = {"/bin/sleep", "60"};
+    p.scheduler.send(m);
+    REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
+    const std::string command = std::string(DCS_BINARY_DIR "/bin/dcs_grainserver --name two --dir ") + p.server_dir +
+                                " --scheduler " + p.scheduler.path + " 2>" + p.dir.path + "/second";
+    REQUIRE(WEXITSTATUS(std::system(command.c_str())) == 4);
+    REQUIRE(get_file(p.dir.path + "/second").find("another grain server") != std::string::npos);
+
+    const int status = p.stop(SIGTERM);
+    REQUIRE(WIFEXITED(status));
+    REQUIRE(WEXITSTATUS(status) == 0);
+    REQUIRE(locks::is_held(p.server_dir + "/slots/0"));
+    p.start();
+    wire::FirstCall call = p.scheduler.accept();
+    REQUIRE(call.held.size() == 1);
+    REQUIRE(call.held[0].incarnation == 1);
+    p.scheduler.send(wire::Refused{"not in the host table"});
+    call = p.scheduler.accept();  // asks again
+    REQUIRE(get_file(p.dir.path + "/log").find("not in the host table") != std::string::npos);
+    p.scheduler.send(wire::Configure{p.interval, 2, 1});
+    p.scheduler.send(wire::Withdraw{g.key, 1, true, "not wanted"});
+    REQUIRE(soon([&] { return !locks::is_held(p.server_dir + "/slots/0"); }));
+    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/ann,3,1,1").c_str(), F_OK) != 0; }));
+}
+
+TEST_CASE("checkpoints arrive each slice, and a withdrawn grain goes on elsewhere where it was") {
+    Pool p;
+    p.greet();
+    Lease g;
+    g.program = ticks_program;
+    g.input = "1 60 30\n";
+    g.launch(p.scheduler);
+    g.serve(p.scheduler, 1, 10'000);
+    REQUIRE(g.checkpoints == 1);
+    REQUIRE(g.message.find("of 60") != std::string::npos);
+    p.scheduler.send(wire::Withdraw{g.key, g.incarnation, false, "wanted elsewhere"});
+    g.serve(p.scheduler, 1000, 5'000);
+    REQUIRE(g.ended);
+    REQUIRE(g.last.innocent);
+    REQUIRE(g.last.reason == "wanted elsewhere");
+    REQUIRE(g.out.size() < ticks_output(60).size());
+    g.launch(p.scheduler);
+    g.serve(p.scheduler, 1000, 20'000);
+    REQUIRE(g.ended);
+    REQUIRE(g.last.exit_code == 0);
+    REQUIRE(g.out == ticks_output(60));
+}
+
+TEST_CASE("server, launcher and grain are killed, the scheduler goes away: the output is undisturbed") {
+    Pool p;
+    p.greet();
+    Lease g;
+    g.program = ticks_program;
+    g.input = "1 150 20\n";
+    g.launch(p.scheduler);
+    int round = 0;
+    int pause_ms = 150;
+    while (!(g.ended && !g.last.innocent && g.last.signal == 0)) {
+        REQUIRE(++round < 60);
+        pause_ms = pause_ms * 7 % 1511 + 200;
+        g.serve(p.scheduler, 1000, pause_ms);
+        if (g.ended) {
+            if (!g.last.innocent && g.last.signal == 0) break;
+            g.launch(p.scheduler);
+            continue;
+        }
+        switch (round % 4) {
+        case 0:  // the scheduler's connection
+            p.scheduler.conn = files::Fd();
+            break;
+        case 1:
+            p.stop(SIGKILL);
+            p.start();
+            break;
+        case 2: {
+            const pid_t launcher = p.launcher_pid();
+            if (launcher > 1) ::kill(launcher, SIGKILL);
+            continue;
+        }
+        case 3: {
+            const std::string grain = "/grains/ann,3,1," + std::to_string(g.incarnation);
+            const std::string pid = get_file(p.server_dir + grain + "/pid");
+            if (std::atoi(pid.c_str()) > 1) ::kill(std::atoi(pid.c_str()), SIGKILL);
+            continue;
+        }
+        }
+        const wire::FirstCall call = p.greet();
+        if (call.held.empty() && !g.ended) g.launch(p.scheduler);  // lost: lease it anew
+    }
+    REQUIRE(g.last.exit_code == 0);
+    REQUIRE(g.out == ticks_output(150));
+    REQUIRE(round > 4);
+}

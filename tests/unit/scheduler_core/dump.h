@@ -1,0 +1,95 @@
+#pragma once
+// The whole State as text, entities and everything derived: equal text, equal State.
+#include <sstream>
+
+#include "scheduler/core/decision.h"
+
+namespace dcs::core {
+
+class Dump {
+public:
+    static std::string of(const State &s) {
+        Dump d;
+        d.state(s);
+        return d.out_.str();
+    }
+
+private:
+    template <class... T> void put(const T &...x) { ((out_ << x << ' '), ...); }
+    template <class C> void bytes(const C &c) {
+        for (const auto b : c) out_ << static_cast<int>(b) << '.';
+        out_ << ' ';
+    }
+    void usage(const wire::Usage &u) {
+        put(u.user_us, u.system_us, u.max_rss_kb, u.minor_faults, u.major_faults, u.in_blocks, u.out_blocks);
+    }
+    void grain(const Grain &g) {
+        put(static_cast<int>(g.status), g.own_tree, g.urgent, g.params_own_file, int{g.attempts}, int{g.failures});
+        put(g.thrash, g.notice, g.host_class, g.incarnation, g.host, g.sequence, g.exit_code, g.signal, g.result_index);
+        bytes(g.fingerprint);
+        put(g.queue_position, g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
+        put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
+        usage(g.past);
+        usage(g.current);
+        bytes(g.nogo);
+        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there});
+    }
+    void session(const Session &s) {
+        const SessionInfo &i = s.info;
+        put(static_cast<int>(i.status), i.seniority, i.ident, i.open_request, i.resumable, i.sent, i.shown);
+        bytes(i.token);
+        put(i.result_count, i.queue_front, i.queue_back, i.inputs_length, i.results_length, i.grains_length);
+        for (const auto &[n, g] : s.grains) {
+            put("\n  grain", n);
+            grain(g);
+        }
+        put("\n  ready");
+        for (const auto &[p, n] : s.ready) put(p, n);
+        for (const auto &[mask, queue] : s.ready_by_class) {
+            put("class", mask);
+            for (const auto &[p, n] : queue) put(p, n);
+        }
+        put("\n  results");
+        bytes(s.results);
+        bytes(s.counts);
+        put("waiters");
+        for (const Waiter &w : s.waiters) put(w.conn, w.request, w.next);
+    }
+    void host(const Host &h) {
+        const HostConfig &c = h.config;
+        put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns, c.extended.ns);
+        for (const std::string &u : c.users) put(u);
+        put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load, h.free_memory_kb);
+        for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);
+    }
+    void state(const State &s) {
+        put(s.next_seniority, s.epoch);
+        for (const auto &[key, x] : s.sessions) {
+            put("\nsession", to_text(key));
+            session(x);
+        }
+        for (const Host &h : s.hosts) {
+            put("\nhost");
+            host(h);
+        }
+        for (const auto &[hash, entry] : s.auth) {
+            put("\nauth", entry.user, entry.ident, entry.stamp_s);
+            bytes(hash);
+        }
+        put("\nseniority");
+        for (const auto &[n, key] : s.by_seniority) put(n, to_text(key));
+        put("\nwaiting");
+        for (const auto &[n, key] : s.waiting) put(n, to_text(key));
+        for (const auto &there : s.running) {
+            put("\nrunning");
+            for (const GrainKey &key : there) put(to_text(key));
+        }
+        put("\nids");
+        for (const auto &[name, id] : s.host_ids) put(name, id);
+        put("\nopen");
+        for (const HostId id : s.open_hosts) put(id);
+    }
+    std::ostringstream out_;
+};
+
+}  // namespace dcs::core

@@ -1,0 +1,247 @@
+// Hosts: table, first call, supervision, return (S7-S9).
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+TEST_CASE("a host that is not in the table, or speaks another protocol, is turned away") {
+    Pool pool(1);
+    CHECK(pool.first_call("stranger") ==
+          Lines{"stranger: refused: this host is not in the scheduler's host table: add it there and reload",
+                "close stranger"});
+    CHECK(pool.changes.empty());
+    auto call = std::make_shared<wire::FirstCall>();
+    call->host = "h1";
+    call->protocol = 99;
+    const Decision d = decide(pool.state, pool.now, ServerFirstCall{5000, call});
+    REQUIRE(d.effects.size() == 2);
+    CHECK(std::holds_alternative<CloseConnection>(d.effects[1]));
+    CHECK(d.changes.empty());
+}
+
+TEST_CASE("silence: delinquent after the alert, dead after the limit, to the nanosecond") {
+    Pool pool(1);
+    const Instant called = pool.now;
+    CHECK(next_deadline(pool.state) == called + seconds(30) + Duration{1});
+    pool.now = called + seconds(30);
+    CHECK(pool.feed(Tick{}).empty());
+    CHECK(pool.changes.empty());
+    pool.now = called + seconds(30) + Duration{1};
+    CHECK(pool.feed(Tick{}).empty());
+    CHECK(pool.state.host(0)->status == HostStatus::delinquent);
+    CHECK(pool.state.free_slots(0) == 0);
+    CHECK(next_deadline(pool.state) == called + seconds(60) + Duration{1});
+    pool.now = called + seconds(60);
+    pool.feed(Tick{});
+    CHECK(pool.state.host(0)->status == HostStatus::delinquent);
+    pool.now = called + seconds(60) + Duration{1};
+    CHECK(pool.feed(Tick{}) == Lines{"close h1"});
+    CHECK(pool.state.host(0)->status == HostStatus::dead);
+    CHECK(next_deadline(pool.state) == Instant::never());
+}
+
+TEST_CASE("a late call restores good standing") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.wait(seconds(31));
+    CHECK(pool.gexec(find, 1, 0) == Lines{"ann: done"});
+    CHECK(pool.call_in("h1") == Lines{"h1: launch ann/1:0 inc 1 next 1"});
+    CHECK(pool.state.host(0)->status == HostStatus::active);
+}
+
+TEST_CASE("no grain is moved because of a broken connection") {
+    Pool pool(2);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.gexec(find, 1, 1);
+    pool.gexec(find, 1, 2);
+    CHECK(pool.hang_up("h1").empty());
+    CHECK_FALSE(pool.touched_disk());
+    CHECK(pool.wait(seconds(59)).empty());
+    CHECK(pool.status("ann/1:0") == "running");
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1}}) == Lines{"h1: configure interval 10000ms slots 1"});
+    CHECK(pool.at("ann/1:0").incarnation == 1);
+}
+
+TEST_CASE("grains of a dead host are moved, in their order, to the front") {
+    Pool pool;
+    pool.add_host("h1", 1, 3);
+    pool.add_host("h2", 1, 1);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (int i = 0; i < 4; ++i) pool.gexec(find, 1, i);
+    pool.now = pool.now + seconds(60);
+    CHECK(pool.first_call("h2").back() == "h2: launch ann/1:3 inc 1 next 1");
+    pool.hosts.push_back(pool.hosts[1]);
+    pool.hosts.back().name = "h3";
+    pool.hosts.back().slots = 2;
+    pool.table();
+    pool.first_call("h3");
+    CHECK(pool.wait(Duration{1}) ==
+          Lines{"close h1", "h3: launch ann/1:0 inc 2 next 1", "h3: launch ann/1:1 inc 2 next 1"});
+    CHECK(pool.session("ann/1").ready.begin()->second == 2);
+    CHECK(pool.at("ann/1:0").failures == 0);
+}
+
+TEST_CASE("a host that returns: what is still queued goes on, what was started elsewhere ends") {
+    Pool pool;
+    pool.add_host("h1", 1, 2);
+    pool.add_host("h2", 1, 1);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.gexec(find, 1, 1);
+    pool.now = pool.now + seconds(50);
+    pool.first_call("h2");
+    CHECK(pool.wait(seconds(11)) == Lines{"close h1", "h2: launch ann/1:0 inc 2 next 1"});
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1}, {"ann/1:1", 1}}) ==
+          Lines{"h1: configure interval 10000ms slots 2",
+                "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"});
+    CHECK(pool.status("ann/1:1") == "running");
+    CHECK(pool.at("ann/1:1").incarnation == 1);
+    // the fence: only the new lease is believed
+    wire::GrainReport old = pool.end_report("ann/1:0");
+    old.incarnation = 1;
+    CHECK(pool.send("h1", old) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended stale"});
+    CHECK(pool.end("h2", "ann/1:0") == Lines{"h2: ack ann/1:0 inc 2 last 1 ended taken"});
+    CHECK(pool.end("h1", "ann/1:1") == Lines{"h1: ack ann/1:1 inc 1 last 1 ended taken"});
+}
+
+TEST_CASE("a failure whose acknowledgement was lost does not count twice") {
+    Pool pool;
+    pool.add_host("h1", 1, 1);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.hosts[0].slots = 0;  // so that it stays in the queue
+    pool.table();
+    pool.end("h1", "ann/1:0", 1);
+    CHECK(pool.status("ann/1:0") == "ready");
+    pool.first_call("h1", {{"ann/1:0", 1}});  // it still holds the ended grain
+    CHECK(pool.effects.size() == 3);
+    CHECK(pool.status("ann/1:0") == "ready");
+    wire::GrainReport again = pool.end_report("ann/1:0", 1);
+    CHECK(pool.send("h1", again) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended stale"});
+    CHECK(pool.at("ann/1:0").failures == 1);
+}
+
+TEST_CASE("messages of an older connection of a host are not heard") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    const ConnId old = pool.conn("h1");
+    pool.first_call("h1", {{"ann/1:0", 1}});
+    auto r = std::make_shared<const wire::GrainReport>(pool.end_report("ann/1:0"));
+    CHECK(pool.feed(ServerReport{old, 0, r}).empty());
+    CHECK(pool.feed(ServerCallIn{old, 0, {}}).empty());
+    CHECK(pool.feed(ConnectionClosed{old}).empty());
+    CHECK(pool.changes.empty());
+    CHECK(pool.state.host(0)->conn != 0);
+}
+
+TEST_CASE("after the scheduler's start every host has its whole limit") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    CHECK(pool.state.host(0)->status == HostStatus::unknown);
+    pool.wait(seconds(31));
+    CHECK(pool.state.host(0)->status == HostStatus::delinquent);
+    pool.wait(seconds(30));
+    CHECK(pool.state.host(0)->status == HostStatus::dead);
+    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 1"});
+}
+
+TEST_CASE("the host table is reread: hosts come, change and go") {
+    Pool pool(2);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (int i = 0; i < 4; ++i) pool.gexec(find, 1, i);
+    pool.hosts[1].slots = 2;
+    CHECK(pool.table() == Lines{"h2: configure interval 10000ms slots 2", "h2: launch ann/1:2 inc 1 next 1"});
+    CHECK(pool.table().empty());
+    const HostConfig gone = pool.hosts[0];
+    pool.hosts.erase(pool.hosts.begin());
+    CHECK(pool.table() == Lines{"h1: refused: this host was taken out of the scheduler's host table", "close h1"});
+    CHECK(pool.status("ann/1:0") == "ready");
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1}}).size() == 2);
+    CHECK(pool.state.hosts.size() == 2);  // ids are stable
+    pool.hosts.push_back(gone);
+    pool.table();
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1}}) == Lines{"h1: configure interval 10000ms slots 1"});
+    CHECK(pool.status("ann/1:0") == "running");
+    pool.hosts[1].slots = 0;  // h1 out of service: grains are given back with their checkpoints
+    CHECK(pool.table() == Lines{"h1: configure interval 10000ms slots 0",
+                                "h1: withdraw ann/1:0 inc 1 because the host was taken out of service"});
+}
+
+TEST_CASE("queries show rows to everybody and details to the owner") {
+    Pool pool(2);
+    const Program find = pool.begin("ann", "find"), bob = pool.begin("bob", "x");
+    pool.open(find, 1);
+    for (int i = 0; i < 3; ++i) pool.gexec(find, 1, i);
+    pool.end("h1", "ann/1:0");
+    const auto ask = [&](wire::Query q) { return pool.call(bob, q); };
+    CHECK(ask({wire::QueryType::hosts, "", -1, -1, -1, ""}) ==
+          Lines{"bob: rows hosts 2; h1 active slots 1 running 1; h2 active slots 1 running 1"});
+    CHECK(ask({wire::QueryType::sessions, "", -1, -1, -1, ""}) ==
+          Lines{"bob: rows sessions 1; ann/1 active running 2 finished 1"});
+    CHECK(ask({wire::QueryType::sessions, "bob", -1, -1, -1, ""}) == Lines{"bob: rows"});
+    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, -1, "running"}) ==
+          Lines{"bob: rows grains 2; 1 running on h2 inc 1; 2 running on h1 inc 1"});
+    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, 1, ""}) == Lines{"bob: rows grains 1; 2 running on h1 inc 1"});
+    CHECK(ask({wire::QueryType::grains, "ann", -1, -1, -1, "finished"}) ==
+          Lines{"bob: rows grains 1; 0 finished on h1 inc 1"});
+    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, -1, "lost"}).at(0).find("INVALID") != std::string::npos);
+    CHECK(ask({wire::QueryType::grains, "ann", 2, -1, -1, ""}).at(0).find("SESSION_UNKNOWN") != std::string::npos);
+    CHECK(ask({wire::QueryType::grain, "ann", 1, 0, -1, ""}).at(0).find("REFUSED") != std::string::npos);
+    CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, ""}) == Lines{"ann: detail of ann/1:0 finished"});
+    CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 9, -1, ""}).at(0).find("GRAIN_UNKNOWN") !=
+          std::string::npos);
+    CHECK(pool.call(find, wire::Fetch{"", 1, 0, wire::Stream::out, 3, 0}) ==
+          Lines{"ann: piece of ann/1:0 at 3 max 262144"});
+    CHECK(pool.changes.empty());
+    pool.call(bob, wire::Query{wire::QueryType::system, "", -1, -1, -1, ""});
+    const auto *reply = std::get_if<Reply>(&pool.effects.at(0));
+    REQUIRE(reply);
+    const wire::SystemRow &row = std::get<wire::QueryReply>(reply->message).system;
+    CHECK(row.hosts == 2);
+    CHECK(row.hosts_active == 2);
+    CHECK(row.sessions_active == 1);
+    CHECK(row.running == 2);
+    CHECK(row.ready == 0);
+}
+
+TEST_CASE("long lists of grains come in pages") {
+    Pool pool(0);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    const int total = static_cast<int>(limits::query_rows) + 5;
+    for (int i = 0; i < total; ++i) {
+        Grain g;
+        g.queue_position = i;
+        SessionInfo info = pool.session("ann/1").info;
+        info.queue_back = i + 1;
+        Undo undo;
+        apply(pool.state, SetSession{{"ann", 1}, info}, undo);
+        apply(pool.state, SetGrain{{{"ann", 1}, i}, g}, undo);
+    }
+    const auto page = [&](std::int32_t after) {
+        pool.call(find, wire::Query{wire::QueryType::grains, "", 1, -1, after, "ready"});
+        return std::get<wire::QueryReply>(std::get<Reply>(pool.effects.at(0)).message);
+    };
+    const wire::QueryReply first = page(-1);
+    CHECK(first.grains.size() == limits::query_rows);
+    CHECK(first.more);
+    const wire::QueryReply second = page(first.grains.back().grain);
+    CHECK(second.grains.size() == 5);
+    CHECK_FALSE(second.more);
+}

@@ -1,0 +1,275 @@
+// Random histories: check() after every change (the pool does that), exact roll-backs of random
+// turns, the same decision twice, and promises that only a history can break: leases only grow,
+// what was handed out never changes, finished and killed are final.
+#include "dump.h"
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+class Seeded {  // splitmix64: the same everywhere
+public:
+    explicit Seeded(std::uint64_t seed) : x_(seed) {}
+    std::uint64_t next() {
+        std::uint64_t z = (x_ += 0x9e3779b97f4a7c15u);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        return z ^ (z >> 31);
+    }
+    int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+    bool once_in(int n) { return below(n) == 0; }
+
+private:
+    std::uint64_t x_;
+};
+
+struct Seen {  // what the world remembers; a roll-back takes it back
+    std::map<GrainKey, Incarnation> leases;
+    std::map<std::pair<std::uint64_t, int>, GrainNumber> handed_out;  // (seniority, index)
+    std::map<std::pair<std::uint64_t, GrainNumber>, std::string> final_state;
+};
+
+class World {
+public:
+    explicit World(std::uint64_t seed) : dice(seed) {
+        for (int i = 1; i <= 4; ++i) {
+            HostConfig &c = pool.add_host("h" + std::to_string(i), i < 3 ? 1u : i == 3 ? 2u : 3u, 1 + i % 2);
+            if (i == 4) c.users = {"ann"};
+        }
+        pool.table();
+        for (const char *user : {"ann", "bob"})
+            for (const char *ident : {"find", "find", "other"}) programs.push_back(pool.begin(user, ident));
+    }
+
+    Pool pool;
+    Seeded dice;
+    std::vector<Program> programs;
+    Seen seen;
+    std::map<std::string, int> reached;  // how often each kind of effect occurred
+
+    Input random_input() {
+        const int kind = dice.below(20);
+        if (kind < 9) return user_call();
+        if (kind < 13) return report();
+        if (kind < 14) return launch_result();
+        if (kind < 16) return call_in();
+        if (kind < 17) return first_call();
+        if (kind < 18 && dice.once_in(3)) return ConnectionClosed{some_conn()};
+        if (kind < 19 && dice.once_in(20)) return table();
+        if (kind < 19) return call_in();
+        pool.now = dice.once_in(10) ? pool.now + seconds(40) : pool.now + milliseconds(dice.below(6000));
+        return Tick{};
+    }
+
+    void watch() {
+        for (const Effect &e : pool.effects) {
+            ++reached[kind_of(e)];
+            if (const auto *l = std::get_if<SendLaunch>(&e)) {
+                REQUIRE(l->head.incarnation > seen.leases[l->key]);
+                seen.leases[l->key] = l->head.incarnation;
+            }
+            if (const auto *r = std::get_if<ReplyResult>(&e)) {
+                const std::uint64_t age = pool.state.sessions.at(r->key.session).info.seniority;
+                const auto [it, fresh] = seen.handed_out.emplace(std::pair{age, r->head.sent - 1}, r->key.grain);
+                REQUIRE(it->second == r->key.grain);
+            }
+        }
+        for (const auto &[key, session] : pool.state.sessions)
+            for (const auto &[n, g] : session.grains) watch_grain(session, n, g);
+    }
+
+private:
+    static std::string kind_of(const Effect &e) {
+        constexpr const char *names[] = {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"};
+        return names[e.index()];
+    }
+    // Finished may only become killed, and only if it was not handed out.
+    void watch_grain(const Session &session, GrainNumber n, const Grain &g) {
+        if (g.status != GrainStatus::finished && g.status != GrainStatus::killed) {
+            REQUIRE(seen.final_state.count({session.info.seniority, n}) == 0);
+            return;
+        }
+        const std::string now = std::string(name_of(g.status)) + std::to_string(g.result_index) + "/" +
+                                std::to_string(g.out_length) + "/" + std::to_string(g.exit_code);
+        std::string &before = seen.final_state[{session.info.seniority, n}];
+        if (!before.empty() && before != now) {
+            REQUIRE(g.status == GrainStatus::killed);
+            const int index = std::stoi(before.substr(8));
+            REQUIRE(before.substr(0, 8) == "finished");
+            REQUIRE(seen.handed_out.count({session.info.seniority, index}) == 0);
+        }
+        before = now;
+    }
+
+    UserCall call(const Program &p, UserRequest r) {
+        Caller c = pool.caller(p);
+        if (dice.once_in(10)) c.request -= static_cast<std::uint64_t>(dice.below(3));
+        if (dice.once_in(40)) c.token[3] ^= 1;
+        return {c, std::move(r)};
+    }
+    Input user_call() {
+        const Program &p = programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))];
+        const int session = dice.below(3), grain = dice.below(8);
+        const std::string user = dice.once_in(12) ? "ann" : "";
+        switch (dice.below(14)) {
+            case 0:
+            case 1: return call(p, wire::OpenSession{session, static_cast<wire::OpenMode>(dice.below(3)), dice.once_in(2)});
+            case 2:
+                if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::resume, true});
+                return call(p, wire::CloseSession{user, session, dice.below(4) - 1});
+            case 3:
+                if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::reopen, false});
+                return call(p, wire::CleanSession{user, session});
+            case 4: return call(p, wire::Gkill{user, session, grain});
+            case 5: return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain, -1, ""});
+            case 6: return call(p, wire::Fetch{user, session, grain, wire::Stream::out, 0, 0});
+            case 7:
+                if (dice.once_in(30)) return call(p, BeginControl{"find", {}, p.token, 1000});
+                [[fallthrough]];
+            case 8:
+            case 9: return call(p, wire::Gwait{session, next_of(p.user, session), dice.once_in(2)});
+            default: break;
+        }
+        SubmitGrain s = Pool::grain(session, grain, static_cast<std::uint32_t>(dice.below(4)),
+                                    std::string(dice.once_in(20) ? 40000u : 10u, 'x'));
+        s.urgent = dice.once_in(5);
+        s.thrash = dice.once_in(5) ? 50 : 0;
+        s.attempts = 1 + dice.below(4);
+        return call(p, s);
+    }
+    std::int32_t next_of(const std::string &user, int number) {
+        const Session *s = pool.state.session({user, number});
+        if (!s || dice.once_in(20)) return dice.below(5) - 1;
+        return std::min(s->info.result_count, s->info.sent + dice.below(2));
+    }
+
+    GrainKey some_grain(HostId id) {  // mostly one that runs there
+        if (id != no_host && !dice.once_in(6)) {
+            const auto &there = pool.state.running[static_cast<std::size_t>(id)];
+            if (!there.empty()) return *std::next(there.begin(), dice.below(static_cast<int>(there.size())));
+        }
+        return {{dice.once_in(2) ? "ann" : "bob", dice.below(3)}, dice.below(8)};
+    }
+    HostId some_host() { return dice.below(static_cast<int>(pool.state.hosts.size())); }
+    ConnId conn_of(HostId id) {
+        return dice.once_in(30) ? 12345 : pool.state.hosts[static_cast<std::size_t>(id)].conn;
+    }
+    ConnId some_conn() {
+        if (dice.once_in(2)) return conn_of(some_host());
+        return programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))].conn;
+    }
+    Input report() {
+        const HostId id = some_host();
+        wire::GrainReport r;
+        const GrainKey key = some_grain(id);
+        r.key = wire::wire_of(key);
+        const Grain *g = pool.state.grain(key);
+        r.incarnation = g ? g->incarnation : 1;
+        if (dice.once_in(8)) r.incarnation -= 1;
+        r.first_seq = g ? g->sequence + 1 : 1;
+        if (dice.once_in(10)) r.first_seq += static_cast<std::uint32_t>(dice.below(4)) - 1;
+        r.last_seq = r.first_seq + static_cast<std::uint32_t>(dice.below(3)) - 1;
+        r.has_checkpoint = dice.once_in(2);
+        if (r.has_checkpoint) r.checkpoint = std::string(static_cast<std::size_t>(dice.below(20)), 'c');
+        r.input_position = (g ? g->input_position : 0) + static_cast<std::uint64_t>(dice.below(6));
+        if (dice.once_in(2)) r.message = "message";
+        if (r.last_seq >= r.first_seq) r.out = std::string(dice.once_in(20) ? 40000u : 5u, 'o');
+        r.ended = dice.once_in(2);
+        if (r.ended && dice.once_in(2)) r.exit_code = 1;
+        r.innocent = r.ended && dice.once_in(4);
+        r.usage.user_us = dice.below(1000);
+        return ServerReport{conn_of(id), id, std::make_shared<const wire::GrainReport>(r)};
+    }
+    Input launch_result() {
+        const HostId id = some_host();
+        wire::LaunchResult r;
+        const GrainKey key = some_grain(id);
+        r.key = wire::wire_of(key);
+        const Grain *g = pool.state.grain(key);
+        r.incarnation = g ? g->incarnation : 1;
+        r.ok = dice.once_in(2);
+        r.code = static_cast<std::int32_t>(dice.once_in(2) ? Code::not_found : Code::limit);
+        return ServerLaunchResult{conn_of(id), id, r};
+    }
+    Input call_in() {
+        const HostId id = some_host();
+        return ServerCallIn{conn_of(id), id, wire::CallIn{0, dice.below(60000)}};
+    }
+    Input first_call() {
+        const HostId id = some_host();
+        auto c = std::make_shared<wire::FirstCall>();
+        c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config.name;
+        for (const auto &[key, session] : pool.state.sessions)
+            for (const auto &[n, g] : session.grains)
+                if (g.host == id && !dice.once_in(4))
+                    c->held.push_back({wire::wire_of(GrainKey{key, n}), g.incarnation - (dice.once_in(8) ? 1u : 0u)});
+        return ServerFirstCall{++last_conn_, c};
+    }
+    Input table() {
+        std::vector<HostConfig> hosts;
+        for (HostConfig c : pool.hosts) {
+            if (dice.once_in(5)) continue;
+            if (dice.once_in(3)) c.slots = dice.below(3);
+            hosts.push_back(c);
+        }
+        if (dice.once_in(4)) {
+            HostConfig c = pool.hosts[0];
+            c.name = "extra" + std::to_string(dice.below(3));
+            hosts.push_back(c);
+        }
+        return HostTable{hosts};
+    }
+    ConnId last_conn_ = 5000;
+};
+
+void run(std::uint64_t seed, int steps) {
+    World w(seed);
+    for (int step = 0; step < steps;) {
+        const bool take_back = w.dice.once_in(3);
+        const std::string before = take_back ? Dump::of(w.pool.state) : "";
+        const Seen seen = take_back ? w.seen : Seen{};
+        Undo undo;
+        for (int n = 1 + w.dice.below(8); n > 0; --n, ++step) {
+            const Input input = w.random_input();
+            w.pool.feed(input, &undo);
+            w.watch();
+        }
+        if (!take_back) continue;
+        roll_back(w.pool.state, undo);
+        REQUIRE(Dump::of(w.pool.state) == before);
+        REQUIRE(check(w.pool.state).empty());
+        w.seen = seen;
+    }
+    CAPTURE(seed);
+    for (const char *kind : {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"}) {
+        CAPTURE(kind);
+        CHECK(w.reached[kind] > 0);
+    }
+    CHECK(w.reached["launch"] > steps / 40);
+    CHECK(w.reached["result"] > steps / 200);
+}
+
+}  // namespace
+
+TEST_CASE("20,000 random steps keep every invariant, and any turn can be taken back") {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) run(seed, 5000);
+}
+
+TEST_CASE("the same history twice is the same history") {
+    const auto history = [](std::uint64_t seed) {
+        World w(seed);
+        std::string text;
+        for (int step = 0; step < 500; ++step) {
+            w.pool.feed(w.random_input(), nullptr);
+            for (const std::string &line : w.pool.events) text += line + "\n";
+            w.pool.events.clear();
+            for (const Change &c : w.pool.changes) text += describe(w.pool.state, c) + "\n";
+            for (const Effect &e : w.pool.effects) text += describe(w.pool.state, e) + "\n";
+        }
+        return text + Dump::of(w.pool.state);
+    };
+    CHECK(history(7) == history(7));
+    CHECK(history(7) != history(8));
+}

@@ -1,0 +1,132 @@
+// d_gwait and d_gkill: the cursor, holes, parked calls.
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+struct Stage {
+    Pool pool{4};
+    Program find = pool.begin("ann", "find");
+    Stage() {
+        pool.open(find, 1);
+        for (int i = 0; i < 4; ++i) pool.gexec(find, 1, i);
+    }
+    Lines finish(int i) { return pool.end("h" + std::to_string(i + 1), "ann/1:" + std::to_string(i)); }
+};
+}  // namespace
+
+TEST_CASE("results come in the order in which the grains finished, and again if asked again") {
+    Stage s;
+    s.finish(2);
+    s.finish(0);
+    CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:2 completed 2 sent 1 out 6"});
+    CHECK(s.pool.session("ann/1").info.sent == 0);
+    CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:2 completed 2 sent 1 out 6"});
+    CHECK(s.pool.changes.empty());  // handed out before: nothing new to record
+    CHECK(s.pool.gwait(s.find, 1, 1) == Lines{"ann: result ann/1:0 completed 2 sent 2 out 6"});
+    CHECK(s.pool.session("ann/1").info.sent == 1);
+    CHECK(s.pool.touched_disk());
+    CHECK(s.pool.gwait(s.find, 1, 2).at(0).find("NOTHING_YET") != std::string::npos);
+    CHECK(s.pool.session("ann/1").info.sent == 2);
+    CHECK(s.pool.gwait(s.find, 1, 3).at(0).find("INVALID") != std::string::npos);
+    CHECK(s.pool.gwait(s.find, 1, -1).at(0).find("INVALID") != std::string::npos);
+}
+
+TEST_CASE("a parked call is answered when a grain finishes, once") {
+    Stage s;
+    CHECK(s.pool.gwait(s.find, 1, 0, true).empty());
+    CHECK_FALSE(s.pool.touched_disk());
+    CHECK(s.pool.repeat(s.find, wire::Gwait{1, 0, true}).empty());  // the same call: one waiter
+    CHECK(s.pool.session("ann/1").waiters.size() == 1);
+    CHECK(s.finish(3) == Lines{"h4: ack ann/1:3 inc 1 last 1 ended taken", "ann: result ann/1:3 completed 1 sent 1 out 6"});
+    CHECK(s.finish(1) == Lines{"h2: ack ann/1:1 inc 1 last 1 ended taken"});
+    CHECK(s.pool.session("ann/1").waiters.empty());
+}
+
+TEST_CASE("a broken connection takes its parked calls along and nothing else") {
+    Stage s;
+    Program second = s.find;
+    second.conn = 77;
+    s.pool.gwait(s.find, 1, 0, true);
+    s.pool.gwait(second, 1, 0, true);
+    CHECK(s.pool.feed(ConnectionClosed{s.find.conn}).empty());
+    CHECK_FALSE(s.pool.touched_disk());
+    REQUIRE(s.pool.session("ann/1").waiters.size() == 1);
+    CHECK(s.pool.session("ann/1").waiters[0].conn == 77);
+    CHECK(s.pool.session("ann/1").counts[static_cast<int>(GrainStatus::running)] == 4);
+}
+
+TEST_CASE("sent_reset shows the same results in the same order") {
+    Stage s;
+    for (const int i : {2, 0, 3, 1}) s.finish(i);
+    Lines first, second;
+    for (int i = 0; i < 4; ++i) first.push_back(s.pool.gwait(s.find, 1, i).at(0));
+    const Program again = s.pool.begin("ann", "find");
+    CHECK(s.pool.open(again, 1, wire::OpenMode::resume, true) == Lines{"ann: opened resumed completed 4"});
+    for (int i = 0; i < 4; ++i) second.push_back(s.pool.gwait(again, 1, i).at(0));
+    CHECK(first == second);
+    CHECK(s.pool.gwait(again, 1, 4).at(0).find("NOTHING_LEFT") != std::string::npos);
+    s.pool.open(again, 1, wire::OpenMode::resume);
+    CHECK(s.pool.silent() == false);
+    CHECK(s.pool.session("ann/1").info.sent == 4);
+}
+
+TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
+    Stage s;
+    s.finish(0);
+    s.finish(1);
+    s.finish(2);
+    CHECK(s.pool.gkill(s.find, 1, 1) == Lines{"ann: done"});
+    CHECK(s.pool.session("ann/1").results == std::vector<GrainNumber>{0, -1, 2});
+    CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:0 completed 2 sent 1 out 6"});
+    CHECK(s.pool.gwait(s.find, 1, 1) == Lines{"ann: result ann/1:2 completed 2 sent 3 out 6"});
+    // what was handed out stays in the order, also before it is acknowledged
+    CHECK(s.pool.gkill(s.find, 1, 2) == Lines{"ann: done"});
+    CHECK(s.pool.changes.empty());
+    CHECK(s.pool.status("ann/1:2") == "finished");
+    // and after a replay began anew
+    const Program again = s.pool.begin("ann", "find");
+    s.pool.open(again, 1, wire::OpenMode::resume, true);
+    s.pool.gkill(again, 1, 0);
+    CHECK(s.pool.gwait(again, 1, 0) == Lines{"ann: result ann/1:0 completed 2 sent 1 out 6"});
+}
+
+TEST_CASE("killing the last grain tells parked calls that nothing is left") {
+    Stage s;
+    for (int i = 0; i < 3; ++i) s.pool.gkill(s.find, 1, i);
+    s.pool.gwait(s.find, 1, 0, true);
+    CHECK(s.pool.silent());
+    CHECK(s.pool.gkill(s.find, 1, 3) ==
+          Lines{"h4: withdraw ann/1:3 inc 1 discard because killed by its control program", "ann: done",
+                "ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every result was handed out"});
+    CHECK(s.pool.gkill(s.find, 1, 9) == Lines{"ann: error GRAIN_UNKNOWN: session ann/1 has no grain 9"});
+}
+
+TEST_CASE("a killed grain makes room for the next") {
+    Stage s;
+    s.pool.gexec(s.find, 1, 4);
+    CHECK(s.pool.gkill(s.find, 1, 1) ==
+          Lines{"h2: withdraw ann/1:1 inc 1 discard because killed by its control program", "ann: done",
+                "h2: launch ann/1:4 inc 1 next 1"});
+}
+
+TEST_CASE("cannot_run counts what is configured, not what is alive") {
+    Pool pool;
+    pool.add_host("h1", 1);
+    pool.add_host("h2", 2).users = {"bob"};
+    pool.table();
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    CHECK(pool.gwait(find, 1, 0, true).at(0).find("NOTHING_LEFT") != std::string::npos);
+    pool.gexec(find, 1, 0, 2);
+    CHECK(pool.gwait(find, 1, 0, true) ==
+          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
+                "configured, 1 of another class, 1 not for ann"});
+    pool.gexec(find, 1, 1, 3);  // h1 could run this one, though nobody has called yet
+    CHECK(pool.gwait(find, 1, 0, true).empty());
+    // the table changes: h1 is gone
+    pool.hosts.erase(pool.hosts.begin());
+    CHECK(pool.table() == Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
+                                "1 hosts configured, 1 not for ann"});
+}

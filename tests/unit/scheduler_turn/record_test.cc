@@ -1,0 +1,255 @@
+// State on disk: names, records, the log of grains and its renewal, what happens to damage.
+#include "pool.h"
+#include "scheduler/record/codec.h"
+#include "scheduler/record/paths.h"
+#include "scheduler/record/templates.h"
+#include "store/tree_template.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+TEST_CASE("the forest is one that the store takes") {
+    CHECK(store::check_forest(record::forest()));
+}
+
+TEST_CASE("every login name has a directory name of its own, and back") {
+    const std::vector<std::string> logins = {
+        "ann", "Ann", ".ann", "a.b", "..", ".", "", "%", "%2E", "a/b", "uid1234", "dom\\ann",
+        "ann@example", std::string("a\0b", 3), "\xc3\xa4", "-x", "turns"};
+    std::map<std::string, std::string> seen;
+    for (const std::string &login : logins) {
+        const std::string name = record::encode_login(login);
+        CHECK(name.find('/') == std::string::npos);
+        CHECK(name != "");
+        CHECK(name[0] != '.');
+        CHECK(seen.emplace(name, login).second);
+        const auto back = record::decode_login(name);
+        REQUIRE(back);
+        CHECK(*back == login);
+    }
+    for (const char *name : {"", ".ann", "%", "%4", "%4g", "%61", "a b", "%2e"}) {
+        if (std::string(name) == "%") continue;  // the empty login
+        CHECK_FALSE(record::decode_login(name));
+    }
+    CHECK(record::session_directory({"../etc", 3}) == "sessions/%2E.%2Fetc/3");
+    CHECK(record::grain_directory({{"ann", 3}, 17}) == "sessions/ann/3/g/17");
+    CHECK(record::number_of("17") == 17);
+    for (const char *name : {"", "017", "+1", "1x", "99999999999", " 1"})
+        CHECK_FALSE(record::number_of(name));
+}
+
+TEST_CASE("records come back as they went, and damage is noticed at every byte") {
+    core::State state;
+    core::Undo undo;
+    core::Host h;
+    h.config.name = "h1";
+    core::apply(state, core::SetHost{0, h}, undo);
+    core::Grain grain;
+    grain.status = core::GrainStatus::killed;
+    grain.own_tree = grain.urgent = true;
+    grain.attempts = 7;
+    grain.failures = 2;
+    grain.incarnation = 0xfffffffe;
+    grain.host = 0;
+    grain.nogo = {0};
+    grain.queue_position = -5;
+    grain.exit_code = -1;
+    grain.result_index = 12;
+    grain.fingerprint[3] = 9;
+    grain.out_length = std::uint64_t{1} << 40;
+    grain.past.user_us = -3;
+    grain.current.out_blocks = 17;
+    const std::string bytes = record::encode_grain(state, 5, grain);
+    auto back = record::decode_grain(bytes);
+    REQUIRE(back);
+    CHECK(back->number == 5);
+    CHECK(back->host == "h1");
+    CHECK(back->nogo == std::vector<std::string>{"h1"});
+    back->grain.host = 0;
+    back->grain.nogo = {0};
+    CHECK(record::encode_grain(state, 5, back->grain) == bytes);
+
+    core::SessionInfo info;
+    info.ident = "prog";
+    info.shown = 4;
+    info.queue_front = -9;
+    const std::string session = record::encode_session(info);
+    auto session_back = record::decode_session(session);
+    REQUIRE(session_back);
+    CHECK(record::encode_session(*session_back) == session);
+    CHECK(session_back->shown == 4);
+
+    for (const std::string *record : {&bytes, &session}) {
+        for (std::size_t i = 0; i < record->size(); ++i) {
+            std::string bad = *record;
+            bad[i] = static_cast<char>(bad[i] ^ 1);
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad))
+                                          : bool(record::decode_session(bad))));
+            bad = record->substr(0, i);
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad))
+                                          : bool(record::decode_session(bad))));
+        }
+        const std::string twice = *record + *record;
+        CHECK_FALSE((record == &bytes ? bool(record::decode_grain(twice))
+                                      : bool(record::decode_session(twice))));
+    }
+}
+
+namespace {
+
+// A session with a small grain, a finished one, and one with files of its own.
+ConnId three_grains(Pool &pool, ModelServer &server, std::int32_t number) {
+    const ConnId control = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{number, wire::OpenMode::open, false});
+    server.connect();
+    for (int g = 0; g < 3; ++g)
+        pool.ask<wire::Done>(control, wire::Gexec{number, g, copying_grain("some input")});
+    server.read();
+    server.finish({{"ann", number}, 0});
+    server.read();
+    server.checkpoint({{"ann", number}, 1}, 4);
+    server.read();
+    return control;
+}
+
+}  // namespace
+
+TEST_CASE("one damaged session is set aside by name, the rest runs") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    const ConnId other = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(other, wire::OpenSession{2, wire::OpenMode::open, false});
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+
+    std::string file;
+    SECTION("its status") { file = "sessions/ann/1/status"; }
+    SECTION("its log") { file = "sessions/ann/1/grains"; }
+    SECTION("the status of a grain") { file = "sessions/ann/1/g/1/status"; }
+    pool.disk.flip(file, 20, 0x40);
+    const auto before = pool.disk.files("sessions/ann/1");
+    pool.restart();
+    REQUIRE(pool.reports.size() == 1);
+    CHECK(pool.reports[0].find(file) != std::string::npos);
+    CHECK(pool.turn->state().session({"ann", 1}) == nullptr);
+    CHECK(pool.turn->state().session({"ann", 2}) != nullptr);
+
+    // Nobody writes over it, and its user is told which file it is.
+    const ConnId control = pool.control("ann", "prog");
+    const auto reply =
+        pool.call(control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
+    CHECK(std::get<wire::ErrorReply>(reply).code == static_cast<int>(Code::io_error));
+    CHECK(std::get<wire::ErrorReply>(reply).text.find(file) != std::string::npos);
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{3, wire::OpenMode::open, false});
+    CHECK(pool.disk.files("sessions/ann/1") == before);
+}
+
+TEST_CASE("a damaged authorization table costs the tokens and nothing else") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    pool.disk.flip("auth/table", 9, 1);
+    pool.restart();
+    REQUIRE(pool.reports.size() == 1);
+    CHECK(pool.reports[0].find("auth/table") != std::string::npos);
+    CHECK(pool.turn->state().session({"ann", 1}) != nullptr);
+    const ConnId control = pool.control("ann", "prog");
+    const auto open = pool.ask<wire::OpenReply>(
+        control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    CHECK(open.as == wire::OpenedAs::resumed);
+}
+
+TEST_CASE("a damaged result is an error of that call") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    const ConnId control = three_grains(pool, server, 1);
+    pool.disk.cut("sessions/ann/1/results", 3);
+    CHECK(pool.refusal(control, wire::Gwait{1, 0, false}) == Code::io_error);
+    CHECK(pool.refusal(control, wire::Gwait{1, 0, false}) == Code::io_error);
+}
+
+TEST_CASE("a grain whose parameters cannot be read is not stuck on its host") {
+    Pool pool({host("h1", 1)});
+    ModelServer server(pool, "h1");
+    const ConnId control = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.ask<wire::Done>(control, wire::Gexec{1, 0, copying_grain("abc")});
+    const std::string inputs = pool.disk.files("sessions/ann/1").at("sessions/ann/1/inputs");
+    pool.disk.cut("sessions/ann/1/inputs", 3);
+    server.connect();
+    server.read();
+    CHECK(server.held.empty());
+    const GrainKey key{{"ann", 1}, 0};
+    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::running);
+    pool.outside->clock = pool.turn->next_wakeup();
+    pool.pump();
+    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::ready);
+    // The operator restored the file.
+    REQUIRE(pool.disk.truncate_append("sessions/ann/1/inputs", 0, inputs));
+    pool.outside->clock = pool.outside->clock + seconds(6);
+    server.call_in();
+    server.read();
+    CHECK(server.held.count(key) == 1);
+}
+
+TEST_CASE("the log of grains is written anew before it is more than twice what lives") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    const ConnId control = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    server.connect();
+    const GrainKey key{{"ann", 1}, 0};
+    pool.ask<wire::Done>(control, wire::Gexec{1, 0, copying_grain("abc")});
+    const auto log_length = [&] {
+        return pool.disk.files("sessions/ann/1").at("sessions/ann/1/grains").size();
+    };
+    std::size_t longest = 0, renewals = 0, last = 0;
+    for (int i = 0; i < 800; ++i) {
+        server.read();
+        REQUIRE(server.held.count(key) == 1);
+        server.finish(key, 0, true);  // given back and placed again: two records
+        server.read();
+        pool.outside->clock = pool.outside->clock + seconds(6);
+        server.call_in();
+        const std::size_t now = log_length();
+        CHECK(pool.turn->state().session(key.session)->info.grains_length == now);
+        if (now < last) ++renewals;
+        longest = std::max(longest, now);
+        last = now;
+        if (i % 100 == 7) {
+            pool.verify();
+            // A kill at any time replays the turns around a renewal.
+            server.held.clear();
+            server.disconnect();
+            pool.restart();
+            CHECK(pool.reports.empty());
+            server.connect();
+        }
+    }
+    CHECK(renewals >= 2);
+    CHECK(longest < 72 * 1024);
+    pool.verify();
+}
+
+TEST_CASE("a cleaned session leaves nothing, and its number can be used again") {
+    Pool pool({host("h1", 2)});
+    pool.verify_each_turn = true;
+    ModelServer server(pool, "h1");
+    const ConnId control = three_grains(pool, server, 1);
+    pool.ask<wire::Done>(control, wire::CloseSession{"ann", 1, 1});
+    // Cleaned, opened and filled again in one turn.
+    pool.post(control, wire::CleanSession{"ann", 1});
+    pool.post(control, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.post(control, wire::Gexec{1, 9, copying_grain("new")});
+    pool.pump();
+    CHECK(pool.turn->state().session({"ann", 1})->grains.size() == 1);
+    pool.restart();
+    CHECK(pool.turn->state().session({"ann", 1})->grains.count(9) == 1);
+    const ConnId again = pool.control("ann", "prog");
+    pool.ask<wire::Done>(again, wire::CloseSession{"ann", 1, 0});
+    pool.ask<wire::Done>(again, wire::CleanSession{"ann", 1});
+    CHECK(pool.disk.files("sessions").empty());
+}
