@@ -65,8 +65,8 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
                     counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
         if (ended.grains > 0)
-            std::printf("%s that had no launcher any more were killed.\n",
-                        counted(ended.grains, "grain process").c_str());
+            std::printf("Killed %d %s of grains that had no launcher any more.\n", ended.grains,
+                        ended.grains == 1 ? "process" : "processes");
         std::printf("Sessions and results stay; `dcs up` goes on where it was.\n");
     }
 }
@@ -78,16 +78,16 @@ int down(const Call &call) {
                           "dcs down [--dir DIR]"));
     const Pool pool(call.directory);
     struct stat st = {};
-    if (::stat(pool.directory().c_str(), &st) != 0 ||
-        ::access(pool.path("scheduler").c_str(), F_OK) != 0) {
-        print_result(call, pool, {});
-        return exits::ok;
-    }
-    if (st.st_uid != ::geteuid() && ::geteuid() != 0) {
+    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() &&
+        ::geteuid() != 0) {
         Failure failure =
             failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
         failure.hint = "name your own by --dir DIR or DCS_DIR";
         return call.fail(failure);
+    }
+    if (::access(pool.path("scheduler").c_str(), F_OK) != 0) {
+        print_result(call, pool, {});
+        return exits::ok;
     }
     const auto lock = take_work_lock(pool, "down");
     if (!lock) return call.fail(failure_of("dcs down", lock.status()));

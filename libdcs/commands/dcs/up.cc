@@ -27,7 +27,6 @@ namespace {
 constexpr int ready_patience_s = 20, server_stop_s = 5, launcher_stop_s = 10;
 constexpr int call_in_patience_s =
     10;  // servers call in within a moment; only a note if they do not
-constexpr std::size_t socket_path_bytes = 107;
 
 struct Wanted {
     PoolNumbers numbers;
@@ -41,7 +40,8 @@ struct Outcome {
 
 Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     const auto recorded = pool.numbers();
-    if (!recorded && recorded.status().code != Code::not_found) return recorded.status();
+    if (!recorded && recorded.status().code != Code::not_found)
+        return fail(Code::io_error, recorded.status().text);
     Wanted wanted;
     if (recorded) wanted.numbers = *recorded;
     if (!recorded && !call.arguments.has("--local"))
@@ -112,12 +112,6 @@ Status only_a_pool(const Pool &pool) {
 }
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
-    const std::string longest =
-        pool.server_directory("local" + std::to_string(numbers.servers)) + "/launcher.sock";
-    if (longest.size() > socket_path_bytes)
-        return fail(Code::limit, "the path of the pool is too long for Unix sockets: " + longest +
-                                     " has " + std::to_string(longest.size()) + " bytes, at most " +
-                                     std::to_string(socket_path_bytes));
     for (const char *name : {"scheduler", "servers"})
         if (Status made = make_directory(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
@@ -262,36 +256,41 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     return start_missing(pool, numbers, outcome);
 }
 
+constexpr const char *usage_hint =
+    "dcs up --local N [--slots K] [--interval S] [--dir DIR]; for example dcs up --local 2";
+
+Failure with_hint(const Status &status, const char *hint) {
+    Failure failure = failure_of("", status);
+    failure.hint = hint;
+    return failure;
+}
+
 int up(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(
             usage_failure("dcs up takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
-    // Wrong numbers must not leave a directory behind.
+    // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
+    if (Status ours = pool.exists() ? only_a_pool(pool) : Status::ok(); !ours)
+        return call.fail(with_hint(ours, "name another directory by --dir DIR"));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
-        Failure failure = failure_of("", wanted.status());
-        failure.hint =
-            "dcs up --local N [--slots K] [--interval S] [--dir DIR]; for example dcs up --local 2";
-        if (wanted.status().code == Code::invalid) failure.code = "usage";
+        const bool usage = wanted.status().code == Code::invalid;
+        Failure failure = with_hint(wanted.status(), usage ? usage_hint : "correct that file");
+        if (usage) failure.code = "usage";
         return call.fail(failure);
     }
     if (Status made = make_directory(pool.directory()); !made)
-        return call.fail(failure_of("dcs up", made));
-    if (Status ours = only_a_pool(pool); !ours) {
-        Failure failure = failure_of("dcs up", ours);
-        failure.hint = "name another directory by --dir DIR";
-        return call.fail(failure);
-    }
+        return call.fail(with_hint(made, "name another directory by --dir DIR"));
+    if (Status ours = only_a_pool(pool); !ours)
+        return call.fail(with_hint(ours, "name another directory by --dir DIR"));
     const auto lock = take_work_lock(pool, "up");
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;
     Outcome outcome;
-    if (Status done = bring_up(call, pool, numbers, outcome); !done) {
-        Failure failure = failure_of("", done);
-        failure.hint =
-            "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all";
-        return call.fail(failure);
-    }
+    if (Status done = bring_up(call, pool, numbers, outcome); !done)
+        return call.fail(with_hint(
+            done,
+            "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all"));
     const int active = active_hosts(numbers);
     if (active < numbers.servers)
         std::fprintf(

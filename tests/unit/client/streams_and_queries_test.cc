@@ -132,7 +132,7 @@ TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
 
 TEST_CASE("a checkpoint that is replaced while it is fetched is fetched anew") {
     FakeScheduler fake;
-    const std::string old_one = pattern(300000), new_one = pattern(400000) + "new";
+    const std::string old_one(300000, 'o'), new_one = pattern(400000) + "new";
     fake.script(
         [&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });
     FILE *f = nullptr;

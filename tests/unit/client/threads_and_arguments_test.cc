@@ -131,6 +131,34 @@ TEST_CASE("a forked child speaks on a connection of its own, under ids of its ow
     CHECK(kills[1].request != kills[2].request);
 }
 
+TEST_CASE("a forked child does not keep the parent's connections open") {
+    FakeScheduler fake;
+    get_auth();
+    std::atomic<bool> connected{false}, end{false};
+    std::thread other([&] {
+        connected = d_gkill(1, 1) == NO_ERROR;
+        while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    });
+    while (!connected) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    int hold[2];
+    REQUIRE(::pipe(hold) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        char c;
+        ::close(hold[1]);
+        ::_exit(::read(hold[0], &c, 1) == 0 ? 0 : 1);  // lives until the parent lets go
+    }
+    const int before = fake.open_now();
+    end = true;
+    other.join();
+    for (int i = 0; i < 200 && fake.open_now() >= before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    CHECK(fake.open_now() == before - 1);  // the scheduler saw the end although the child lives
+    ::close(hold[0]), ::close(hold[1]);
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+}
+
 TEST_CASE("a path longer than a socket address") {
     FakeScheduler fake(true, std::string(200, 'd'));
     CHECK(d_get_auth("long-path") == NO_ERROR);

@@ -87,11 +87,35 @@ TEST_CASE("fields arrive in their own places") {
 }
 
 TEST_CASE("kind names are those of the structs") {
-    CHECK(std::string(kind_name(Hello{})) == "Hello");
-    CHECK(std::string(kind_name(Done{})) == "Done");
-    CHECK(std::string(kind_name(ErrorReply{})) == "ErrorReply");
-    CHECK(std::string(kind_name(FirstCall{})) == "FirstCall");
-    CHECK(std::string(kind_name(Withdraw{})) == "Withdraw");
+#define SAME_NAME(type) CHECK(std::string(kind_name(type{})) == #type)
+    SAME_NAME(Hello);
+    SAME_NAME(Welcome);
+    SAME_NAME(GetAuth);
+    SAME_NAME(AuthReply);
+    SAME_NAME(OpenSession);
+    SAME_NAME(OpenReply);
+    SAME_NAME(CloseSession);
+    SAME_NAME(CleanSession);
+    SAME_NAME(Gexec);
+    SAME_NAME(Gkill);
+    SAME_NAME(Done);
+    SAME_NAME(Gwait);
+    SAME_NAME(GrainResult);
+    SAME_NAME(Fetch);
+    SAME_NAME(Piece);
+    SAME_NAME(Query);
+    SAME_NAME(QueryReply);
+    SAME_NAME(ErrorReply);
+    SAME_NAME(FirstCall);
+    SAME_NAME(CallIn);
+    SAME_NAME(GrainReport);
+    SAME_NAME(LaunchResult);
+    SAME_NAME(Configure);
+    SAME_NAME(Refused);
+    SAME_NAME(Launch);
+    SAME_NAME(ReportAck);
+    SAME_NAME(Withdraw);
+#undef SAME_NAME
 }
 
 TEST_CASE("golden bytes of a frame") {
