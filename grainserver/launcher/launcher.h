@@ -32,6 +32,7 @@ private:
         pid_t pid = 0;
         locks::KernelLock slot;
         bool first_process_ended = false;  // a zombie that holds its pid; `exit` says how it ended
+        Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
         bool stopped_by_us = false;
         bool low_priority = false;
         files::ExitRecord exit;

@@ -14,6 +14,7 @@
 
 namespace dcs::launcher {
 namespace {
+constexpr pid_t kernel_threads = 2;  // their parent; they have no environment
 bool read_children_file(std::vector<pid_t> &pids) {
     const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
     const files::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -38,10 +39,13 @@ bool read_children_file(std::vector<pid_t> &pids) {
     return true;
 }
 
-bool member(const files::ProcessStat &p, pid_t leader, bool leader_lives, const std::string &mark) {
-    if (p.state == 'Z' || p.state == 'X' || p.pid == ::getpid()) return false;
-    if (leader_lives && (p.pid == leader || p.session == leader)) return true;
-    return files::has_variable(files::environment_of(p.pid), mark);
+constexpr Duration exec_patience = milliseconds(200);
+
+Carries member(const files::ProcessStat &p, pid_t leader, bool leader_lives, const std::string &mark) {
+    if (p.state == 'Z' || p.state == 'X' || p.pid == ::getpid()) return Carries::no;
+    if (p.pid == kernel_threads || p.parent == kernel_threads) return Carries::no;
+    if (leader_lives && (p.pid == leader || p.session == leader)) return Carries::yes;
+    return carries(p.pid, mark);
 }
 }  // namespace
 
@@ -66,19 +70,26 @@ void kill_exactly(const files::ProcessStat &process) {
 
 std::string cookie(const std::string &grain_directory) { return "DCS_GRAIN_DIR=" + grain_directory; }
 
+Carries carries(pid_t pid, const std::string &mark) {
+    const std::string environment = files::environment_of(pid);
+    if (environment.empty()) return Carries::unclear;
+    return files::has_variable(environment, mark) ? Carries::yes : Carries::no;
+}
+
 bool kill_foreign_tree(pid_t pid, std::uint64_t start_time, const std::string &grain_directory, int seconds) {
     const std::string mark = cookie(grain_directory);
-    const Instant deadline = boot_clock() + dcs::seconds(seconds);
+    const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_patience;
     for (;;) {
         files::ProcessStat leader;
         const bool lives = files::read_stat(pid, leader) && leader.start_time == start_time;
-        bool any = false;
-        for (const files::ProcessStat &p : files::all_processes())
-            if (member(p, pid, lives, mark)) {
-                kill_exactly(p);
-                any = true;
-            }
-        if (!any) return true;
+        bool any = false, unclear = false;
+        for (const files::ProcessStat &p : files::all_processes()) {
+            const Carries answer = member(p, pid, lives, mark);
+            if (answer == Carries::yes) kill_exactly(p);
+            any = any || answer == Carries::yes;
+            unclear = unclear || (answer == Carries::unclear && p.start_time >= start_time);
+        }
+        if (!any && (!unclear || boot_clock() >= clear_by)) return true;
         if (boot_clock() >= deadline) return false;
         const timespec pause{0, 10'000'000};
         ::nanosleep(&pause, nullptr);

@@ -19,6 +19,11 @@ void kill_exactly(const files::ProcessStat &process);
 // The value that every process of a grain inherits, unless it cleared its environment.
 std::string cookie(const std::string &grain_directory);
 
+// Does a process carry the cookie? `unclear`: it shows no environment at all, because it has none or
+// because it is in the middle of an exec, which on a busy host may take a while.
+enum class Carries : std::uint8_t { no, yes, unclear };
+Carries carries(pid_t pid, const std::string &mark);
+
 // Ends a tree whose launcher is dead: its first process if it is still the one of (pid, start time),
 // that one's session, and every process that carries the cookie. Waits until they are gone, at most
 // `seconds`; false if some are left (in the kernel's uninterruptible sleep).

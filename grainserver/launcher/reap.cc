@@ -17,6 +17,7 @@
 namespace dcs::launcher {
 namespace {
 constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
+constexpr Duration exec_patience = seconds(2);  // for a stray that shows no environment yet
 constexpr Duration patience = seconds(5);  // for processes that do not even die of KILL
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
@@ -45,6 +46,7 @@ bool Launcher::note_end(Running &grain) {
     const long n = ::syscall(SYS_waitid, P_PID, grain.pid, &info, WEXITED | WNOHANG | WNOWAIT, &used);
     if (n != 0 || info.si_pid != grain.pid) return false;
     grain.first_process_ended = true;
+    grain.unclear_until = boot_clock() + exec_patience;
     grain.exit.known = true;
     grain.exit.status = status_word(info);
     add_usage(grain.exit, used);
@@ -81,11 +83,10 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
         if (firsts.count(pid) != 0 || !files::read_stat(pid, stat) || stat.state == 'Z') continue;
         // A process that left the session and cleared its environment belongs to nobody that can be
         // told; it goes when the last grain goes.
-        const bool ours = stat.session == grain.pid || grains_.size() == 1 ||
-                          files::has_variable(files::environment_of(pid), mark);
-        if (!ours) continue;
-        kill_exactly(stat);
-        clear = false;
+        Carries ours = Carries::yes;
+        if (stat.session != grain.pid && grains_.size() > 1) ours = carries(pid, mark);
+        if (ours == Carries::yes) kill_exactly(stat);
+        if (ours == Carries::yes || (ours == Carries::unclear && boot_clock() < grain.unclear_until)) clear = false;
     }
     return clear;
 }

@@ -87,6 +87,7 @@ private:
     void forget(ConnId conn) { wires_.erase(conn); }
 
     // loop.cc
+    Instant served_now() const;
     void look_after(Wire &wire);
     void cut_off_overdue(Instant now);
     void give_last_chance(const WirePtr &wire);
@@ -103,7 +104,9 @@ private:
     std::map<ConnId, WirePtr> wires_;
     std::map<std::pair<Door, std::uint32_t>, std::size_t> of_user_;
     std::size_t open_ = 0;  // sockets of wires
-    std::set<std::pair<Instant, ConnId>> checks_;
+    std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
+    Duration away_;                                // how long nobody was served, in all
+    Instant left_;                                 // when wait() was last left
     std::vector<ConnId> dirty_;
     std::deque<Arrival> inbox_;
     std::size_t inbox_bytes_ = 0;

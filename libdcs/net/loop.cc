@@ -8,8 +8,12 @@
 
 // The queue of arrivals: what wait() does while it waits, and when it stops waiting.
 namespace dcs::net {
+namespace {
+constexpr Duration long_pause = seconds(1);
+}
 
 bool AsioLoop::start() {
+    left_ = boot_clock();
     boost::system::error_code error;
     if (!watches_.good() || watch_fd_.assign(watches_.fd(), error)) return false;
     asio::co_spawn(context_, watch_descriptors(), asio::detached);
@@ -51,6 +55,10 @@ void AsioLoop::unwatch(int fd) {
 }
 
 // ---- time ----
+
+// Deadlines run while peers are served. Neither a long commit of the caller nor a suspended machine,
+// which may have stopped the peer just as well, must cost a connection.
+Instant AsioLoop::served_now() const { return Instant{boot_clock().ns - away_.ns}; }
 
 // A wire has at most one place in checks_; it is looked at there, not moved with each byte.
 void AsioLoop::look_after(Wire &wire) {
@@ -120,16 +128,20 @@ std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
 
 std::vector<Arrival> AsioLoop::wait(Instant deadline, std::size_t max) {
     max = std::max<std::size_t>(max, 1);
+    if (Duration gone = boot_clock() - left_; gone > long_pause) away_ = away_ + gone;
     for (int fd : std::exchange(to_rearm_, {})) watches_.rearm(fd);
     flush_dirty();
     run_ready(max);
     for (;;) {
-        Instant now = boot_clock();
-        cut_off_overdue(now);
+        cut_off_overdue(served_now());
         std::vector<Arrival> out = hand_out(max);
+        Instant now = left_ = boot_clock();
         if (!out.empty() || now >= deadline) return out;
-        watches_.alarm_at(std::min(deadline, next_check()));
+        const Instant alarm = std::min(deadline, next_check() + away_);
+        watches_.alarm_at(alarm);
         DCS_REQUIRE(context_.run_one() > 0, "the set of watches keeps the loop waiting");
+        Instant back = boot_clock();
+        if (alarm + long_pause < back) away_ = away_ + (back - now);  // asleep through its own alarm
         run_ready(max);
     }
 }

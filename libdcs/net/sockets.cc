@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/limits.h"
 #include "net/asio_loop.h"
 #include "net/unix_socket.h"
@@ -82,7 +81,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
     ++of_user_[{listener.door, peer.uid}];
     ++open_;
     wires_[wire->id] = wire;
-    if (wire->limits.hello.ns > 0) wire->hello_by = boot_clock() + wire->limits.hello;
+    if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
     look_after(*wire);
     Arrival arrival;
     arrival.what = What::opened;
@@ -109,7 +108,7 @@ ConnId AsioLoop::connect_unix(const std::string &path, const Limits &limits) {
     wire->limits = limits;
     wires_[wire->id] = wire;
     ++open_;
-    if (limits.hello.ns > 0) wire->hello_by = boot_clock() + limits.hello;
+    if (limits.hello.ns > 0) wire->hello_by = served_now() + limits.hello;
     look_after(*wire);
     asio::co_spawn(context_, connect_peer(wire, path), asio::detached);
     return wire->id;
@@ -173,7 +172,7 @@ bool AsioLoop::receive(Wire &wire) {
     std::string_view bytes(buffer_.data(), static_cast<std::size_t>(n));
     Status status;
     try {
-        status = wire.receive(bytes, boot_clock(), &frames);
+        status = wire.receive(bytes, served_now(), &frames);
     } catch (const std::bad_alloc &) {
         status = fail(Code::limit, "no memory for the message");
     }
@@ -233,7 +232,7 @@ void AsioLoop::flush_dirty() {
 
 void AsioLoop::flush(const WirePtr &wire) {
     if (!wire->alive || !wire->connected) return;
-    WriteQueue::Sent sent = wire->flush(wire->socket.native_handle(), boot_clock());
+    WriteQueue::Sent sent = wire->flush(wire->socket.native_handle(), served_now());
     if (sent == WriteQueue::Sent::broken)
         lose(*wire, fail_errno(Code::broken, "connection failed", errno).text);
     else if (sent == WriteQueue::Sent::all && wire->muted)
@@ -272,7 +271,7 @@ void AsioLoop::close(ConnId conn) {
     if (wire->limits.progress.ns <= 0) wire->limits.progress = farewell;
     if (!wire->connected) {
         if (wire->out.empty()) return lose(*wire, "");
-        wire->hello_by = boot_clock() + wire->limits.progress;
+        wire->hello_by = served_now() + wire->limits.progress;
         return look_after(*wire);
     }
     flush(wire);

@@ -93,9 +93,9 @@ Status Engine::remove_tree(const std::string &directory, int depth) {
     Result<std::vector<std::string>> names = disk_.list(directory);
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {
-        Status status = name.back() == '/'
-                            ? remove_tree(join(directory, name.substr(0, name.size() - 1)), depth + 1)
-                            : disk_.remove(join(directory, name));
+        const std::string path = join(directory, name);
+        Status status = name.back() == '/' ? remove_tree(path.substr(0, path.size() - 1), depth + 1)
+                                           : disk_.remove(path);
         if (!status) return status;
     }
     return disk_.remove_dir(directory);

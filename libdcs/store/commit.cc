@@ -56,8 +56,8 @@ Status Engine::write_root(const TurnPlan &plan) {
     return status;
 }
 
-// Before the commit: everything goes back to what it was. After a failure that leaves doubt: nothing
-// is touched any more, the next start decides by what is on the disk.
+// Before the commit: everything goes back to what it was. After a failure that leaves doubt:
+// nothing is touched any more, the next start decides by what is on the disk.
 CommitResult Engine::give_up(const Status &status) {
     if (doubt_) {
         broken_ = status;

@@ -348,7 +348,8 @@ Result<std::uint64_t> PosixDisk::free_bytes() {
 bool syncfs_reports() {
     struct utsname about;
     int major = 0, minor = 0;
-    if (::uname(&about) != 0 || std::sscanf(about.release, "%d.%d", &major, &minor) != 2) return false;
+    if (::uname(&about) != 0) return false;
+    if (std::sscanf(about.release, "%d.%d", &major, &minor) != 2) return false;
     return major > 5 || (major == 5 && minor >= 8);
 }
 

@@ -44,7 +44,7 @@ Status Engine::write_stamp(std::uint64_t turn) {
         status = disk_.remove(applied_temporary);
         if (status) status = disk_.create(applied_temporary, text);
     }
-    const bool synced = !planted(plant_no_sync_applied_stamp);
+    const bool synced = turn == 0 || !planted(plant_no_sync_applied_stamp);
     if (status && synced) status = sync_file(applied_temporary);
     if (status) status = disk_.rename(applied_temporary, applied_file);
     if (status && synced) status = sync_dir(turns_directory);

@@ -39,7 +39,9 @@ bool parse_root_name(const std::string &name, std::uint64_t &turn) {
     return number(value) == name.substr(0, digits);
 }
 
-bool is_temporary(std::string_view name) { return ends_with(name, ".tmp") || ends_with(name, ".new"); }
+bool is_temporary(std::string_view name) {
+    return ends_with(name, ".tmp") || ends_with(name, ".new");
+}
 
 bool valid_component(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.size() <= component_bytes &&

@@ -25,7 +25,8 @@ inline constexpr const char *lock_file = "lock";  // the scheduler's; the store 
 // Numbers are zero-padded, so that the order of names is the order of turns.
 std::string root_name(std::uint64_t turn);
 std::string root_temporary(std::uint64_t turn);
-std::string big_temporary(const std::string &directory, const std::string &file, std::uint64_t turn);
+std::string big_temporary(const std::string &directory, const std::string &file,
+                          std::uint64_t turn);
 // The turn of "<20 digits>.commit"; false for any other name.
 bool parse_root_name(const std::string &name, std::uint64_t &turn);
 

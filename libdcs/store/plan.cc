@@ -69,7 +69,8 @@ void drop_undone(std::vector<Step> &steps) {
 }  // namespace
 
 void Engine::flatten(const TreeUpdate &update, std::vector<Step> &steps) const {
-    DCS_REQUIRE(valid_tree_directory(update.directory), "an update tree in an impossible directory");
+    DCS_REQUIRE(valid_tree_directory(update.directory),
+                "an update tree in an impossible directory");
     const TreeTemplate *tree = find_tree(forest_, update.tree);
     DCS_REQUIRE(tree, "an update of a tree without a template");
     if (update.remove) {
@@ -141,9 +142,10 @@ Status Engine::place(TurnPlan &plan) const {
                 length = *now;
             }
             if (length < step.old_length)
-                return fail(Code::io_error, path + " has " + std::to_string(length) + " bytes, " +
-                                                std::to_string(step.old_length) +
-                                                " were recorded: bytes are missing, restore the file");
+                return fail(Code::io_error,
+                            path + " has " + std::to_string(length) + " bytes, " +
+                                std::to_string(step.old_length) +
+                                " were recorded: bytes are missing, restore the file");
             const bool cut = step.old_length < length && pending_.lengths.count(path) && !made_anew;
             if (cut && !planted(plant_no_flush_before_shrink)) plan.flush_first = true;
             lengths[path] = step.old_length + step.length;

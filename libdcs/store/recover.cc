@@ -43,8 +43,8 @@ Status Engine::create_store(const std::vector<std::string> &present) {
     if (!turns) return turns.status();
     for (const std::string &name : *turns)
         if (name != "applied" && name != "applied.tmp")
-            return fail(Code::invalid, std::string("the directory has no format file but holds `turns/") +
-                                           name + "`: restore it from a backup");
+            return fail(Code::invalid, "the directory has no format file but holds `turns/" + name +
+                                           "`: restore it from a backup");
     Status status = write_stamp(0);
     if (status) status = sync_dir("");
     if (status) status = disk_.remove(format_temporary);
@@ -60,8 +60,8 @@ Status Engine::check_format() {
     if (!text) return text.status();
     if (*text == format_text) return Status::ok();
     return fail(Code::invalid, "the format file says `" + text->substr(0, text->find('\n')) +
-                                   "`, this program reads `dcs backing store 1`: use the version of "
-                                   "DCS that wrote it");
+                                   "`, this program reads `dcs backing store 1`: use the version "
+                                   "of DCS that wrote it");
 }
 
 Status Engine::read_stamp() {
@@ -133,8 +133,9 @@ Status Engine::discard_strays(const std::string &directory, const std::set<std::
         if (depth == 0 && !valid_tree_directory(path) && !is_temporary(path)) continue;
         if (is_directory) {
             if (path == "lost+found") continue;
-            if (Status status = discard_strays(path, keep, depth + 1, report); !status) return status;
-            Status status = disk_.remove_dir(path);
+            Status status = discard_strays(path, keep, depth + 1, report);
+            if (!status) return status;
+            status = disk_.remove_dir(path);
             if (!status && status.code != Code::refused) return status;
         } else if (is_temporary(name) && !keep.count(path)) {
             if (Status status = disk_.remove(path); !status) return status;

@@ -55,10 +55,10 @@ enum Plant : std::uint32_t {
     plant_no_sync_applied_trees = 1u << 4,  // roots dropped though trees are not synced
     plant_no_sync_applied_stamp = 1u << 5,  // roots dropped before the stamp is durable
     plant_append_at_end = 1u << 6,      // append without truncating to the recorded length
-    plant_no_flush_before_big = 1u << 7,    // big node prepared below a removal that is still pending
+    plant_no_flush_before_big = 1u << 7,    // big node prepared below a pending removal
     plant_skip_root_checksum = 1u << 8,
     plant_reverse_replay = 1u << 9,
-    plant_no_sync_new_dirs = 1u << 10,  // a new directory's own name not synced, neither before the root nor at a flush
+    plant_no_sync_new_dirs = 1u << 10,  // a new directory's own name never synced
     plant_no_flush_before_remove = 1u << 11,  // a tree removed while updates of it are pending
     plant_no_flush_before_shrink = 1u << 12,  // a file cut below the start of a pending append
     plant_drop_temps_early = 1u << 13,  // big temporaries removed once applied, not once synced
@@ -73,8 +73,8 @@ struct StoreOptions {
     std::size_t inline_limit = 32 * 1024;     // larger temporaries are files of their own
     std::size_t flush_bytes = 8u << 20;       // pending turn roots above this are synced away
     std::size_t flush_turns = 512;
-    std::size_t sync_all_above = 16;          // more files and directories than this: one sync_all instead
-    std::size_t reserve_bytes = 4u << 20;     // set aside so that a committed turn can be applied on a full disk
+    std::size_t sync_all_above = 16;          // more files and directories: one sync_all instead
+    std::size_t reserve_bytes = 4u << 20;     // for finishing a committed turn on a full disk
     std::uint32_t plant = plant_none;
 };
 

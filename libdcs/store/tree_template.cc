@@ -22,7 +22,8 @@ bool fits(const NodeTemplate &node) {
 }
 
 Status check_node(const TreeTemplate &tree, const NodeTemplate &node) {
-    if (!valid_component(node.name) || node.name.size() > node_name_bytes || is_temporary(node.name))
+    const bool usable = valid_component(node.name) && node.name.size() <= node_name_bytes;
+    if (!usable || is_temporary(node.name))
         return fail(Code::invalid, quoted(tree, node) +
                                        "not a file name, or one that ends like a temporary");
     if (!fits(node))
@@ -69,8 +70,8 @@ Status check_cycles(const Forest &forest) {
         const auto free = std::find_if(uses.begin(), uses.end(),
                                        [](const auto &entry) { return entry.second.empty(); });
         if (free == uses.end())
-            return fail(Code::invalid, "the update trees refer to each other in a circle, through `" +
-                                           uses.begin()->first + "`");
+            return fail(Code::invalid, "the update trees refer to each other in a circle, through "
+                                       "`" + uses.begin()->first + "`");
         const std::string name = free->first;
         uses.erase(free);
         for (auto &entry : uses) entry.second.erase(name);

@@ -250,7 +250,7 @@ struct Restorer {
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
 };
 
-} // namespace
+}  // namespace
 
 struct Undo::Steps {
     std::vector<Step> list;
@@ -277,4 +277,4 @@ bool durable(const Change &change) {
     return !std::holds_alternative<SetHost>(change) && !std::holds_alternative<SetWaiters>(change);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -42,7 +42,7 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     if (idle >= idle_entries_per_user) d.change(EraseAuth{oldest->second});
 }
 
-} // namespace
+}  // namespace
 
 void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
     if (!good_name(call.ident))
@@ -55,4 +55,4 @@ void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
     d.event(caller.user + " begins control program " + call.ident);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -13,6 +13,9 @@ void turn_away(Draft &d, ConnId conn, const std::string &text) {
     d.event("grain server turned away: " + text);
 }
 
+// Claims above this are no leases of ours; believing them would use up the numbers.
+constexpr Incarnation highest_fence = Incarnation{1} << 31;
+
 // Still running there, still queued (all is forgiven), or not wanted there any more.
 void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     std::set<GrainKey> kept;
@@ -32,6 +35,9 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
             kept.insert(key);
             d.event("grain " + to_text(key) + " goes on on " + d.state.host(id)->config.name);
         } else {
+            const bool unheard_of = !grain || grain->incarnation < held.incarnation;
+            if (unheard_of && held.incarnation <= highest_fence)
+                d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
             const wire::Withdraw end{held.key, held.incarnation, true,
                                      "it is not leased to this host any more"};
             d.effect(SendServer{in.conn, end});
@@ -47,7 +53,7 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     }
 }
 
-} // namespace
+}  // namespace
 
 void hear_from(Draft &d, HostId id) {
     Host &host = d.host(id);
@@ -109,4 +115,4 @@ void connection_closed(Draft &d, const ConnectionClosed &in) {
     }
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -61,4 +61,4 @@ Status check_owner(const Caller &caller, const std::string &user) {
     return fail(Code::refused, caller.user + " may not do this with a session of " + user);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -40,7 +40,18 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
-} // namespace
+// The numbers of these grains may be given to others. What is under way from a connected host is
+// still about these; a host that is away says at its first call what it holds.
+void raise_fences(Draft &d, const Session &session) {
+    Incarnation last = 0;
+    for (const auto &[number, g] : session.grains) last = std::max(last, g.incarnation);
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
+        const Host &host = d.state.hosts[i];
+        if (host.conn != 0 && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
+    }
+}
+
+}  // namespace
 
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call) {
     const bool secure = !call.user.empty();
@@ -54,7 +65,7 @@ void close_session(Draft &d, const Caller &caller, const wire::CloseSession &cal
         if (!secure && !holder) return d.refuse(caller, taken_session(d.state, key, caller));
         terminate(d, key, call.acknowledged);
     } else if (holder) {
-        d.info(key).token = TokenHash{}; // the end of a replay
+        d.info(key).token = TokenHash{};  // the end of a replay
     }
     d.reply(caller, wire::Done{});
 }
@@ -70,9 +81,10 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
         return d.refuse(caller, fail(Code::session_active,
                                      "session " + to_text(key) +
                                          " is active: only a closed session can be removed"));
+    raise_fences(d, *session);
     d.change(EraseSession{key});
     d.reply(caller, wire::Done{});
     d.event("session " + to_text(key) + " removed");
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

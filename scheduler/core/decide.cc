@@ -32,7 +32,7 @@ struct Dispatch {
     void operator()(const AnswerWaiters &in) { answer_waiters(d, in); }
 };
 
-} // namespace
+}  // namespace
 
 Decision decide(const State &state, Instant now, const Input &input) {
     Draft draft(state, now);
@@ -40,4 +40,4 @@ Decision decide(const State &state, Instant now, const Input &input) {
     return draft.finish();
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

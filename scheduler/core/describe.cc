@@ -288,7 +288,7 @@ struct InputText {
     }
 };
 
-} // namespace
+}  // namespace
 
 std::string describe(const State &state, const Grain &g) {
     Line line(core::name_of(g.status));
@@ -339,4 +339,4 @@ std::string describe(const State &, const Effect &effect) {
     return std::visit(EffectText{}, effect);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -82,4 +82,4 @@ Decision Draft::finish() {
     return std::move(out_);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -53,7 +53,7 @@ bool has_elsewhere(const State &state, const GrainKey &key, const Grain &g, Host
     }
     return false;
 }
-} // namespace
+}  // namespace
 
 void fail_grain(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
@@ -70,4 +70,4 @@ void fail_grain(Draft &d, const GrainKey &key, HostId id) {
     d.follow_up(FillHost{id});
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -11,4 +11,4 @@ void fill_host(Draft &d, const FillHost &in) {
     d.follow_up(FillHost{in.host});
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -29,7 +29,7 @@ void update_host(Draft &d, HostId id, const HostConfig &config) {
     host.config = config;
     host.configured = true;
     if (returns) host.status = HostStatus::unknown;
-    if (host.status == HostStatus::unknown) host.last_contact = d.now; // grace
+    if (host.status == HostStatus::unknown) host.last_contact = d.now;  // grace
     if (old.conn == 0) return;
     if (old.config.interval != config.interval || old.config.slots != config.slots)
         d.send(id, configuration(d.state, config));
@@ -40,7 +40,7 @@ void update_host(Draft &d, HostId id, const HostConfig &config) {
     d.follow_up(FillHost{id});
 }
 
-} // namespace
+}  // namespace
 
 void take_host_table(Draft &d, const HostTable &in) {
     std::set<std::string> listed;
@@ -67,4 +67,4 @@ void take_host_table(Draft &d, const HostTable &in) {
     d.event("host table with " + std::to_string(listed.size()) + " hosts taken");
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

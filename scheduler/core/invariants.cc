@@ -134,7 +134,7 @@ void Checker::check_indexes() {
     require(running == state.running, "running grains differ from their hosts");
 }
 
-} // namespace
+}  // namespace
 
 std::string check(const State &state) {
     Checker checker{state, {}, {}};
@@ -146,4 +146,4 @@ std::string check(const State &state) {
     return checker.wrong;
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

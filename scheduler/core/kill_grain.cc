@@ -27,7 +27,7 @@ bool is_settled(const Session &session, const Grain &g) {
            (in_replay(session.info) || g.result_index < session.info.shown);
 }
 
-} // namespace
+}  // namespace
 
 void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call) {
     SessionKey owner{call.user, call.session};
@@ -54,4 +54,4 @@ void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call) {
     d.reply(caller, wire::Done{});
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

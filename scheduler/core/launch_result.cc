@@ -35,4 +35,4 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
             result.text);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

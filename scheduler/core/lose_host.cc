@@ -15,7 +15,7 @@ void declare_dead(Draft &d, HostId id) {
     d.event("host " + host.config.name + " is dead, was not heard of for its limit");
 }
 
-} // namespace
+}  // namespace
 
 void lose_hosts(Draft &d) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
@@ -32,4 +32,4 @@ void lose_hosts(Draft &d) {
     }
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -15,4 +15,4 @@ Instant next_deadline(const State &state) {
     return earliest;
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -101,7 +101,7 @@ void open_active(Opening &o, const Session &session) {
     take_over(o, session);
 }
 
-} // namespace
+}  // namespace
 
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
     if (Status s = check_token(d.state, caller); !s) return d.refuse(caller, s);
@@ -117,4 +117,4 @@ void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call)
     open_active(o, *session);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

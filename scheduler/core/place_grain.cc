@@ -49,7 +49,7 @@ first_of_class(const State &state, Instant now, HostId id, const SessionKey &key
     return {};
 }
 
-} // namespace
+}  // namespace
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
     return host.configured && host.config.slots > 0 &&
@@ -93,10 +93,14 @@ void launch(Draft &d, const GrainKey &key, HostId id) {
     g.status = GrainStatus::running;
     g.queue_position = 0;
     g.host = id;
-    g.incarnation += 1;
     g.launched = false;
     g.last_contact = d.now;
     const Host &host = *d.state.host(id);
+    if (host.fence > g.incarnation) {
+        g.skipped += host.fence - g.incarnation;
+        g.incarnation = host.fence;
+    }
+    g.incarnation += 1;
     if (g.thrash > 0 && host.free_memory_kb >= 0)
         d.host(id).free_memory_kb -= std::int64_t{g.thrash} * 512;
     wire::Launch head;
@@ -148,7 +152,7 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
     }
     return false;
 }
-} // namespace
+}  // namespace
 
 std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Session &session = *state.session(key);
@@ -179,4 +183,4 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
            part(nogo, "nogo (its program is missing there, or it failed there repeatedly)");
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

@@ -72,7 +72,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.host = host && g.status != GrainStatus::ready ? host->config.name : "";
     row.incarnation = g.incarnation;
     row.host_class = g.host_class;
-    row.restarts = g.incarnation > 1 ? static_cast<std::int32_t>(g.incarnation - 1) : 0;
+    const Incarnation leases = g.incarnation - g.skipped;
+    row.restarts = leases > 1 ? static_cast<std::int32_t>(leases - 1) : 0;
     row.failures = g.failures;
     row.exit_code = g.exit_code;
     row.signal = g.signal;
@@ -91,7 +92,7 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
 void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, std::size_t max,
                 wire::QueryReply &reply) {
     const Session &session = *d.state.session(key);
-    std::size_t left = 0; // rows that can still match, so that the search ends early
+    std::size_t left = 0;  // rows that can still match, so that the search ends early
     for (int s = 0; s < 4; ++s)
         if (call.status.empty() || call.status == name_of(static_cast<GrainStatus>(s)))
             left += static_cast<std::size_t>(session.counts[s]);
@@ -149,7 +150,7 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     d.effect(ReplyGrainDetail{caller.conn, caller.request, key, grain_row(d, key, *grain)});
 }
 
-} // namespace
+}  // namespace
 
 void query(Draft &d, const Caller &caller, const wire::Query &call) {
     const std::string &user = call.user.empty() ? caller.user : call.user;
@@ -186,4 +187,4 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

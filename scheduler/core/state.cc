@@ -43,4 +43,4 @@ std::int32_t State::free_slots(HostId id) const {
     return used >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - used);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

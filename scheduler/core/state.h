@@ -65,6 +65,7 @@ struct Grain {
     bool launched = false;           // the server confirmed the start
     HostId failed_on = no_host;      // where it failed last (S6: tried there first), and how often in a row
     std::uint8_t failures_there = 0;
+    Incarnation skipped = 0;         // numbers that no lease of it had, see Host::fence
 };
 
 struct SessionInfo {
@@ -117,6 +118,8 @@ struct Host {
     double load = 0;
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
+    Incarnation fence = 0;           // it may still report on leases of removed grains up to this one;
+                                     // grain numbers come again, so leases given to it go on above
 };
 
 struct AuthEntry {

@@ -60,7 +60,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     }
 }
 
-} // namespace
+}  // namespace
 
 void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
     if (Status s = check_arguments(call); !s) return d.refuse(caller, s);
@@ -78,4 +78,4 @@ void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
     d.follow_up(PlaceGrain{key});
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

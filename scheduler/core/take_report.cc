@@ -137,7 +137,7 @@ void take_end(Taking &t) {
 
 void take_leased(Taking &t, const ServerReport &in) {
     const wire::GrainReport &r = *t.report;
-    if (r.first_seq <= t.old.sequence) // seen before, at least in part: the server sends the rest
+    if (r.first_seq <= t.old.sequence)  // seen before, at least in part: the server sends the rest
         return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
     Grain &g = t.d.grain(t.key);
     g.last_contact = t.d.now;
@@ -155,16 +155,17 @@ void take_leased(Taking &t, const ServerReport &in) {
     } else if (r.has_checkpoint) {
         take_checkpoint(t);
     } else {
-        t.d.volatile_only(t.key); // alive and nothing new: nothing is written
+        t.d.volatile_only(t.key);  // alive and nothing new: nothing is written
     }
     acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.sequence, r.ended, wire::Verdict::taken);
 }
 
-} // namespace
+}  // namespace
 
 void take_report(Draft &d, const ServerReport &in) {
     const Host *host = d.state.host(in.host);
-    if (!host || host->conn != in.conn) return; // an older connection of it; the report comes again
+    if (!host || host->conn != in.conn)
+        return;  // an older connection of it; the report comes again
     hear_from(d, in.host);
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
@@ -179,4 +180,4 @@ void take_report(Draft &d, const ServerReport &in) {
     take_leased(taking, in);
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

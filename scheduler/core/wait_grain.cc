@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t waiters_per_session = 1024;
 
 struct Answer {
-    std::int32_t index = -1; // of the result, if there is one
-    Status status;           // else why there never will be; ok: not yet
+    std::int32_t index = -1;  // of the result, if there is one
+    Status status;            // else why there never will be; ok: not yet
 };
 
 Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) {
@@ -45,8 +45,7 @@ void hand_out(Draft &d, const SessionKey &key, const Caller &to, std::int32_t in
     head.out_length = g.out_length;
     head.err_length = g.err_length;
     d.effect(ReplyResult{to.conn, to.request, grain, head});
-    if (index >= session.info.shown)
-        d.info(key).shown = std::max(d.info(key).shown, index + 1);
+    if (index >= session.info.shown) d.info(key).shown = std::max(d.info(key).shown, index + 1);
 }
 
 void park(Draft &d, const Caller &caller, const SessionKey &key, std::int32_t next) {
@@ -62,7 +61,7 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, std::int32_t ne
     waiters.push_back(Waiter{caller.conn, caller.request, next});
 }
 
-} // namespace
+}  // namespace
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
     const Result<SessionKey> held = held_session(d.state, caller, call.session);
@@ -122,4 +121,4 @@ void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why) {
     d.waiters(key).clear();
 }
 
-} // namespace dcs::core
+}  // namespace dcs::core

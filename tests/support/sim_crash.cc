@@ -47,7 +47,8 @@ struct SimDisk::Choices {
             for (const DataOp &op : node.data)
                 items.push_back({outcomes_of(node, op, disk.block_), op.truncate, op.at});
             first_name[inode] = items.size();
-            for (const NameOp &op : node.name_ops) items.push_back({{{missing, whole}, 2}, true, op.at});
+            for (const NameOp &op : node.name_ops)
+                items.push_back({{{missing, whole}, 2}, true, op.at});
         }
         for (const Item &item : items)
             if (item.ordered) journal.push_back(item.at);
@@ -216,16 +217,16 @@ struct SimDisk::Hasher {
 
 std::vector<bool> SimDisk::reachable() const {
     std::vector<bool> live(inodes_.size());
-    std::vector<int> todo{0};
+    std::vector<int> waiting{0};
     live[0] = true;
     const auto reach = [&](int inode) {
         if (inode < 0 || live[inode]) return;
         live[inode] = true;
-        todo.push_back(inode);
+        waiting.push_back(inode);
     };
-    while (!todo.empty()) {
-        const Inode &node = at(todo.back());
-        todo.pop_back();
+    while (!waiting.empty()) {
+        const Inode &node = at(waiting.back());
+        waiting.pop_back();
         for (const auto &[name, child] : node.durable_names) reach(child);
         for (const NameOp &op : node.name_ops) reach(op.inode);
     }
@@ -280,7 +281,9 @@ bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed,
     Random random(seed);
     for (std::size_t n = 0; n < max; ++n) {
         if (ordered)
-            choices.fill_journal(picks, n == 0 ? 0 : n == 1 ? prefixes - 1 : random.below(prefixes));
+            choices.fill_journal(picks, n == 0   ? 0
+                                        : n == 1 ? prefixes - 1
+                                                 : random.below(prefixes));
         // Nothing, everything, everything but one, nothing but one, then anything.
         const bool single = n >= 2 && n % 2 == 0 && !free.empty();
         const unsigned percent = n == 0 ? 0 : n == 1 ? 100 : n % 3 == 0 ? 50 : n % 3 == 1 ? 90 : 10;
@@ -296,8 +299,9 @@ bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed,
         if (single) {
             const std::size_t i = free[random.below(free.size())];
             const auto &outcomes = choices.items[i].outcomes;
-            picks[i] = base ? (random.chance(50) ? missing : outcomes[random.below(outcomes.size())])
-                            : outcomes[1 + random.below(outcomes.size() - 1)];
+            picks[i] = base
+                           ? (random.chance(50) ? missing : outcomes[random.below(outcomes.size())])
+                           : outcomes[1 + random.below(outcomes.size() - 1)];
         }
         show();
     }

@@ -140,7 +140,8 @@ Status SimDisk::write(int inode, std::uint64_t offset, std::string_view bytes, b
     const std::uint64_t growth = end > node.cached.size() ? end - node.cached.size() : 0;
     if (used_ + growth > capacity_) {
         const std::uint64_t room = capacity_ > used_ ? capacity_ - used_ : 0;
-        bytes = bytes.substr(0, bytes.size() - std::min<std::uint64_t>(growth - room, bytes.size()));
+        bytes =
+            bytes.substr(0, bytes.size() - std::min<std::uint64_t>(growth - room, bytes.size()));
         status = fail(Code::no_space, "the simulated disk is full");
     }
     if (bytes.empty()) return status;
@@ -202,7 +203,8 @@ Status SimDisk::truncate_append(const std::string &path, std::uint64_t length,
     return done(status);
 }
 
-Result<std::string> SimDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
+Result<std::string> SimDisk::read(const std::string &path, std::uint64_t offset,
+                                  std::uint64_t max) {
     Fault fault{};
     if (enter(Kind::read, fault)) return as_status(fault, path);
     const int inode = find(path);
@@ -229,7 +231,8 @@ Status SimDisk::rename(const std::string &from, const std::string &to) {
     std::string source_name, target_name;
     const int source = find_parent(from, source_name), target = find_parent(to, target_name);
     const int inode = find(from), there = find(to);
-    if (source < 0 || target < 0 || inode < 0) return fail(Code::not_found, from + ": no such file");
+    if (source < 0 || target < 0 || inode < 0)
+        return fail(Code::not_found, from + ": no such file");
     if (there >= 0 && at(there).directory) return fail(Code::io_error, to + " is a directory");
     if (there != inode) {
         const std::uint64_t when = ++clock_;
@@ -346,7 +349,8 @@ Status SimDisk::sync_dir(const std::string &path) {
     Fault fault{};
     const bool failing = enter(Kind::sync, fault);
     const int inode = find(path);
-    if (inode < 0 || !at(inode).directory) return fail(Code::not_found, path + ": no such directory");
+    if (inode < 0 || !at(inode).directory)
+        return fail(Code::not_found, path + ": no such directory");
     if (!failing) persist_names(inode);
     return done(failing ? as_status(fault, path) : Status::ok());
 }

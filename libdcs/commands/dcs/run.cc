@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <optional>
 #include <thread>
 #include <unistd.h>
@@ -20,7 +21,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int grain_number = 1;
-constexpr int question_patience_s = 3, work_patience_s = 600;
+constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 10;
 
 struct Command {
     std::vector<std::string> words, environment;
@@ -107,14 +108,24 @@ void end_session(int session) {
     d_clean_ses(session);
 }
 
-// Ctrl-C and the like end the grain, then this program.
+// Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
+// a second signal or a few seconds end the waiting, and the session stays.
 void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
     int number = 0;
     while (::sigwait(&signals, &number) != 0) {
     }
     if (ending.exchange(true)) return;  // everything is over anyway
-    d_gkill(session, grain_number);
-    end_session(session);
+    std::thread([session, number] {
+        d_gkill(session, grain_number);
+        end_session(session);
+        std::_Exit(128 + number);
+    }).detach();
+    const timespec limit = {end_patience_s, 0};
+    ::sigtimedwait(&signals, nullptr, &limit);
+    std::fprintf(stderr,
+                 "dcs run: the scheduler does not answer, so the grain of session %d may go on; "
+                 "`dcs session close %d` ends it\n",
+                 session, session);
     std::_Exit(128 + number);
 }
 

@@ -143,7 +143,8 @@ private:
         }
         if (!report.damaged.empty()) wrong(report.damaged[0] + " was set aside");
         compare(disk, (*opened)->turn(), low, high);
-        if (trees_of(disk) != workload_.states[(*opened)->turn()]) wrong("recovery left temporaries");
+        if (trees_of(disk) != workload_.states[(*opened)->turn()])
+            wrong("recovery left temporaries");
         return (*opened)->turn();
     }
 
@@ -156,16 +157,18 @@ private:
 void all_calls(const Workload &workload, const StoreOptions &options, Tally &tally) {
     for (const Fault fault : all_faults)
         for (const bool from_then_on : {false, true})
-            for (std::uint64_t n = 1; FaultRun(workload, options, tally).run(n, fault, from_then_on);)
+            for (std::uint64_t n = 1;
+                 FaultRun(workload, options, tally).run(n, fault, from_then_on);)
                 ++n;
 }
 
 void print(const char *what, const Tally &t) {
     const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
-    std::printf("%s: %llu runs, %llu with a fault; commits: %llu done, %llu nothing, %llu runs ended "
-                "in doubt; %llu opens refused; %llu recoveries compared, %llu bad\n",
-                what, n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.unknown), n(t.refused_opens),
-                n(t.recoveries), n(t.bad));
+    std::printf(
+        "%s: %llu runs, %llu with a fault; commits: %llu done, %llu nothing, %llu runs ended "
+        "in doubt; %llu opens refused; %llu recoveries compared, %llu bad\n",
+        what, n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.unknown), n(t.refused_opens),
+        n(t.recoveries), n(t.bad));
 }
 
 }  // namespace
@@ -173,7 +176,8 @@ void print(const char *what, const Tally &t) {
 TEST_CASE("every call to the disk may fail") {
     Tally tally;
     const Workload written = written_workload();
-    for (const unsigned variant : everything() ? std::vector<unsigned>{0, 1, 2, 3, 5} : std::vector<unsigned>{1})
+    for (const unsigned variant :
+         everything() ? std::vector<unsigned>{0, 1, 2, 3, 5} : std::vector<unsigned>{1})
         all_calls(written, small_options(variant), tally);
     all_calls(drawn_workload(77, 6), small_options(0), tally);
     print("faults", tally);

@@ -85,7 +85,8 @@ public:
     void remove(const std::string &directory, const char *tree) {
         add(TreeUpdate{directory, tree, {}, true});
     }
-    void session(const std::string &directory, const std::vector<std::pair<const char *, std::size_t>> &appends) {
+    void session(const std::string &directory,
+                 const std::vector<std::pair<const char *, std::size_t>> &appends) {
         TreeUpdate update{directory, "session", {}, false};
         for (const auto &[file, n] : appends)
             update.nodes.push_back(NodeUpdate{file, text(n), length(directory + "/" + file)});
@@ -163,7 +164,8 @@ Workload written_workload() {
     b.session(s, {{"results", 30}, {"grains", 5}});
     b.end_turn();
     // A log written anew: cut to nothing while appends to it are pending.
-    b.add(TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
+    b.add(
+        TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
     b.end_turn();
     // A tree goes while updates of it are pending; next turn it is made anew, with a big node.
     b.remove(g, "grain");

@@ -33,39 +33,41 @@ Act answer(const wire::AnyMessage &m) {
     return a;
 }
 
+// Returns a bit for each thing that went wrong.
+int without_auth() {
+    FakeScheduler fake;
+    ::setenv("DCS_PATIENCE_S", "1", 1);
+    int bad = 0;
+    fake.script([](const wire::AnyMessage &m, int) {
+        Act a = answer(m);
+        if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::ErrorReply{D_E_REFUSED, "no"};
+        return a;
+    });
+    bad |= d_get_auth("another") != D_E_REFUSED;
+    // The ident of an earlier test is still this process's; a lost token ends it.
+    fake.script([](const wire::AnyMessage &m, int) {
+        Act a = answer(m);
+        if (std::holds_alternative<wire::OpenSession>(m))
+            a.reply = wire::ErrorReply{D_E_NO_AUTH, "aged out"};
+        return a;
+    });
+    (void)d_open_ses(1);
+    fake.script(nullptr);
+    bad |= (d_open_ses(1) != D_E_NO_AUTH) << 1;
+    bad |= (d_gexec(1, 1, words, nullptr, nullptr, 0, 0, 0, 0) != D_E_NO_AUTH) << 2;
+    d_info *info = nullptr;
+    bad |= (d_query(D_Q_SYSTEM, nullptr, -1, -1, &info) != NO_ERROR) << 3;
+    d_query_free(info);
+    bad |= (d_get_auth("tester") != NO_ERROR) << 4;
+    bad |= (d_open_ses(1) != NO_ERROR) << 5;
+    return bad;
+}
+
 }  // namespace
 
 TEST_CASE("without d_get_auth: no_auth; queries work") {
     const pid_t child = ::fork();  // a process that never called d_get_auth
-    if (child == 0) {
-        FakeScheduler fake;
-        ::setenv("DCS_PATIENCE_S", "1", 1);
-        int bad = 0;
-        fake.script([](const wire::AnyMessage &m, int) {
-            Act a = answer(m);
-            if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::ErrorReply{D_E_REFUSED, "no"};
-            return a;
-        });
-        bad |= d_get_auth("another") != D_E_REFUSED;
-        // The ident of an earlier test is still this process's; a lost token ends it.
-        fake.script([](const wire::AnyMessage &m, int) {
-            Act a = answer(m);
-            if (std::holds_alternative<wire::OpenSession>(m))
-                a.reply = wire::ErrorReply{D_E_NO_AUTH, "aged out"};
-            return a;
-        });
-        (void)d_open_ses(1);
-        fake.script(nullptr);
-        bad |= (d_open_ses(1) != D_E_NO_AUTH) << 1;
-        bad |= (d_gexec(1, 1, words, nullptr, nullptr, 0, 0, 0, 0) != D_E_NO_AUTH) << 2;
-        d_info *info = nullptr;
-        bad |= (d_query(D_Q_SYSTEM, nullptr, -1, -1, &info) != NO_ERROR) << 3;
-        d_query_free(info);
-        bad |= (d_get_auth("tester") != NO_ERROR) << 4;
-        bad |= (d_open_ses(1) != NO_ERROR) << 5;
-        fake.stop();
-        ::_exit(bad);
-    }
+    if (child == 0) ::_exit(without_auth());
     int status = -1;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(status == 0);
@@ -151,7 +153,8 @@ TEST_CASE("a forked child does not keep the parent's connections open") {
     const int before = fake.open_now();
     end = true;
     other.join();
-    for (int i = 0; i < 200 && fake.open_now() >= before; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 200 && fake.open_now() >= before; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(fake.open_now() == before - 1);  // the scheduler saw the end although the child lives
     ::close(hold[0]), ::close(hold[1]);
     int status = -1;

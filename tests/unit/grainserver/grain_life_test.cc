@@ -229,6 +229,7 @@ TEST_CASE("an answer to an older report does not count for the one on its way") 
     b.in(Looked{id(), dir({{1, 1}, {2, 0}}, {{1, 5}})});
     b.one<SendReport>();
     b.ack(id(), 0, false, Verdict::have_it);  // of a call-in with nothing new
+    REQUIRE(b.none<SendReport>());  // it is not sent a second time
     REQUIRE(b.state.grains.at(id()).outstanding.has_value());
     b.ack(id(), 1, false, Verdict::taken);
     REQUIRE_FALSE(b.state.grains.at(id()).outstanding.has_value());

@@ -29,7 +29,8 @@ TEST_CASE("SIGNAL reaches the first process only") {
 TEST_CASE("with the grain goes everything that it started, and only that") {
     Place p;
     const std::string d = p.dir.path;
-    const std::string other = p.shell("setsid sleep 60 & echo $! > " + d + "/other; wait");
+    // its parent is gone, so that it is a child of the launcher
+    const std::string other = p.shell("(setsid sleep 60 & echo $! > " + d + "/other); sleep 60");
     REQUIRE(p.start(other).verb == files::Verb::started);
     const pid_t other_child = p.number_in(d + "/other");
     // a background process, a daemon of another session, and one that left both session and parent

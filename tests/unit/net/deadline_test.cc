@@ -1,5 +1,7 @@
 // Peers that are slow or do not read, and closing.
 #include <atomic>
+#include <csignal>
+#include <sys/wait.h>
 #include <thread>
 
 #include "peers.h"
@@ -79,6 +81,30 @@ TEST_CASE("what came in time counts although we look late") {
     ::usleep(250'000);  // a long commit of ours
     CHECK(server.inbox.next().payload == "in time");
     ::close(fd);
+}
+
+TEST_CASE("a pause of ours does not count against the peers") {
+    Server server(limits_of(1000, 600, 600));
+    int silent = raw_connect(server.path()), half = raw_connect(server.path());
+    REQUIRE(raw_send(half, frame_of(1, "") + frame_of(2, "").substr(0, 10)));
+    for (int i = 0; i < 3; ++i) CHECK(server.inbox.next().what != What::closed);
+    SECTION("we do not call wait") {
+        ::usleep(1'300'000);
+        CHECK(server.inbox.silent(200));
+    }
+    SECTION("the process is stopped in the middle of wait") {
+        pid_t stopped = ::fork();  // the loop goes on there; here it is left alone
+        if (stopped == 0) ::_exit(server.inbox.silent(300) && server.inbox.silent(200) ? 0 : 1);
+        ::usleep(100'000);
+        ::kill(stopped, SIGSTOP);
+        ::usleep(2'500'000);
+        ::kill(stopped, SIGCONT);
+        int status = -1;
+        ::waitpid(stopped, &status, 0);
+        CHECK(status == 0);
+    }
+    for (int i = 0; i < 2; ++i) CHECK(server.inbox.next().what == What::closed);  // in the end
+    for (int fd : {silent, half}) ::close(fd);
 }
 
 TEST_CASE("what came in time counts although others fill the queue before it") {

@@ -32,7 +32,7 @@ private:
         usage(g.past);
         usage(g.current);
         bytes(g.nogo);
-        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there});
+        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there}, g.skipped);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;
@@ -59,7 +59,7 @@ private:
         const HostConfig &c = h.config;
         put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns, c.extended.ns);
         for (const std::string &u : c.users) put(u);
-        put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load, h.free_memory_kb);
+        put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load, h.free_memory_kb, h.fence);
         for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);
     }
     void state(const State &s) {

@@ -148,6 +148,42 @@ TEST_CASE("messages of an older connection of a host are not heard") {
     CHECK(pool.state.host(0)->conn != 0);
 }
 
+TEST_CASE("a grain number that is used again cannot meet reports about its predecessor") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    const auto start_again = [&] {
+        pool.close(find, 1);
+        pool.call(find, wire::CleanSession{"", 1});
+        pool.open(find, 1);
+        return pool.gexec(find, 1, 0);
+    };
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    const wire::GrainReport old = pool.end_report("ann/1:0");
+    // the report is under way while the session is closed, removed and opened again
+    CHECK(start_again().back() == "h1: launch ann/1:0 inc 2 next 1");
+    CHECK(pool.send("h1", old) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended stale"});
+    CHECK(pool.status("ann/1:0") == "running");
+    pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, ""});
+    CHECK(std::get<ReplyGrainDetail>(pool.effects.at(0)).row.restarts == 0);
+    // or the host is away meanwhile and comes back with the old one
+    pool.hang_up("h1");
+    CHECK(start_again() == Lines{"ann: done"});
+    CHECK(pool.at("ann/1:0").incarnation == 0);
+    Pool restarted;  // the next scheduler process does not remember any of it
+    restarted.hosts = pool.hosts;
+    restarted.table();
+    const Program again = restarted.begin("ann", "find");
+    restarted.open(again, 1);
+    restarted.gexec(again, 1, 0);
+    CHECK(restarted.first_call("h1", {{"ann/1:0", 2}}) ==
+          Lines{"h1: configure interval 10000ms slots 1",
+                "h1: withdraw ann/1:0 inc 2 discard because it is not leased to this host any more",
+                "h1: launch ann/1:0 inc 3 next 1"});
+    CHECK(restarted.first_call("h1", {{"ann/7:0", 4000000000u}}).size() == 4);
+    CHECK(restarted.at("ann/1:0").incarnation == 4);
+}
+
 TEST_CASE("after the scheduler's start every host has its whole limit") {
     Pool pool;
     pool.add_host("h1");

@@ -26,7 +26,8 @@ private:
 };
 
 struct Seen {  // what the world remembers; a roll-back takes it back
-    std::map<GrainKey, Incarnation> leases;
+    std::map<std::pair<std::uint64_t, GrainNumber>, Incarnation> leases;  // by (seniority, number)
+    std::map<HostId, std::set<std::pair<GrainKey, Incarnation>>> held;    // a host may report on these
     std::map<std::pair<std::uint64_t, int>, GrainNumber> handed_out;  // (seniority, index)
     std::map<std::pair<std::uint64_t, GrainNumber>, std::string> final_state;
 };
@@ -63,12 +64,21 @@ public:
         return Tick{};
     }
 
-    void watch() {
+    void watch(const Input &input) {
+        if (const auto *first = std::get_if<ServerFirstCall>(&input)) {
+            auto &held = seen.held[host_on(first->conn)];
+            held.clear();
+            for (const auto &h : first->call->held) held.emplace(wire::key_of(h.key), h.incarnation);
+        }
         for (const Effect &e : pool.effects) {
             ++reached[kind_of(e)];
             if (const auto *l = std::get_if<SendLaunch>(&e)) {
-                REQUIRE(l->head.incarnation > seen.leases[l->key]);
-                seen.leases[l->key] = l->head.incarnation;
+                const std::uint64_t age = pool.state.sessions.at(l->key.session).info.seniority;
+                Incarnation &last = seen.leases[{age, l->key.grain}];
+                REQUIRE(l->head.incarnation > last);
+                last = l->head.incarnation;
+                // Nothing that the host still has to say can be taken for this lease.
+                REQUIRE(seen.held[host_on(l->conn)].emplace(l->key, l->head.incarnation).second);
             }
             if (const auto *r = std::get_if<ReplyResult>(&e)) {
                 const std::uint64_t age = pool.state.sessions.at(r->key.session).info.seniority;
@@ -81,6 +91,11 @@ public:
     }
 
 private:
+    HostId host_on(ConnId conn) const {
+        for (std::size_t i = 0; i < pool.state.hosts.size(); ++i)
+            if (pool.state.hosts[i].conn == conn) return static_cast<HostId>(i);
+        return no_host;
+    }
     static std::string kind_of(const Effect &e) {
         constexpr const char *names[] = {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"};
         return names[e.index()];
@@ -201,10 +216,8 @@ private:
         const HostId id = some_host();
         auto c = std::make_shared<wire::FirstCall>();
         c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config.name;
-        for (const auto &[key, session] : pool.state.sessions)
-            for (const auto &[n, g] : session.grains)
-                if (g.host == id && !dice.once_in(4))
-                    c->held.push_back({wire::wire_of(GrainKey{key, n}), g.incarnation - (dice.once_in(8) ? 1u : 0u)});
+        for (const auto &[key, incarnation] : seen.held[id])
+            if (!dice.once_in(4)) c->held.push_back({wire::wire_of(key), incarnation});
         return ServerFirstCall{++last_conn_, c};
     }
     Input table() {
@@ -234,7 +247,7 @@ void run(std::uint64_t seed, int steps) {
         for (int n = 1 + w.dice.below(8); n > 0; --n, ++step) {
             const Input input = w.random_input();
             w.pool.feed(input, &undo);
-            w.watch();
+            w.watch(input);
         }
         if (!take_back) continue;
         roll_back(w.pool.state, undo);

@@ -47,6 +47,18 @@ TEST_CASE("a full disk: the call fails, nothing is changed, service goes on by i
     w.pool.verify();
 }
 
+TEST_CASE("a full disk: a grain with a file of its own is not there either") {
+    Working w;
+    const std::string before = Pool::durable_text(w.pool.turn->state());
+    w.fill_disk();
+    wire::GrainSpec big = copying_grain("big");
+    big.input.assign(200000, 'x');
+    CHECK(w.pool.refusal(w.control, wire::Gexec{1, 1, big}) == Code::no_space);
+    CHECK(Pool::durable_text(w.pool.turn->state()) == before);
+    CHECK(w.pool.turn->state().grain({key.session, 1}) == nullptr);
+    w.pool.verify();
+}
+
 TEST_CASE("a full disk: the server keeps its report and brings it again") {
     Working w;
     w.fill_disk();

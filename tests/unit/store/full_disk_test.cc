@@ -24,7 +24,8 @@ StoreOptions options() {
 }
 
 TreeUpdate turn(std::size_t bytes) {
-    return TreeUpdate{"g/1", "grain", {{"params", std::string(bytes, 'p'), 0}, {"status", "s", 0}}, false};
+    return TreeUpdate{
+        "g/1", "grain", {{"params", std::string(bytes, 'p'), 0}, {"status", "s", 0}}, false};
 }
 
 }  // namespace
@@ -101,7 +102,10 @@ TEST_CASE("a disk that fills byte by byte never breaks a turn") {
         disk.set_capacity(disk.used_bytes() + room);
         std::uint64_t length = 0;
         for (int i = 0; i < 30; ++i) {
-            TreeUpdate update{"g/1", "grain", {{"out", std::string(1'500, 'o'), length}, {"status", "s", 0}}, false};
+            TreeUpdate update{"g/1",
+                              "grain",
+                              {{"out", std::string(1'500, 'o'), length}, {"status", "s", 0}},
+                              false};
             const CommitResult result = (*store)->commit({update});
             if (result.answer == Answer::done) length += 1'500;
             else REQUIRE(result.answer == Answer::nothing);

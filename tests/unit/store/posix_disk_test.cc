@@ -99,7 +99,8 @@ TEST_CASE("nothing outside the directory can be named") {
     auto disk = directory.open();
     REQUIRE(disk->make_dir("d"));
     REQUIRE(::symlink(outside.path.c_str(), (directory.path + "/d/link").c_str()) == 0);
-    REQUIRE(::symlink((outside.path + "/secret").c_str(), (directory.path + "/d/file").c_str()) == 0);
+    REQUIRE(::symlink((outside.path + "/secret").c_str(), (directory.path + "/d/file").c_str()) ==
+            0);
     REQUIRE(::mkfifo((directory.path + "/d/fifo").c_str(), 0600) == 0);
     for (const std::string &bad :
          std::vector<std::string>{"../x", "/etc/passwd", "d/../../x", "d//x", "./x", ""}) {
@@ -133,14 +134,16 @@ TEST_CASE("the simulated disk behaves like the real one") {
         CHECK(a.code == b.code);
     };
     for (int i = 0; i < 4000; ++i) {
-        const std::string &p = names[random.below(names.size())], &q = names[random.below(names.size())];
+        const std::string &p = names[random.below(names.size())],
+                          &q = names[random.below(names.size())];
         const std::string bytes(random.below(9), static_cast<char>('a' + i % 26));
         const std::uint64_t n = random.below(8);
         const std::uint64_t what = random.below(10);
         INFO(i << ": " << what << " " << p << " " << q);
         // A file in the place of a directory: the real disk is more precise about it.
         const auto hidden = [&](const std::string &path) {
-            return (sim.size("d") && path.substr(0, 2) == "d/") || (sim.size("d/e") && path == "d/e/a");
+            return (sim.size("d") && path.substr(0, 2) == "d/") ||
+                   (sim.size("d/e") && path == "d/e/a");
         };
         if (hidden(p) || hidden(q)) continue;
         const auto is_dir = [&](const std::string &path) { return bool(sim.list(path)); };
@@ -240,7 +243,10 @@ TEST_CASE("a really full file system") {
             int refused = 0;
             for (int i = 0; i < 200; ++i) {
                 const CommitResult r = (*store)->commit(
-                    {TreeUpdate{"a", "t", {{"out", std::string(20'000, 'o'), length}, {"status", "s", 0}}, false}});
+                    {TreeUpdate{"a",
+                                "t",
+                                {{"out", std::string(20'000, 'o'), length}, {"status", "s", 0}},
+                                false}});
                 if (r.answer == Answer::done) length += 20'000;
                 else if (r.answer == Answer::nothing && r.status.code == Code::no_space) ++refused;
                 else code = 4;
@@ -253,7 +259,8 @@ TEST_CASE("a really full file system") {
             if (*(*disk)->size("a/out") != length) code = 8;
             // Room again: it goes on by itself.
             if (!(*disk)->remove("fill")) code = 9;
-            if ((*again)->commit({TreeUpdate{"a", "t", {{"status", "s", 0}}, false}}).answer != Answer::done)
+            if ((*again)->commit({TreeUpdate{"a", "t", {{"status", "s", 0}}, false}}).answer !=
+                Answer::done)
                 code = 10;
         }
         (void)::umount2(name, MNT_DETACH);
@@ -267,7 +274,8 @@ TEST_CASE("a really full file system") {
 TEST_CASE("network file systems are refused, and missing directories") {
     CHECK(check_file_system(0xEF53, "/x"));
     CHECK(check_file_system(0x58465342, "/x"));
-    for (const long magic : {0x6969l, 0xFE534D42l, static_cast<long>(static_cast<int>(0xFF534D42))}) {
+    for (const long magic :
+         {0x6969l, 0xFE534D42l, static_cast<long>(static_cast<int>(0xFF534D42))}) {
         const Status refused = check_file_system(magic, "/x");
         CHECK(refused.code == Code::refused);
         CHECK(refused.text.find("/x lies on a network file system") != std::string::npos);

@@ -67,10 +67,12 @@ TEST_CASE("reads see a committed turn at once, and after reopening") {
     const std::string big(200, 'b');
     {
         auto store = open(disk);
-        commit(*store, {update("g/1", {{"status", "ready", 0}, {"params", big, 0}, {"out", "one,", 0}}),
-                        update("g/2", {{"status", "ready too", 0}})});
+        commit(*store,
+               {update("g/1", {{"status", "ready", 0}, {"params", big, 0}, {"out", "one,", 0}}),
+                update("g/2", {{"status", "ready too", 0}})});
         commit(*store, {update("g/1", {{"out", "two,", 4}, {"status", "running", 0}})});
-        commit(*store, {update("g/1", {{"out", std::string(60, 'x'), 8}, {"note", "forget me", 0}})});
+        commit(*store,
+               {update("g/1", {{"out", std::string(60, 'x'), 8}, {"note", "forget me", 0}})});
         CHECK(store->turn() == 3);
         CHECK(store->pending_bytes() > 260);
         CHECK(content(*store, "g/1/status") == "running");

@@ -53,7 +53,8 @@ TEST_CASE("what is wrong with a forest is said") {
     CHECK(refused({tree("a", {pair_of("x", Action::rename)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::replace)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::information, "b")})}, "no tree"));
-    CHECK(refused({tree("a", {NodeTemplate{"x", Shape::pair, Action::replace, "a"}})}, "information"));
+    CHECK(refused({tree("a", {NodeTemplate{"x", Shape::pair, Action::replace, "a"}})},
+                  "information"));
     CHECK(refused({TreeTemplate{"a", {}, pair_of("status", Action::append)}}, "root"));
     CHECK(refused({TreeTemplate{"", {}, pair_of("status")}}, "without a name"));
 }

@@ -1,0 +1,71 @@
+// The host table's file. Its source is compiled in here: it needs nothing of the shell's libraries,
+// and this program does not link them.
+#include "scheduler/shell/host_table_file.cc"
+#include "support/catch.h"
+
+using namespace dcs;
+
+TEST_CASE("a host table line says what it says") {
+    const auto hosts = shell::parse_host_table(
+        "# pool\n"
+        "local1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 "
+        "extended=120 users=ann,bob\n"
+        "\t \r\n"
+        "plain#only the name is required\n"
+        "fast class=6 interval=0.5 alert=1.5 limit=3 extended=6 slots=0",
+        "hosts");
+    REQUIRE(hosts);
+    REQUIRE(hosts->size() == 3);
+    const core::HostConfig &first = (*hosts)[0];
+    CHECK(first.name == "local1");
+    CHECK(first.host_class == 1);
+    CHECK(first.binary_class == "x86_64-linux-gnu");
+    CHECK(first.slots == 1);
+    CHECK(first.interval == seconds(10));
+    CHECK(first.alert == seconds(30));
+    CHECK(first.limit == seconds(60));
+    CHECK(first.extended == seconds(120));
+    CHECK(first.users == std::vector<std::string>{"ann", "bob"});
+    core::HostConfig plain;
+    plain.name = "plain";
+    CHECK((*hosts)[1] == plain);
+    CHECK((*hosts)[2].host_class == 6);
+    CHECK((*hosts)[2].slots == 0);
+    CHECK((*hosts)[2].interval == milliseconds(500));
+    CHECK(shell::parse_host_table("", "hosts")->empty());
+}
+
+TEST_CASE("an error in the host table names file and line, and nothing is taken") {
+    const std::vector<std::pair<std::string, std::string>> wrong = {
+        {"ok\nok", "hosts:2: host ok stands there twice"},
+        {"\n\n.hidden", "hosts:3:"},
+        {"a/b", "hosts:1:"},
+        {"h class=0", "hosts:1: class"},
+        {"h class=0x", "hosts:1: class"},
+        {"h class=-1", "hosts:1: class"},
+        {"h class=0x1ffffffff", "hosts:1: class"},
+        {"h slots=-1", "hosts:1: slots"},
+        {"h slots=1x", "hosts:1: slots"},
+        {"h slots=70000", "hosts:1: slots"},
+        {"h slots", "hosts:1: `slots` is not of the form name=value"},
+        {"h slots=1 slots=2", "hosts:1: `slots` stands there twice"},
+        {"h color=red", "hosts:1: there is no setting `color`"},
+        {"h interval=0", "hosts:1: interval"},
+        {"h interval=nan", "hosts:1: interval"},
+        {"h interval=inf", "hosts:1: interval"},
+        {"h interval=1e300", "hosts:1: interval"},
+        {"h interval=1000", "hosts:1: the times must grow"},
+        {"h users=", "hosts:1: users"},
+        {"h users=a:b", "hosts:1: users"},
+        {"h binary=", "hosts:1: binary"},
+    };
+    for (const auto &[text, expected] : wrong) {
+        const auto hosts = shell::parse_host_table(text, "hosts");
+        INFO(text);
+        REQUIRE_FALSE(hosts);
+        CHECK(hosts.status().code == Code::invalid);
+        INFO(hosts.status().text);
+        CHECK(hosts.status().text.substr(0, expected.size()) == expected);
+    }
+    CHECK(shell::read_host_table("/nonexistent/hosts").status().code == Code::not_found);
+}
