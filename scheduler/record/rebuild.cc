@@ -85,7 +85,7 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
         if (g.status == core::GrainStatus::finished &&
             (g.result_index < 0 || g.result_index >= session.info.result_count ||
              !indices.insert(g.result_index).second))
-            return fail(Code::io_error, "grain " + name + " has no place of its own in the results");
+            return fail(Code::io_error, "grain " + name + " has no place of its own in the order");
         if (g.status == core::GrainStatus::ready && !positions.insert(g.queue_position).second)
             return fail(Code::io_error, "grain " + name + " shares its place in the queue");
         if (g.status == core::GrainStatus::running && record.host.empty())
@@ -138,7 +138,8 @@ private:
         for (const std::string &name : *numbers) {
             const auto number = number_of(name);
             if (!number) {
-                out_.reports.push_back(path + "/" + name + ": not a session's directory; left alone");
+                out_.reports.push_back(path + "/" + name +
+                                       ": not a session's directory; left alone");
                 continue;
             }
             const SessionKey key{user, *number};

@@ -1,8 +1,8 @@
 #pragma once
 // The host table as a text file (SPEC S9): one host per line, `#` begins a comment.
-//   local1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 extended=120 users=ann,bob
-// Only the name is required; the rest has the defaults of core::HostConfig. Seconds may be
-// fractional, with interval <= alert <= limit <= extended.
+//   local1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 users=ann,bob
+// Only the name is required; the rest (extended= too) has the defaults of core::HostConfig. Seconds
+// may be fractional, with interval <= alert <= limit <= extended.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace dcs::shell {
 
-// The whole table or the first error, as "file:line: what is wrong" (invalid). `file` is for the text.
+// The whole table, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
                                                        const std::string &file);
 // not_found or io_error if it cannot be read.

@@ -27,7 +27,7 @@ public:
             turn::Turn::Setup setup);
     // Makes user.sock and server.sock (mode 0600).
     Status listen();
-    // Says ready and serves. Returns when stopped, everything committed and synced; otherwise why not.
+    // Says ready and serves. Returns when stopped, all committed and synced; otherwise why not.
     Status run();
 
 private:

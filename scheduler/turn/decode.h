@@ -21,7 +21,8 @@ struct Decoded {
 struct DecodeContext {
     Connections &connections;
     const core::State &state;
-    const std::map<SessionKey, std::string> &set_aside;  // sessions that must not be opened, and why
+    // Sessions that must not be opened, and why.
+    const std::map<SessionKey, std::string> &set_aside;
     Outside &outside;
 };
 

@@ -142,7 +142,7 @@ bool Turn::decide_all(const core::Input &input, bool disk_works) {
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && !disk_works) {
-            // Free slots are filled at the next call-in; a parked wait has nobody else to ask for it.
+            // Free slots are filled at the next call-in; nobody else asks for a parked wait.
             if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
                 delayed_.emplace(now_ + retry_after, work.front());
             work.pop_front();

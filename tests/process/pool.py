@@ -38,7 +38,7 @@ def process_cpu(pid, start):
         fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     except OSError:
         return None
-    if int(fields[19]) != start:
+    if int(fields[19]) != start or fields[0] == "Z":
         return None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -12,6 +12,7 @@
 
 #include "ask.h"
 #include "call.h"
+#include "ending_signals.h"
 #include "fresh_session.h"
 #include "launch_words.h"
 #include "locks/kernel_lock.h"
@@ -236,15 +237,12 @@ int map(const Call &call) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
         return exits::ok;
     }
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    for (int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(question_patience_s);
     const Opened opened = open_session(call, plan);
     if (opened.failure) return call.fail(*opened.failure);
     set_patience(work_patience_s);
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    const sigset_t signals = block_ending_signals();
 
     Console console("dcs map");
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);

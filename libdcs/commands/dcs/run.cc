@@ -12,6 +12,7 @@
 #include "ask.h"
 #include "base/limits.h"
 #include "call.h"
+#include "ending_signals.h"
 #include "fresh_session.h"
 #include "launch_words.h"
 
@@ -21,7 +22,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int grain_number = 1;
-constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 10;
+constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 5;
 
 struct Command {
     std::vector<std::string> words, environment;
@@ -161,10 +162,7 @@ int run(const Call &call) {
                    : exits::run_failed;
     }
     set_patience(question_patience_s);
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    for (int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, number);
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    const sigset_t signals = block_ending_signals();
     ::signal(SIGPIPE, SIG_IGN);
 
     const OpenedSession opened =

@@ -96,6 +96,7 @@ TEST_CASE("a pid that belongs to somebody else now is left alone") {
     REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
     const pid_t innocent = ::fork();
     if (innocent == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         ::setsid();
         ::pause();
         ::_exit(0);

@@ -24,15 +24,18 @@ private:
         put(u.user_us, u.system_us, u.max_rss_kb, u.minor_faults, u.major_faults, u.in_blocks, u.out_blocks);
     }
     void grain(const Grain &g) {
-        put(static_cast<int>(g.status), g.own_tree, g.urgent, g.params_own_file, int{g.attempts}, int{g.failures});
-        put(g.thrash, g.notice, g.host_class, g.incarnation, g.host, g.sequence, g.exit_code, g.signal, g.result_index);
+        put(static_cast<int>(g.status), g.own_tree, g.urgent, g.params_own_file, int{g.attempts},
+            int{g.failures});
+        put(g.thrash, g.notice, g.host_class, g.incarnation, g.host, g.sequence, g.exit_code, g.signal,
+            g.result_index);
         bytes(g.fingerprint);
         put(g.queue_position, g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
         put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
         usage(g.past);
         usage(g.current);
         bytes(g.nogo);
-        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there}, g.skipped);
+        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
+            g.skipped);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;
@@ -57,9 +60,11 @@ private:
     }
     void host(const Host &h) {
         const HostConfig &c = h.config;
-        put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns, c.extended.ns);
+        put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns,
+            c.extended.ns);
         for (const std::string &u : c.users) put(u);
-        put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load, h.free_memory_kb, h.fence);
+        put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
+            h.free_memory_kb, h.fence);
         for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);
     }
     void state(const State &s) {

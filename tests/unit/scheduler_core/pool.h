@@ -31,10 +31,10 @@ class Pool {
 public:
     State state;
     Instant now = Instant{} + seconds(1000);
-    std::vector<Change> changes;   // of the last call
+    std::vector<Change> changes;  // of the last call
     std::vector<Effect> effects;
     Lines events;
-    std::uint64_t request = 0;     // id of the last request; repeat() uses it again
+    std::uint64_t request = 0;  // id of the last request; repeat() uses it again
 
     Pool() = default;
     // hosts "h1".."hN" of one slot and class 1, connected
@@ -46,9 +46,7 @@ public:
     }
 
     // ---- time and inputs ------------------------------------------------------------------
-    Lines feed(Input input) {
-        return feed(std::move(input), nullptr);
-    }
+    Lines feed(Input input) { return feed(std::move(input), nullptr); }
     Lines feed(Input input, Undo *undo) {
         changes.clear();
         effects.clear();
@@ -137,7 +135,8 @@ public:
         r.out = out;
         return send(host, r);
     }
-    wire::GrainReport end_report(const std::string &grain, int code = 0, int signal = 0, bool innocent = false) const {
+    wire::GrainReport end_report(const std::string &grain, int code = 0, int signal = 0,
+                                 bool innocent = false) const {
         wire::GrainReport r = report(grain);
         r.last_seq = r.first_seq;
         r.out = "result";
@@ -148,7 +147,8 @@ public:
         r.usage.user_us = 1000;
         return r;
     }
-    Lines end(const std::string &host, const std::string &grain, int code = 0, int signal = 0, bool innocent = false) {
+    Lines end(const std::string &host, const std::string &grain, int code = 0, int signal = 0,
+              bool innocent = false) {
         return send(host, end_report(grain, code, signal, innocent));
     }
     Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok) {
@@ -187,7 +187,8 @@ public:
     Lines open(const Program &p, int n, wire::OpenMode mode = wire::OpenMode::open, bool sent_reset = false) {
         return call(p, wire::OpenSession{n, mode, sent_reset});
     }
-    static SubmitGrain grain(int session, int number, std::uint32_t host_class = 0, const std::string &spec = "spec") {
+    static SubmitGrain grain(int session, int number, std::uint32_t host_class = 0,
+                             const std::string &spec = "spec") {
         SubmitGrain s;
         s.session = session;
         s.grain = number;
@@ -197,7 +198,8 @@ public:
         s.params.bytes = std::make_shared<const std::string>(spec);
         std::uint32_t h = host_class + 7;
         for (const char c : spec) h = h * 31 + static_cast<unsigned char>(c);
-        for (int i = 0; i < 4; ++i) s.fingerprint[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(h >> (8 * i));
+        for (int i = 0; i < 4; ++i)
+            s.fingerprint[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(h >> (8 * i));
         return s;
     }
     Lines gexec(const Program &p, int session, int number, std::uint32_t host_class = 0) {
@@ -206,7 +208,9 @@ public:
     Lines gwait(const Program &p, int session, int next, bool block = false) {
         return call(p, wire::Gwait{session, next, block});
     }
-    Lines gkill(const Program &p, int session, int number) { return call(p, wire::Gkill{"", session, number}); }
+    Lines gkill(const Program &p, int session, int number) {
+        return call(p, wire::Gkill{"", session, number});
+    }
     Lines close(const Program &p, int session) { return call(p, wire::CloseSession{"", session, -1}); }
 
     // ---- looking --------------------------------------------------------------------------
@@ -242,9 +246,12 @@ private:
             return known == names_.end() ? line : "close " + known->second;
         }
         ConnId conn = 0;
-        if (const auto *s = std::get_if<SendServer>(&e)) conn = s->conn;
-        else if (const auto *l = std::get_if<SendLaunch>(&e)) conn = l->conn;
-        else conn = std::visit([](const auto &x) { return x.conn; }, e);
+        if (const auto *s = std::get_if<SendServer>(&e))
+            conn = s->conn;
+        else if (const auto *l = std::get_if<SendLaunch>(&e))
+            conn = l->conn;
+        else
+            conn = std::visit([](const auto &x) { return x.conn; }, e);
         const auto name = names_.find(conn);
         return (name == names_.end() ? std::to_string(conn) : name->second) + line.substr(line.find(": "));
     }

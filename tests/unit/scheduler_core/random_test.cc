@@ -28,7 +28,7 @@ private:
 struct Seen {  // what the world remembers; a roll-back takes it back
     std::map<std::pair<std::uint64_t, GrainNumber>, Incarnation> leases;  // by (seniority, number)
     std::map<HostId, std::set<std::pair<GrainKey, Incarnation>>> held;    // a host may report on these
-    std::map<std::pair<std::uint64_t, int>, GrainNumber> handed_out;  // (seniority, index)
+    std::map<std::pair<std::uint64_t, int>, GrainNumber> handed_out;      // (seniority, index)
     std::map<std::pair<std::uint64_t, GrainNumber>, std::string> final_state;
 };
 
@@ -82,7 +82,8 @@ public:
             }
             if (const auto *r = std::get_if<ReplyResult>(&e)) {
                 const std::uint64_t age = pool.state.sessions.at(r->key.session).info.seniority;
-                const auto [it, fresh] = seen.handed_out.emplace(std::pair{age, r->head.sent - 1}, r->key.grain);
+                const auto [it, fresh] =
+                    seen.handed_out.emplace(std::pair{age, r->head.sent - 1}, r->key.grain);
                 REQUIRE(it->second == r->key.grain);
             }
         }
@@ -97,7 +98,8 @@ private:
         return no_host;
     }
     static std::string kind_of(const Effect &e) {
-        constexpr const char *names[] = {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"};
+        constexpr const char *names[] = {"reply",  "result", "piece",  "difference",
+                                         "detail", "server", "launch", "close"};
         return names[e.index()];
     }
     // Finished may only become killed, and only if it was not handed out.
@@ -130,15 +132,21 @@ private:
         const std::string user = dice.once_in(12) ? "ann" : "";
         switch (dice.below(14)) {
             case 0:
-            case 1: return call(p, wire::OpenSession{session, static_cast<wire::OpenMode>(dice.below(3)), dice.once_in(2)});
+            case 1:
+                return call(p, wire::OpenSession{session, static_cast<wire::OpenMode>(dice.below(3)),
+                                                 dice.once_in(2)});
             case 2:
-                if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::resume, true});
+                if (!dice.once_in(3))
+                    return call(p, wire::OpenSession{session, wire::OpenMode::resume, true});
                 return call(p, wire::CloseSession{user, session, dice.below(4) - 1});
             case 3:
-                if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::reopen, false});
+                if (!dice.once_in(3))
+                    return call(p, wire::OpenSession{session, wire::OpenMode::reopen, false});
                 return call(p, wire::CleanSession{user, session});
             case 4: return call(p, wire::Gkill{user, session, grain});
-            case 5: return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain, -1, ""});
+            case 5:
+                return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain,
+                                           -1, ""});
             case 6: return call(p, wire::Fetch{user, session, grain, wire::Stream::out, 0, 0});
             case 7:
                 if (dice.once_in(30)) return call(p, BeginControl{"find", {}, p.token, 1000});
@@ -256,7 +264,8 @@ void run(std::uint64_t seed, int steps) {
         w.seen = seen;
     }
     CAPTURE(seed);
-    for (const char *kind : {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"}) {
+    for (const char *kind :
+         {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"}) {
         CAPTURE(kind);
         CHECK(w.reached[kind] > 0);
     }

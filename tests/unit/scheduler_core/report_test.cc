@@ -91,8 +91,8 @@ TEST_CASE("reports that cannot be true lead to a restart, never to wrong output"
         r.out.clear();
         why = "a checkpoint without a sequence number";
     }
-    CHECK(s.pool.send("h1", r) == Lines{"h1: withdraw ann/1:0 inc 1 discard because " + why,
-                                        "h1: launch ann/1:0 inc 2 next 1"});
+    CHECK(s.pool.send("h1", r) ==
+          Lines{"h1: withdraw ann/1:0 inc 1 discard because " + why, "h1: launch ann/1:0 inc 2 next 1"});
     CHECK(s.pool.at("ann/1:0").out_length == 0);
     CHECK(s.writes().empty());
 }
@@ -153,7 +153,8 @@ TEST_CASE("results of small grains share the session's file, out then err") {
     wire::GrainReport r = s.pool.end_report("ann/1:1");
     r.err = "no";
     s.pool.send("h2", r);
-    CHECK(s.writes() == Lines{"write ann/1:1 session_results bytes 6", "write ann/1:1 session_results at 6 bytes 2"});
+    CHECK(s.writes() ==
+          Lines{"write ann/1:1 session_results bytes 6", "write ann/1:1 session_results at 6 bytes 2"});
     r = s.pool.end_report("ann/1:0");
     s.pool.send("h1", r);
     CHECK(s.writes() == Lines{"write ann/1:0 session_results at 8 bytes 6"});

@@ -30,7 +30,9 @@ struct Stage {
     }
 };
 
-struct Cell { const char *state, *call, *expected; };
+struct Cell {
+    const char *state, *call, *expected;
+};
 
 std::string run(const std::string &where, const std::string &call) {
     Stage s(where);
@@ -194,7 +196,8 @@ TEST_CASE("a reopened session has its old seniority") {
     pool.gexec(find, 2, 0);
     pool.close(find, 1);
     pool.open(find, 1, OpenMode::reopen);
-    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:0 inc 1 next 1"});
+    CHECK(pool.first_call("h1") ==
+          Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:0 inc 1 next 1"});
 }
 
 TEST_CASE("waits end when the session is closed, and closing acknowledges") {
@@ -278,12 +281,13 @@ TEST_CASE("authorization entries age out a day after they were seen without sess
     CHECK(pool.state.auth.count(idle.token) == 0);
     CHECK(pool.state.auth.count(busy.token) == 1);
     pool.close(busy, 1);
-    pool.begin("bob", "x", 5000 + day);      // first seen without sessions
+    pool.begin("bob", "x", 5000 + day);  // first seen without sessions
     pool.begin("bob", "x", 5000 + 2 * day);
     CHECK(pool.state.auth.count(busy.token) == 1);
     pool.begin("bob", "x", 5001 + 2 * day);
     CHECK(pool.state.auth.count(busy.token) == 0);
-    CHECK(pool.call(pool.stranger("ann"), BeginControl{"-x", {}, {}, 0}).at(0).find("INVALID") != std::string::npos);
+    CHECK(pool.call(pool.stranger("ann"), BeginControl{"-x", {}, {}, 0}).at(0).find("INVALID") !=
+          std::string::npos);
 }
 
 TEST_CASE("one user's abandoned tokens are bounded") {

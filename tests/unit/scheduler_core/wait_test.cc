@@ -39,7 +39,8 @@ TEST_CASE("a parked call is answered when a grain finishes, once") {
     CHECK_FALSE(s.pool.touched_disk());
     CHECK(s.pool.repeat(s.find, wire::Gwait{1, 0, true}).empty());  // the same call: one waiter
     CHECK(s.pool.session("ann/1").waiters.size() == 1);
-    CHECK(s.finish(3) == Lines{"h4: ack ann/1:3 inc 1 last 1 ended taken", "ann: result ann/1:3 completed 1 sent 1 out 6"});
+    CHECK(s.finish(3) ==
+          Lines{"h4: ack ann/1:3 inc 1 last 1 ended taken", "ann: result ann/1:3 completed 1 sent 1 out 6"});
     CHECK(s.finish(1) == Lines{"h2: ack ann/1:1 inc 1 last 1 ended taken"});
     CHECK(s.pool.session("ann/1").waiters.empty());
 }
@@ -99,7 +100,8 @@ TEST_CASE("killing the last grain tells parked calls that nothing is left") {
     CHECK(s.pool.silent());
     CHECK(s.pool.gkill(s.find, 1, 3) ==
           Lines{"h4: withdraw ann/1:3 inc 1 discard because killed by its control program", "ann: done",
-                "ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every result was handed out"});
+                "ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every result was handed "
+                "out"});
     CHECK(s.pool.gkill(s.find, 1, 9) == Lines{"ann: error GRAIN_UNKNOWN: session ann/1 has no grain 9"});
 }
 
@@ -127,6 +129,7 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
     CHECK(pool.gwait(find, 1, 0, true).empty());
     // the table changes: h1 is gone
     pool.hosts.erase(pool.hosts.begin());
-    CHECK(pool.table() == Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
-                                "1 hosts configured, 1 not for ann"});
+    CHECK(pool.table() ==
+          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
+                "1 hosts configured, 1 not for ann"});
 }
