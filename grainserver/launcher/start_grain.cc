@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <linux/ioprio.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -59,11 +58,14 @@ void write_pid_file(const Plan &plan) noexcept {
 }
 
 // Courtesy and limits. What the kernel refuses here does not stop the grain.
+// From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
+constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
+
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
     if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
-    ::syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+    ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
     const rlimit no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
