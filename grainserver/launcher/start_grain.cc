@@ -57,10 +57,10 @@ void write_pid_file(const Plan &plan) noexcept {
     if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
 }
 
-// Courtesy and limits. What the kernel refuses here does not stop the grain.
 // From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
 constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
 
+// Courtesy and limits. What the kernel refuses here does not stop the grain.
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
