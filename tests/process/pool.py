@@ -130,7 +130,7 @@ class Pool:
             pid = lock_holder(path)
             if pid:
                 os.kill(pid, signal.SIGKILL)
-        killed = []
+        killed = {}
         for _ in range(100):
             alive = self.grain_processes(name)
             if not alive:
@@ -141,9 +141,9 @@ class Pool:
                     os.killpg(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
-                killed.append((entry, cpu))
+                killed.setdefault(entry, cpu)
             time.sleep(0.02)
-        return killed
+        return list(killed.items())
 
     def grains(self, session):
         return self.json("grain", "ls", str(session))["grains"]

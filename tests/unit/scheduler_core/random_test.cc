@@ -91,6 +91,20 @@ public:
             for (const auto &[n, g] : session.grains) watch_grain(session, n, g);
     }
 
+    // What claims to need no commit must not differ in anything that counts.
+    void watch_volatile(const State &earlier) {
+        std::set<GrainKey> changed;
+        for (const Change &c : pool.changes) {
+            const auto *set = std::get_if<SetGrain>(&c);
+            if (!set || !changed.insert(set->key).second || !set->volatile_only) continue;
+            const Grain *old = earlier.grain(set->key);
+            REQUIRE(old);
+            REQUIRE(describe(earlier, *old) == describe(pool.state, set->grain));
+            REQUIRE(old->input_length == set->grain.input_length);
+            ++reached["volatile"];
+        }
+    }
+
 private:
     HostId host_on(ConnId conn) const {
         for (std::size_t i = 0; i < pool.state.hosts.size(); ++i)
@@ -254,8 +268,10 @@ void run(std::uint64_t seed, int steps) {
         Undo undo;
         for (int n = 1 + w.dice.below(8); n > 0; --n, ++step) {
             const Input input = w.random_input();
+            const State earlier = w.pool.state;
             w.pool.feed(input, &undo);
             w.watch(input);
+            w.watch_volatile(earlier);
         }
         if (!take_back) continue;
         roll_back(w.pool.state, undo);
@@ -265,7 +281,7 @@ void run(std::uint64_t seed, int steps) {
     }
     CAPTURE(seed);
     for (const char *kind :
-         {"reply", "result", "piece", "difference", "detail", "server", "launch", "close"}) {
+         {"reply", "result", "piece", "difference", "detail", "server", "launch", "close", "volatile"}) {
         CAPTURE(kind);
         CHECK(w.reached[kind] > 0);
     }
