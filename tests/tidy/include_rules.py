@@ -8,7 +8,7 @@ ROOT = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(os.
 POSIX = re.compile(r"^(sys/|linux/|netinet/|arpa/|unistd\.h|fcntl\.h|poll\.h|sched\.h|pwd\.h|grp\.h|spawn\.h|signal\.h|time\.h|ctime|csignal|"
                    r"dirent\.h|pthread\.h|thread|mutex|condition_variable|atomic|chrono|random|fstream|iostream|filesystem|future|termios\.h|limits\.h|errno\.h|getopt\.h|strings\.h)")
 PURE_C = {"limits.h", "errno.h", "strings.h", "atomic"}
-LIBRARIES = {"boost/crc": "boost/crc", "boost/serialization": "boost/serialization", "boost/archive": "boost/archive", "boost/mpl": "boost/mpl",
+LIBRARIES = {"isa-l": "isa-l", "boost/serialization": "boost/serialization", "boost/archive": "boost/archive", "boost/mpl": "boost/mpl",
              "boost/json": "boost/json", "boost/asio": "boost/asio", "boost/system": "boost/asio", "openssl": "openssl", "spdlog": "spdlog",
              "fmt": "spdlog", "gmp": "gmp", "pari": "pari", "ecm": "ecm"}
 CORE_FORBIDDEN = {"unordered_map", "unordered_set"}

@@ -1,0 +1,5 @@
+#include "base/failpoint.h"
+
+namespace dcs {
+void failpoint(const char *) noexcept {}
+}  // namespace dcs

@@ -1,0 +1,80 @@
+// What failpoint() does in the test build of a daemon. Two variables of its environment:
+//   DCS_FAILPOINTS      NAME=ACTION@N, several separated by commas: at the N-th visit of NAME the
+//                       process is killed (`kill`), stopped (`stop`) or aborts (`abort`)
+//   DCS_FAILPOINT_LOG   a file to which each name is appended when it is visited first
+#include "base/failpoint.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dcs {
+namespace {
+
+struct Armed {
+    std::string action;
+    long visit = 1;
+};
+
+class Points {
+public:
+    Points() {
+        const char *list = std::getenv("DCS_FAILPOINTS");
+        std::string rest = list ? list : "";
+        while (!rest.empty()) {
+            const std::size_t comma = rest.find(',');
+            arm(rest.substr(0, comma));
+            rest = comma == std::string::npos ? std::string() : rest.substr(comma + 1);
+        }
+        if (const char *path = std::getenv("DCS_FAILPOINT_LOG"))
+            log_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    }
+
+    void visit(const std::string &name) {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        const long count = ++visits_[name];
+        if (count == 1 && log_ >= 0) {
+            const std::string line = name + "\n";
+            if (::write(log_, line.data(), line.size()) < 0) std::perror("DCS_FAILPOINT_LOG");
+        }
+        const auto armed = armed_.find(name);
+        if (armed == armed_.end() || armed->second.visit != count) return;
+        if (armed->second.action == "kill") ::kill(::getpid(), SIGKILL);
+        if (armed->second.action == "stop") ::raise(SIGSTOP);
+        if (armed->second.action == "abort") std::abort();
+    }
+
+private:
+    void arm(const std::string &point) {
+        const std::size_t equals = point.find('='), at = point.find('@');
+        const std::string action =
+            equals == std::string::npos ? "" : point.substr(equals + 1, at - equals - 1);
+        if (action != "kill" && action != "stop" && action != "abort") {
+            std::fprintf(stderr, "DCS_FAILPOINTS: `%s` is not NAME=kill|stop|abort@N\n",
+                         point.c_str());
+            std::_Exit(2);
+        }
+        const long visit = at == std::string::npos ? 1 : std::atol(point.c_str() + at + 1);
+        armed_[point.substr(0, equals)] = Armed{action, visit};
+    }
+
+    std::mutex mutex_;
+    std::map<std::string, Armed> armed_;
+    std::map<std::string, long> visits_;
+    int log_ = -1;
+};
+
+}  // namespace
+
+void failpoint(const char *name) noexcept {
+    static Points points;
+    points.visit(name);
+}
+
+}  // namespace dcs
