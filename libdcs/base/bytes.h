@@ -13,6 +13,14 @@ public:
     void u16(std::uint16_t v) { le(v, 2); }
     void u32(std::uint32_t v) { le(v, 4); }
     void u64(std::uint64_t v) { le(v, 8); }
+    // 7 bits a byte, the low ones first: small numbers are short. svar: of either sign.
+    void var(std::uint64_t v) {
+        for (; v >= 0x80; v >>= 7) u8(static_cast<std::uint8_t>(v | 0x80));
+        u8(static_cast<std::uint8_t>(v));
+    }
+    void svar(std::int64_t v) {
+        var((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
+    }
     void raw(std::string_view bytes) { out_.append(bytes); }
     void text(std::string_view bytes) { u32(static_cast<std::uint32_t>(bytes.size())); raw(bytes); }
     std::string &bytes() { return out_; }
@@ -20,7 +28,9 @@ public:
 
 private:
     void le(std::uint64_t v, int n) {
-        for (int i = 0; i < n; ++i) out_.push_back(static_cast<char>(v >> (8 * i)));
+        char bytes[8];
+        for (int i = 0; i < n; ++i) bytes[i] = static_cast<char>(v >> (8 * i));
+        out_.append(bytes, static_cast<std::size_t>(n));
     }
     std::string out_;
 };
@@ -34,6 +44,22 @@ public:
     std::uint16_t u16() { return static_cast<std::uint16_t>(le(2)); }
     std::uint32_t u32() { return static_cast<std::uint32_t>(le(4)); }
     std::uint64_t u64() { return le(8); }
+    std::uint64_t var() {
+        std::uint64_t v = 0;
+        for (int shift = 0; shift < 64; shift += 7) {
+            const std::uint8_t byte = u8();
+            const std::uint64_t bits = byte & 0x7f;
+            if (shift == 63 && bits > 1) break;
+            v |= bits << shift;
+            if (byte < 0x80) return v;
+        }
+        spoil();
+        return 0;
+    }
+    std::int64_t svar() {
+        const std::uint64_t v = var();
+        return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
+    }
     std::string_view raw(std::size_t n) {
         if (n > left()) { good_ = false; in_ = {}; return {}; }
         std::string_view r = in_.substr(0, n);

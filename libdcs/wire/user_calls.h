@@ -72,6 +72,7 @@ struct Done {};
 struct Usage {  // of a grain, summed over its processes
     std::int64_t user_us = 0, system_us = 0;
     std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
+    bool operator==(const Usage &) const = default;
 };
 
 struct Gwait {                                  // -> GrainResult, or ErrorReply nothing_yet ...

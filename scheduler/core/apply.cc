@@ -1,6 +1,7 @@
 // The only writer of State. Each entity has one function that takes it from what it is to what it
 // shall be and keeps everything derived in step; apply and roll_back both go through it, so a
 // roll-back cannot forget a consequence.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -35,14 +36,14 @@ void set_result(Session &session, std::int32_t index, GrainNumber value) {
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
     session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
     if (g.status == GrainStatus::ready && in) {
-        const bool fresh = session.ready.emplace(g.queue_position, key.grain).second;
-        DCS_REQUIRE(fresh, "two grains at one place of a queue");
-        session.ready_by_class[g.host_class].emplace(g.queue_position, key.grain);
+        auto &queue = session.ready[g.host_class];
+        const std::size_t before = queue.size();
+        queue.emplace_hint(queue.end(), g.queue_position, key.grain);
+        DCS_REQUIRE(queue.size() == before + 1, "two grains at one place of a queue");
     } else if (g.status == GrainStatus::ready) {
-        session.ready.erase(g.queue_position);
-        const auto of_class = session.ready_by_class.find(g.host_class);
+        const auto of_class = session.ready.find(g.host_class);
         of_class->second.erase(g.queue_position);
-        if (of_class->second.empty()) session.ready_by_class.erase(of_class);
+        if (of_class->second.empty()) session.ready.erase(of_class);
     } else if (g.status == GrainStatus::finished) {
         set_result(session, g.result_index, in ? key.grain : -1);
     } else if (g.status == GrainStatus::running) {
@@ -270,6 +271,17 @@ void roll_back(State &state, Undo &undo) {
     auto &list = undo.steps->list;
     for (auto it = list.rbegin(); it != list.rend(); ++it) std::visit(Restorer{state}, *it);
     list.clear();
+}
+
+void load_session(State &state, const SessionKey &key, SessionInfo info,
+                  std::map<GrainNumber, Grain> grains) {
+    state.next_seniority = std::max(state.next_seniority, info.seniority + 1);
+    put_session(state, key, std::move(info));
+    Session &session = state.sessions.at(key);
+    session.grains = std::move(grains);
+    for (const auto &[number, g] : session.grains)
+        count_grain(state, session, GrainKey{key, number}, g, true);
+    refresh_waiting(state, key, session);
 }
 
 bool durable(const Change &change) {

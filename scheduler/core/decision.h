@@ -76,6 +76,10 @@ public:
 void apply(State &state, const Change &change, Undo &undo);
 void roll_back(State &state, Undo &undo);
 
+// A whole session that was read from disk; the hosts that its grains name are in the State.
+void load_session(State &state, const SessionKey &key, SessionInfo info,
+                  std::map<GrainNumber, Grain> grains);
+
 // The earliest instant at which a Tick has something to decide; Instant::never() if none.
 Instant next_deadline(const State &state);
 

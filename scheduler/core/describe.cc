@@ -305,7 +305,7 @@ std::string describe(const State &state, const Grain &g) {
         .number("err", g.err_length);
     if (g.status == GrainStatus::finished) line.add("index", std::to_string(g.result_index));
     line.add("signal", g.signal).add("code", g.exit_code);
-    for (const HostId id : g.nogo) line.add("nogo", host_name(state, id));
+    for (const HostId id : g.nogo.get()) line.add("nogo", host_name(state, id));
     return line;
 }
 

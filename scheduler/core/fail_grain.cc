@@ -61,7 +61,7 @@ void fail_grain(Draft &d, const GrainKey &key, HostId id) {
     g.failures_there = static_cast<std::uint8_t>(g.failed_on == id ? g.failures_there + 1 : 1);
     g.failed_on = id;
     if (g.failures_there >= 2 && has_elsewhere(d.state, key, g, id)) {
-        g.nogo.push_back(id);
+        g.nogo.edit().push_back(id);
         d.event("grain " + to_text(key) + " failed twice on " + d.state.host(id)->config.name +
                 " and will not be tried there again");
     }

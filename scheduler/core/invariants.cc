@@ -10,12 +10,16 @@ struct Checker {
     const State &state;
     std::string wrong;
     std::vector<std::set<GrainKey>> running;
+    std::vector<std::int64_t> positions;  // of the ready grains of the session at hand
 
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
     }
     void check_grain(const SessionKey &key, const Session &session, GrainNumber number,
                      const Grain &g);
+    void check_ready(const std::string &name, const Session &session, GrainNumber number,
+                     const Grain &g);
+    void check_queues(const std::string &name, const Session &session);
     void check_session(const SessionKey &key, const Session &session);
     void check_hosts();
     void check_indexes();
@@ -23,72 +27,95 @@ struct Checker {
 
 void Checker::check_grain(const SessionKey &key, const Session &session, GrainNumber number,
                           const Grain &g) {
-    const std::string name = "grain " + to_text(GrainKey{key, number}) + ": ";
+    const auto require = [&](bool good, const char *what) {
+        if (!good && wrong.empty()) wrong = "grain " + to_text(GrainKey{key, number}) + ": " + what;
+    };
     const auto known = [&](HostId id) { return state.host(id) != nullptr; };
     const SessionInfo &info = session.info;
+    const std::vector<HostId> &nogo = g.nogo;
     if (g.status == GrainStatus::running) {
-        require(info.status == SessionStatus::active, name + "runs in a terminated session");
-        require(known(g.host), name + "runs on an unknown host");
-        require(g.incarnation > 0, name + "runs without an incarnation");
-        require(std::find(g.nogo.begin(), g.nogo.end(), g.host) == g.nogo.end(),
-                name + "runs on a nogo host");
+        require(info.status == SessionStatus::active, "runs in a terminated session");
+        require(known(g.host), "runs on an unknown host");
+        require(g.incarnation > 0, "runs without an incarnation");
+        require(std::find(nogo.begin(), nogo.end(), g.host) == nogo.end(),
+                "runs on a nogo host");
         if (known(g.host)) {
             running[static_cast<std::size_t>(g.host)].insert(GrainKey{key, number});
-            require(state.host(g.host)->status != HostStatus::dead, name + "runs on a dead host");
+            require(state.host(g.host)->status != HostStatus::dead, "runs on a dead host");
         }
     }
-    require(g.host == no_host || known(g.host), name + "remembers an unknown host");
-    for (std::size_t i = 0; i < g.nogo.size(); ++i) {
-        require(known(g.nogo[i]), name + "nogo names an unknown host");
-        require(std::count(g.nogo.begin(), g.nogo.end(), g.nogo[i]) == 1,
-                name + "nogo names a host twice");
+    require(g.host == no_host || known(g.host), "remembers an unknown host");
+    for (const HostId id : nogo) {
+        require(known(id), "nogo names an unknown host");
+        require(std::count(nogo.begin(), nogo.end(), id) == 1, "nogo names a host twice");
     }
     const bool finished = g.status == GrainStatus::finished;
-    require(finished == (g.result_index >= 0), name + "result index and status disagree");
-    require(g.result_index < info.result_count, name + "result index beyond the count");
-    require(g.attempts >= 1 && g.failures <= g.attempts, name + "more failures than attempts");
+    require(finished == (g.result_index >= 0), "result index and status disagree");
+    require(g.result_index < info.result_count, "result index beyond the count");
+    require(g.attempts >= 1 && g.failures <= g.attempts, "more failures than attempts");
     require(finished || g.status == GrainStatus::killed || g.failures < g.attempts,
-            name + "no attempt left, not finished");
+            "no attempt left, not finished");
     require(g.own_tree || (!g.params_own_file && g.checkpoint_length == 0),
-            name + "needs a tree of its own");
+            "needs a tree of its own");
     require(g.own_tree || finished || g.status == GrainStatus::killed ||
                 (g.out_length == 0 && g.err_length == 0),
-            name + "output without a place");
-    require(g.input_position <= g.input_length, name + "input position beyond its input");
+            "output without a place");
+    require(g.input_position <= g.input_length, "input position beyond its input");
     require(g.params_own_file || g.params_offset + g.params_length <= info.inputs_length,
-            name + "parameters beyond the session's inputs");
+            "parameters beyond the session's inputs");
     require(!finished || g.own_tree ||
                 g.result_offset + g.out_length + g.err_length <= info.results_length,
-            name + "result beyond the session's results");
+            "result beyond the session's results");
     if (g.status == GrainStatus::ready)
         require(g.queue_position >= info.queue_front && g.queue_position < info.queue_back,
-                name + "queue position was never given out");
+                "queue position was never given out");
+}
+
+void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number,
+                          const Grain &g) {
+    const auto queue = session.ready.find(g.host_class);
+    if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
+    const auto place = queue->second.find(g.queue_position);
+    require(place != queue->second.end() && place->second == number,
+            name + "a ready grain is not at its place of its queue");
+    positions.push_back(g.queue_position);
+}
+
+// Every ready grain has its place, no two have the same, and there are no other places.
+void Checker::check_queues(const std::string &name, const Session &session) {
+    std::size_t places = 0;
+    for (const auto &[mask, queue] : session.ready) {
+        require(!queue.empty(), name + "an empty queue was kept");
+        places += queue.size();
+    }
+    require(places == positions.size(), name + "its queues hold grains that are not ready");
+    std::sort(positions.begin(), positions.end());
+    require(std::adjacent_find(positions.begin(), positions.end()) == positions.end(),
+            name + "two grains at one place of the queue");
 }
 
 void Checker::check_session(const SessionKey &key, const Session &session) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
-    Session fresh;
-    fresh.results.assign(static_cast<std::size_t>(std::max(0, info.result_count)), -1);
+    std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0;
+    positions.clear();
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
-        ++fresh.counts[static_cast<int>(g.status)];
-        if (g.status == GrainStatus::ready) {
-            require(fresh.ready.emplace(g.queue_position, number).second,
-                    name + "two grains at one place of the queue");
-            fresh.ready_by_class[g.host_class].emplace(g.queue_position, number);
-        } else if (g.status == GrainStatus::finished) {
-            GrainNumber &place = fresh.results[static_cast<std::size_t>(g.result_index)];
-            require(place == -1, name + "two grains with one result index");
-            place = number;
-        }
+        ++counts[static_cast<int>(g.status)];
+        if (g.status == GrainStatus::ready)
+            check_ready(name, session, number, g);
+        else if (g.status == GrainStatus::finished)
+            require(static_cast<std::size_t>(g.result_index) < session.results.size() &&
+                        session.results[static_cast<std::size_t>(g.result_index)] == number,
+                    name + "a finished grain is not at its place of the results");
     }
-    require(fresh.ready == session.ready, name + "ready queue differs from its grains");
-    require(fresh.ready_by_class == session.ready_by_class, name + "ready queue by class differs");
-    require(fresh.results == session.results, name + "results differ from its grains");
-    require(std::equal(fresh.counts, fresh.counts + 4, session.counts),
-            name + "counts differ from its grains");
+    check_queues(name, session);
+    for (const GrainNumber number : session.results) holes += number == -1;
+    require(static_cast<std::int32_t>(session.results.size()) == std::max(0, info.result_count) &&
+                info.result_count - holes == counts[static_cast<int>(GrainStatus::finished)],
+            name + "results differ from its grains");
+    require(std::equal(counts, counts + 4, session.counts), name + "counts differ from its grains");
     require(0 <= info.sent && info.sent <= info.result_count, name + "sent beyond its results");
     require(info.sent <= info.shown && info.shown <= info.result_count,
             name + "shown is not between sent and count");

@@ -25,7 +25,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     }
     requeue_front(d, key, false);
     if (static_cast<Code>(result.code) == Code::not_found)
-        d.grain(key).nogo.push_back(in.host);
+        d.grain(key).nogo.edit().push_back(in.host);
     else
         hold_back(d, in.host, key);
     d.follow_up(PlaceGrain{key});

@@ -21,7 +21,8 @@ bool class_fits(std::uint32_t mask, std::uint32_t host_class) {
 }
 
 bool is_nogo(const Grain &grain, HostId id) {
-    return std::find(grain.nogo.begin(), grain.nogo.end(), id) != grain.nogo.end();
+    const std::vector<HostId> &nogo = grain.nogo;
+    return std::find(nogo.begin(), nogo.end(), id) != nogo.end();
 }
 
 std::size_t held_back_now(const Host &host, Instant now) {
@@ -75,7 +76,7 @@ std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId i
         if (!permits(host.config, key.user)) continue;
         std::int64_t best = INT64_MAX;
         GrainNumber chosen = -1;
-        for (const auto &[mask, queue] : state.session(key)->ready_by_class) {
+        for (const auto &[mask, queue] : state.session(key)->ready) {
             if (!class_fits(mask, host.config.host_class)) continue;
             const auto found = first_of_class(state, now, id, key, queue, best);
             if (found) std::tie(best, chosen) = *found;
@@ -89,7 +90,7 @@ void launch(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
     g.past = total_usage(g);
-    g.current = {};
+    g.current = wire::Usage();
     g.status = GrainStatus::running;
     g.queue_position = 0;
     g.host = id;
@@ -135,7 +136,7 @@ void place_grain(Draft &d, const PlaceGrain &in) {
 namespace {
 bool some_host_could_run_one(const State &state, const SessionKey &key) {
     const Session &session = *state.session(key);
-    for (const auto &[mask, queue] : session.ready_by_class) {
+    for (const auto &[mask, queue] : session.ready) {
         std::vector<HostId> suited;
         for (std::size_t i = 0; i < state.hosts.size(); ++i) {
             const Host &host = state.hosts[i];
@@ -152,12 +153,19 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
     }
     return false;
 }
+
+GrainNumber first_ready(const Session &session) {
+    const auto *first = &*session.ready.begin()->second.begin();
+    for (const auto &[mask, queue] : session.ready)
+        if (queue.begin()->first < first->first) first = &*queue.begin();
+    return first->second;
+}
 }  // namespace
 
 std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Session &session = *state.session(key);
     if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
-    const GrainNumber first = session.ready.begin()->second;
+    const GrainNumber first = first_ready(session);
     const Grain &g = session.grains.at(first);
     int configured = 0, other_class = 0, other_users = 0, nogo = 0, no_slots = 0;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/box.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/limits.h"
@@ -32,14 +33,21 @@ const char *name_of(GrainStatus s);
 const char *name_of(SessionStatus s);
 const char *name_of(HostStatus s);
 
+// A session may hold a million of these: the fields stand by size, and what most grains never have
+// is boxed.
 struct Grain {
     // durable
-    GrainStatus status = GrainStatus::ready;
-    bool own_tree = false;           // files of its own (big parameters, or a checkpoint): see record/
-    bool urgent = false;
-    bool params_own_file = false;    // packed spec lies in the grain's tree, not in the session's inputs
-    std::uint8_t attempts = limits::attempts;
-    std::uint8_t failures = 0;       // non-innocent ends so far
+    Fingerprint fingerprint{};       // of the packed spec without its label
+    std::int64_t queue_position = 0; // ready: order in the session's queue, smaller first
+    std::uint64_t request = 0;       // id of the d_gexec that made it (C12)
+    std::uint64_t params_offset = 0; // in the session's inputs
+    std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
+    std::uint64_t checkpoint_length = 0;                 // 0: none
+    std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
+    std::uint64_t result_offset = 0; // finished without own tree: in the session's results
+    std::uint32_t params_length = 0, message_length = 0;
+    // CRC-32C of what lies on disk with the length above.
+    std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
     std::int32_t thrash = 0, notice = 0;
     std::uint32_t host_class = 0;    // 0: any
     Incarnation incarnation = 0;     // of the last lease
@@ -48,24 +56,21 @@ struct Grain {
     std::uint32_t sequence = 0;      // last increment taken in
     std::int32_t exit_code = 0, signal = 0;
     std::int32_t result_index = -1;  // place in the session's order of finishing
-    std::int64_t queue_position = 0; // ready: order in the session's queue, smaller first
-    Fingerprint fingerprint{};       // of the packed spec without its label
-    std::uint64_t request = 0;       // id of the d_gexec that made it (C12)
-    std::uint64_t params_offset = 0; // in the session's inputs
-    std::uint32_t params_length = 0;
-    std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
-    std::uint64_t checkpoint_length = 0;                 // 0: none
-    std::uint64_t message_length = 0;
-    std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
-    std::uint64_t result_offset = 0;                     // finished without own tree: in the session's results
-    wire::Usage past, current;       // earlier incarnations; this one
-    std::vector<HostId> nogo;        // must not be tried there
+    GrainStatus status = GrainStatus::ready;
+    std::uint8_t attempts = limits::attempts;
+    std::uint8_t failures = 0;       // non-innocent ends so far
+    bool own_tree : 1 = false;       // files of its own (big parameters, or a checkpoint): see record/
+    bool urgent : 1 = false;
+    bool params_own_file : 1 = false;  // packed spec lies in the grain's tree, not in the session's inputs
     // volatile
-    Instant last_contact{}, checkpoint_time{};
-    bool launched = false;           // the server confirmed the start
-    HostId failed_on = no_host;      // where it failed last (S6: tried there first), and how often in a row
-    std::uint8_t failures_there = 0;
+    bool launched : 1 = false;       // the server confirmed the start
+    std::uint8_t failures_there = 0; // and where it failed last (S6: tried there first), in a row
+    HostId failed_on = no_host;
     Incarnation skipped = 0;         // numbers that no lease of it had, see Host::fence
+    Instant last_contact{}, checkpoint_time{};
+    // durable
+    Box<wire::Usage> past, current;  // earlier incarnations; this one
+    Box<std::vector<HostId>> nogo;   // must not be tried there
 };
 
 struct SessionInfo {
@@ -81,7 +86,9 @@ struct SessionInfo {
     std::int32_t result_count = 0;   // indices handed out to finished grains, holes of killed ones included
     std::int64_t queue_front = 0, queue_back = 0;  // positions given out so far are [queue_front, queue_back)
     std::uint64_t inputs_length = 0, results_length = 0;   // append files of the session
-    std::uint64_t grains_length = 0;                       // maintained by record/, core leaves it alone
+    // maintained by record/, core leaves them alone
+    std::uint64_t grains_length = 0; // append file of the session too: the log of its grains
+    std::uint64_t grains_live = 0;   // not recorded: how long that log would be if it were written now
 };
 
 struct Waiter { ConnId conn = 0; std::uint64_t request = 0; std::int32_t next = 0; };
@@ -90,8 +97,8 @@ struct Session {
     SessionInfo info;
     std::map<GrainNumber, Grain> grains;
     // derived
-    std::map<std::int64_t, GrainNumber> ready;     // queue_position -> grain, active sessions and terminated ones alike
-    std::map<std::uint32_t, std::map<std::int64_t, GrainNumber>> ready_by_class;  // the same, by host_class
+    // By host_class: queue_position -> grain; of active sessions and terminated ones alike.
+    std::map<std::uint32_t, std::map<std::int64_t, GrainNumber>> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
     // volatile

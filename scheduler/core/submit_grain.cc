@@ -1,4 +1,5 @@
 // d_gexec (C7): checks, idempotence, the record; placing it is the follow-up (S3).
+#include "base/checksum.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
 
@@ -48,6 +49,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.request = caller.request;
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
+    g.params_sum = crc32c(*call.params.bytes);
     g.queue_position = call.urgent ? d.take_front(key.session) : d.take_back(key.session);
     if (call.params.size() > packed_spec_bytes) {
         g.own_tree = true;

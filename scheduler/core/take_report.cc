@@ -2,6 +2,7 @@
 // the grain advances to its new checkpoint, finishes, or goes back to a queue.
 #include <algorithm>
 
+#include "base/checksum.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
 
@@ -56,10 +57,13 @@ std::string what_does_not_fit(const Taking &t) {
     return {};
 }
 
-void append(Taking &t, File file, std::uint64_t &length, const std::string &part) {
+// `sum`: of what the stream is with this part.
+void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum,
+            const std::string &part) {
     if (part.empty()) return;
     t.d.write(t.key, file, length, t.share(part));
     length += part.size();
+    sum = crc32c(part, sum);
 }
 
 void take_checkpoint(Taking &t) {
@@ -69,6 +73,7 @@ void take_checkpoint(Taking &t) {
     g.sequence = r.last_seq;
     g.input_position = r.input_position;
     g.checkpoint_length = r.checkpoint.size();
+    g.checkpoint_sum = crc32c(r.checkpoint);
     g.checkpoint_time = t.d.now;
     t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
     // A message lives until the next checkpoint (G8).
@@ -78,9 +83,10 @@ void take_checkpoint(Taking &t) {
             std::make_shared<const std::string>(r.message.substr(0, limits::message_bytes));
     if (message.size() > 0 || g.message_length > 0)
         t.d.write(t.key, File::grain_message, 0, message);
-    g.message_length = message.size();
-    append(t, File::grain_out, g.out_length, r.out);
-    append(t, File::grain_err, g.err_length, r.err);
+    g.message_length = static_cast<std::uint32_t>(message.size());
+    g.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
+    append(t, File::grain_out, g.out_length, g.out_sum, r.out);
+    append(t, File::grain_err, g.err_length, g.err_sum, r.err);
 }
 
 // Final, whatever comes later: a result in the session's order of finishing.
@@ -92,14 +98,14 @@ void finish_grain(Taking &t) {
     if (t.brings()) g.sequence = r.last_seq;
     if (!g.own_tree && size <= packed_result_bytes) {
         g.result_offset = info.results_length;
-        append(t, File::session_results, info.results_length, r.out);
-        append(t, File::session_results, info.results_length, r.err);
+        append(t, File::session_results, info.results_length, g.out_sum, r.out);
+        append(t, File::session_results, info.results_length, g.err_sum, r.err);
         g.out_length = r.out.size();
         g.err_length = r.err.size();
     } else {
         g.own_tree = true;
-        append(t, File::grain_out, g.out_length, r.out);
-        append(t, File::grain_err, g.err_length, r.err);
+        append(t, File::grain_out, g.out_length, g.out_sum, r.out);
+        append(t, File::grain_err, g.err_length, g.err_sum, r.err);
     }
     g.status = GrainStatus::finished;
     g.launched = false;

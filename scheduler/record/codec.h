@@ -1,6 +1,7 @@
 #pragma once
-// Entities as bytes on disk. A record is: u32 length of the body, u32 CRC-32C of the body, body;
-// a body begins with the format's version byte. All numbers little-endian. Hosts are written by
+// Entities as bytes on disk. A record is: length of the body, u32 CRC-32C of the body, body; a body
+// begins with the format's version byte. Fixed numbers are little-endian, the others (lengths too)
+// have seven bits a byte, low ones first (base/bytes.h). Hosts are written by
 // name, because a HostId lives no longer than the process.
 //
 // To change a format: give it the next version number, keep reading the old one, and say in
@@ -28,8 +29,12 @@ Result<core::SessionInfo> decode_session(std::string_view file);
 
 // `state` gives the names of the hosts.
 std::string encode_grain(const core::State &state, GrainNumber number, const core::Grain &grain);
-// Takes one record off the front of `log`.
-Result<GrainRecord> next_grain(std::string_view &log);
+// Takes one record off the front of `log`, verified but not decoded.
+struct GrainEntry {
+    GrainNumber number = 0;
+    std::string_view record;      // for decode_grain()
+};
+Result<GrainEntry> next_grain(std::string_view &log);
 // A file that holds exactly one record.
 Result<GrainRecord> decode_grain(std::string_view file);
 

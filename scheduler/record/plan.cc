@@ -66,14 +66,18 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         std::holds_alternative<core::EraseAuth>(change)) {
         auth_ = true;
     } else if (const auto *set = std::get_if<core::SetSession>(&change)) {
-        sessions_[set->key];
+        sessions_[set->key].status = true;
     } else if (const auto *erase = std::get_if<core::EraseSession>(&change)) {
         sessions_[erase->key] = SessionChanges{};
         sessions_[erase->key].erased = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         if (grain->volatile_only) return;
         const core::Grain *old = before.grain(grain->key);
-        GrainChanges &changes = sessions_[grain->key.session].grains[grain->key.grain];
+        auto &grains = sessions_[grain->key.session].grains;
+        const auto [place, first] = grains.try_emplace(grain->key.grain);
+        GrainChanges &changes = place->second;
+        if (first && old)
+            changes.live_before = encode_grain(before, grain->key.grain, *old).size();
         if (grain->grain.own_tree && !(old && old->own_tree)) changes.became_own_tree = true;
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
@@ -94,42 +98,56 @@ void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
     plan.updates.push_back(std::move(update));
 }
 
-void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
-                               const SessionChanges &changes, LogSizes &sizes, Plan &plan) {
-    const core::Session *session = after.session(key);
-    DCS_REQUIRE(session, "a changed session is not in the State");
+// What the turn adds to the session's log of grains, or all of the log if it is to be written anew;
+// the new lengths in `info`. Records of grains with trees of their own count as live like the
+// others, so the bound is a little generous there.
+std::string TurnChanges::plan_log(const core::State &after, const SessionKey &key,
+                                  const SessionChanges &changes, core::SessionInfo &info) {
+    const core::Session &session = *after.session(key);
     std::string log;
+    std::uint64_t live = info.grains_live;
     for (const auto &[number, grain_changes] : changes.grains) {
-        const auto found = session->grains.find(number);
-        DCS_REQUIRE(found != session->grains.end(), "a changed grain is not in the State");
+        const auto found = session.grains.find(number);
+        DCS_REQUIRE(found != session.grains.end(), "a changed grain is not in the State");
         const core::Grain &grain = found->second;
-        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
-                               grain_changes.err.used;
-        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
-        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
-        if (!grain.own_tree || grain_changes.became_own_tree)
-            log += encode_grain(after, number, grain);
+        const std::string record = encode_grain(after, number, grain);
+        live += record.size();
+        live -= std::min<std::uint64_t>(live, grain_changes.live_before);
+        if (!grain.own_tree || grain_changes.became_own_tree) log += record;
     }
-
-    store::TreeUpdate update{session_directory(key), session_tree, {}, false};
-    core::SessionInfo info = session->info;
-    std::uint64_t base = changes.erased ? 0 : info.grains_length;
-    if (!log.empty()) {
-        std::uint64_t &look_at = sizes.try_emplace(key, log_slack).first->second;
-        if (base + log.size() > look_at) {
-            std::string live = live_log(after, *session);
-            const std::uint64_t bound = 2 * live.size() + log_slack;
-            if (base + log.size() > bound) {
-                log = std::move(live);
-                base = 0;  // the store syncs away what is pending before it cuts a file
-            }
-            // Not before an eighth more: a look costs as much as the log is long.
-            const std::uint64_t length = base + log.size();
-            look_at = std::max(bound, length + length / 8);
-        }
-        update.nodes.push_back(node(grains_file, log, base));
+    const std::uint64_t base = changes.erased ? 0 : info.grains_length;
+    if (!log.empty() && base + log.size() > 2 * live + log_slack) {
+        log = live_log(after, session);
+        info.grains_length = live = log.size();
+    } else {
         info.grains_length = base + log.size();
     }
+    info.grains_live = live;
+    return log;
+}
+
+void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
+                               const SessionChanges &changes, Plan &plan) {
+    const core::Session *session = after.session(key);
+    DCS_REQUIRE(session, "a changed session is not in the State");
+    for (const auto &[number, grain_changes] : changes.grains) {
+        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
+                               grain_changes.err.used;
+        const core::Grain &grain = session->grains.at(number);
+        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
+        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
+    }
+    core::SessionInfo info = session->info;
+    if (changes.erased) info.grains_live = 0;
+    const std::string log = plan_log(after, key, changes, info);
+    if (info.grains_length != session->info.grains_length ||
+        info.grains_live != session->info.grains_live)
+        plan.lengths.push_back(core::SetSession{key, info});
+    if (log.empty() && !changes.inputs.used && !changes.results.used && !changes.status) return;
+
+    store::TreeUpdate update{session_directory(key), session_tree, {}, false};
+    // A shorter log than before is a new one: the store syncs away what is pending first.
+    if (!log.empty()) update.nodes.push_back(node(grains_file, log, info.grains_length - log.size()));
     if (changes.inputs.used)
         update.nodes.push_back(node(inputs_file, changes.inputs.bytes, changes.inputs.old_length));
     if (changes.results.used)
@@ -137,18 +155,14 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
             node(results_file, changes.results.bytes, changes.results.old_length));
     update.nodes.push_back(node(status_file, encode_session(info)));
     plan.updates.push_back(std::move(update));
-    if (info.grains_length != session->info.grains_length)
-        plan.lengths.push_back(core::SetSession{key, info});
 }
 
-Plan TurnChanges::plan(const core::State &after, LogSizes &sizes) const {
+Plan TurnChanges::plan(const core::State &after) const {
     Plan plan;
     for (const auto &[key, changes] : sessions_) {
-        if (changes.erased) {
+        if (changes.erased)
             plan.updates.push_back({session_directory(key), session_tree, {}, true});
-            sizes.erase(key);
-        }
-        if (after.session(key) || !changes.erased) plan_session(after, key, changes, sizes, plan);
+        if (after.session(key) || !changes.erased) plan_session(after, key, changes, plan);
     }
     if (auth_)
         plan.updates.push_back(

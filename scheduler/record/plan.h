@@ -6,10 +6,13 @@
 // `status`; the log only says once that there is one, so that a lost tree is noticed. When the
 // log has grown beyond twice its live records + 64 KiB it is written anew.
 //
+// The session's tree commits lazily (paper, 4.2): a turn in which only grains with trees of their
+// own went on does not touch it. Rebuilding takes the newer status files into account.
+//
 // How it is used, once per turn:
 //   for each change:  changes.add(state, change); core::apply(state, change, undo);
-//   Plan plan = changes.plan(state, log_sizes);
-//   for each plan.lengths: core::apply(state, it, undo);     (grains_length is kept here)
+//   Plan plan = changes.plan(state);
+//   for each plan.lengths: core::apply(state, it, undo);     (grains_length, grains_live)
 //   commit plan.updates
 #include <map>
 #include <set>
@@ -26,10 +29,6 @@ struct Plan {
     std::vector<core::SetSession> lengths;  // sessions whose grains_length is another one now
 };
 
-// When to look again whether a session's log is worth writing anew. Only a hint: forgetting it,
-// or keeping what a failed turn put there, costs one more look.
-using LogSizes = std::map<SessionKey, std::uint64_t>;
-
 class TurnChanges {
 public:
     // `before`: the State that `change` is about to be applied to.
@@ -37,7 +36,7 @@ public:
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
-    Plan plan(const core::State &after, LogSizes &sizes) const;
+    Plan plan(const core::State &after) const;
 
 private:
     // An append of this turn: `bytes` behind the first `old_length` bytes of the file.
@@ -49,18 +48,22 @@ private:
     };
     struct GrainChanges {
         bool became_own_tree = false;
+        std::size_t live_before = 0;                    // length of its record before this turn
         std::map<std::string, core::Payload> replaced;  // by file
         Append out, err;
     };
     struct SessionChanges {
         bool erased = false;  // what follows is a new session of the same name
+        bool status = false;  // its own fields changed
         std::map<GrainNumber, GrainChanges> grains;
         Append inputs, results;
     };
 
     void write(const core::WriteFile &file);
     static void plan_session(const core::State &after, const SessionKey &key,
-                             const SessionChanges &changes, LogSizes &sizes, Plan &plan);
+                             const SessionChanges &changes, Plan &plan);
+    static std::string plan_log(const core::State &after, const SessionKey &key,
+                                const SessionChanges &changes, core::SessionInfo &info);
     static void plan_grain(const core::State &after, const GrainKey &key,
                            const core::Grain &grain, const GrainChanges &changes, Plan &plan);
 

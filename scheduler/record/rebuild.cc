@@ -16,9 +16,25 @@ constexpr std::uint64_t max_log = std::uint64_t{4} << 30;
 constexpr std::uint64_t max_status = 4u << 20;
 constexpr std::uint64_t max_table = 64u << 20;
 
+// A session as it was read; its grains' hosts are indexes into `hosts` until the State knows them.
 struct SessionOnDisk {
     core::SessionInfo info;
-    std::map<GrainNumber, GrainRecord> grains;
+    std::map<GrainNumber, core::Grain> grains;
+    std::vector<std::string> hosts;
+
+    core::HostId host(const std::string &name) {
+        const auto known = std::find(hosts.begin(), hosts.end(), name);
+        if (known != hosts.end()) return static_cast<core::HostId>(known - hosts.begin());
+        hosts.push_back(name);
+        return static_cast<core::HostId>(hosts.size() - 1);
+    }
+    core::Grain grain_of(GrainRecord record) {
+        core::Grain grain = std::move(record.grain);
+        if (!record.host.empty()) grain.host = host(record.host);
+        for (const std::string &name : record.nogo)
+            if (!name.empty()) grain.nogo.edit().push_back(host(name));
+        return grain;
+    }
 };
 
 Status about(const std::string &path, const Status &why) {
@@ -41,6 +57,28 @@ Result<std::vector<std::string>> directories(store::Store &store, const std::str
     return found;
 }
 
+// Of each grain the last record counts; only that one is decoded.
+Status take_log(std::string_view log, SessionOnDisk &session) {
+    std::vector<GrainEntry> entries;
+    while (!log.empty()) {
+        auto entry = next_grain(log);
+        if (!entry) return entry.status();
+        entries.push_back(*entry);
+    }
+    const auto before = [](const GrainEntry &a, const GrainEntry &b) { return a.number < b.number; };
+    std::stable_sort(entries.begin(), entries.end(), before);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const GrainEntry &entry = entries[i];
+        if (i + 1 < entries.size() && entries[i + 1].number == entry.number) continue;
+        auto record = decode_grain(entry.record);
+        if (!record) return record.status();
+        session.info.grains_live += entry.record.size();
+        session.grains.emplace_hint(session.grains.end(), entry.number,
+                                    session.grain_of(std::move(*record)));
+    }
+    return Status::ok();
+}
+
 Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
     if (session.info.grains_length == 0) return Status::ok();
     const std::string path = session_directory(key) + "/" + grains_file;
@@ -50,18 +88,13 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
     if (!bytes) return about(path, bytes.status());
     if (bytes->size() < session.info.grains_length)
         return about(path, fail(Code::io_error, "it is shorter than recorded"));
-    std::string_view log = *bytes;
-    while (!log.empty()) {
-        auto record = next_grain(log);
-        if (!record) return about(path, record.status());
-        session.grains[record->number] = std::move(*record);
-    }
+    if (auto s = take_log(*bytes, session); !s) return about(path, s);
     return Status::ok();
 }
 
 Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
-    for (auto &[number, record] : session.grains) {
-        if (!record.grain.own_tree) continue;
+    for (auto &[number, grain] : session.grains) {
+        if (!grain.own_tree) continue;
         const std::string path = grain_directory({key, number}) + "/" + status_file;
         auto bytes = store.read(path, 0, max_status);
         if (!bytes) return about(path, bytes.status());
@@ -69,7 +102,7 @@ Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk 
         if (!own) return about(path, own.status());
         if (own->number != number || !own->grain.own_tree)
             return about(path, fail(Code::io_error, "it is the status of another grain"));
-        record = std::move(*own);
+        grain = session.grain_of(std::move(*own));
     }
     return Status::ok();
 }
@@ -77,20 +110,28 @@ Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk 
 // What the checksums cannot tell: records that contradict each other would be our own bug on the
 // way to disk. Such a session is better set aside than believed.
 Status check_session(const SessionKey &key, const SessionOnDisk &session) {
-    std::set<std::int32_t> indices;
-    std::set<std::int64_t> positions;
-    for (const auto &[number, record] : session.grains) {
-        const core::Grain &g = record.grain;
-        const std::string name = to_text(GrainKey{key, number});
-        if (g.status == core::GrainStatus::finished &&
-            (g.result_index < 0 || g.result_index >= session.info.result_count ||
-             !indices.insert(g.result_index).second))
-            return fail(Code::io_error, "grain " + name + " has no place of its own in the order");
-        if (g.status == core::GrainStatus::ready && !positions.insert(g.queue_position).second)
-            return fail(Code::io_error, "grain " + name + " shares its place in the queue");
-        if (g.status == core::GrainStatus::running && record.host.empty())
-            return fail(Code::io_error, "grain " + name + " runs on no host");
+    const std::int32_t count = session.info.result_count;
+    std::vector<bool> taken(static_cast<std::size_t>(std::max(0, count)));
+    std::vector<std::pair<std::int64_t, GrainNumber>> queue;
+    const auto wrong = [&](GrainNumber number, const char *what) {
+        return fail(Code::io_error, "grain " + to_text(GrainKey{key, number}) + what);
+    };
+    for (const auto &[number, g] : session.grains) {
+        if (g.status == core::GrainStatus::finished) {
+            if (g.result_index < 0 || g.result_index >= count ||
+                taken[static_cast<std::size_t>(g.result_index)])
+                return wrong(number, " has no place of its own in the order");
+            taken[static_cast<std::size_t>(g.result_index)] = true;
+        } else if (g.status == core::GrainStatus::ready) {
+            queue.emplace_back(g.queue_position, number);
+        } else if (g.status == core::GrainStatus::running && g.host == core::no_host) {
+            return wrong(number, " runs on no host");
+        }
     }
+    std::sort(queue.begin(), queue.end());
+    for (std::size_t i = 1; i < queue.size(); ++i)
+        if (queue[i].first == queue[i - 1].first)
+            return wrong(queue[i].second, " shares its place in the queue");
     return Status::ok();
 }
 
@@ -166,7 +207,6 @@ private:
     }
 
     core::HostId intern(const std::string &name) {
-        if (name.empty()) return core::no_host;
         const core::HostId known = out_.state.host_id(name);
         if (known != core::no_host) return known;
         core::Host host;
@@ -179,16 +219,14 @@ private:
     }
 
     void add_session(const SessionKey &key, SessionOnDisk &session) {
-        apply(core::SetSession{key, session.info});
-        for (auto &[number, record] : session.grains) {
-            record.grain.host = intern(record.host);
-            record.grain.nogo.clear();
-            for (const std::string &name : record.nogo)
-                if (!name.empty()) record.grain.nogo.push_back(intern(name));
-            apply(core::SetGrain{{key, number}, std::move(record.grain)});
+        std::vector<core::HostId> ids;
+        for (const std::string &name : session.hosts) ids.push_back(intern(name));
+        for (auto &[number, grain] : session.grains) {
+            if (grain.host != core::no_host) grain.host = ids[static_cast<std::size_t>(grain.host)];
+            if (grain.nogo->empty()) continue;
+            for (core::HostId &id : grain.nogo.edit()) id = ids[static_cast<std::size_t>(id)];
         }
-        out_.state.next_seniority =
-            std::max(out_.state.next_seniority, session.info.seniority + 1);
+        core::load_session(out_.state, key, session.info, std::move(session.grains));
     }
 
     void read_auth() {

@@ -180,7 +180,7 @@ void Turn::grace_after_pause() {
 // ---- commit -------------------------------------------------------------------------------
 
 void Turn::start_commit() {
-    record::Plan plan = changes_.plan(state_, log_sizes_);
+    record::Plan plan = changes_.plan(state_);
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     phase_ = Phase::committing;
     outside_.start_commit(std::move(plan.updates));

@@ -87,7 +87,6 @@ private:
     Connections connections_;
     Intake intake_;
     Effects perform_;
-    record::LogSizes log_sizes_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest

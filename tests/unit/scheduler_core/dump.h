@@ -33,7 +33,8 @@ private:
         put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
         usage(g.past);
         usage(g.current);
-        bytes(g.nogo);
+        bytes(g.nogo.get());
+        put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
         put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
             g.skipped);
     }
@@ -47,8 +48,7 @@ private:
             grain(g);
         }
         put("\n  ready");
-        for (const auto &[p, n] : s.ready) put(p, n);
-        for (const auto &[mask, queue] : s.ready_by_class) {
+        for (const auto &[mask, queue] : s.ready) {
             put("class", mask);
             for (const auto &[p, n] : queue) put(p, n);
         }

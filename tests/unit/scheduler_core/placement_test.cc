@@ -5,7 +5,7 @@ using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-std::int64_t total(const Grain &g) { return g.past.user_us + g.current.user_us; }
+std::int64_t total(const Grain &g) { return g.past->user_us + g.current->user_us; }
 }  // namespace
 
 TEST_CASE("host classes are tried from the lowest bit up") {
@@ -86,7 +86,7 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     CHECK(pool.launched("h1", "ann/1:0", Code::not_found) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
-    CHECK(pool.at("ann/1:0").nogo == std::vector<HostId>{0});
+    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
     CHECK(pool.call_in("h1").empty());
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
@@ -109,7 +109,7 @@ TEST_CASE("a host in trouble does not get the grain again before its next call-i
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     CHECK(pool.launched("h1", "ann/1:0", Code::limit).empty());
-    CHECK(pool.at("ann/1:0").nogo.empty());
+    CHECK(pool.at("ann/1:0").nogo->empty());
     CHECK(pool.at("ann/1:0").failures == 0);
     CHECK(pool.call_in("h1").empty());  // an early one, of the same second
     CHECK(pool.gexec(find, 1, 1) == Lines{"ann: done", "h1: launch ann/1:1 inc 1 next 1"});
@@ -141,7 +141,7 @@ TEST_CASE("a failed grain is tried on the same host first, then elsewhere, then 
           Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken", "h1: launch ann/1:0 inc 2 next 1"});
     CHECK(pool.end("h1", "ann/1:0", 0, 11) ==
           Lines{"h1: ack ann/1:0 inc 2 last 1 ended taken", "h2: launch ann/1:0 inc 3 next 1"});
-    CHECK(pool.at("ann/1:0").nogo == std::vector<HostId>{0});
+    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
     CHECK(pool.at("ann/1:0").out_length == 0);  // what failed runs wrote is dropped
     CHECK(pool.end("h2", "ann/1:0", 0, 11) == Lines{"h2: ack ann/1:0 inc 3 last 1 ended taken"});
     CHECK(pool.gwait(find, 1, 0) == Lines{"ann: result ann/1:0 completed 1 sent 1 signal 11 out 6"});
@@ -174,7 +174,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
     for (int i = 1; i < 5; ++i) {
         CHECK(pool.end("h1", "ann/1:0", 7).back() ==
               "h1: launch ann/1:0 inc " + std::to_string(i + 1) + " next 1");
-        CHECK(pool.at("ann/1:0").nogo.empty());
+        CHECK(pool.at("ann/1:0").nogo->empty());
     }
     CHECK(pool.end("h1", "ann/1:0", 7) == Lines{"h1: ack ann/1:0 inc 5 last 1 ended taken"});
     CHECK(pool.at("ann/1:0").exit_code == 7);

@@ -191,12 +191,13 @@ std::string Pool::durable_text(const core::State &state) {
         text += to_text(key) + " " + record::encode_session(session.info) + "\n";
         for (auto [number, grain] : session.grains) {
             // The usage of a running incarnation is only recorded together with something else.
-            if (grain.status == core::GrainStatus::running) grain.current = {};
+            if (grain.status == core::GrainStatus::running) grain.current = wire::Usage();
             text += to_text(GrainKey{key, number}) + " " +
                     record::encode_grain(state, number, grain) + "\n";
         }
-        for (const auto &[position, number] : session.ready)
-            text += std::to_string(position) + ":" + std::to_string(number) + " ";
+        for (const auto &[mask, queue] : session.ready)
+            for (const auto &[position, number] : queue)
+                text += std::to_string(position) + ":" + std::to_string(number) + " ";
         for (const GrainNumber number : session.results) text += std::to_string(number) + " ";
     }
     return text + "\nauth " + record::encode_auth(state.auth);
