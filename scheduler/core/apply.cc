@@ -2,6 +2,7 @@
 // shall be and keeps everything derived in step; apply and roll_back both go through it, so a
 // roll-back cannot forget a consequence.
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -209,7 +210,7 @@ using Step = std::variant<WasAuth, WasSession, WasErased, WasGrain, WasHost, Was
 
 struct Applier {
     State &state;
-    std::vector<Step> &steps;
+    std::deque<Step> &steps;
 
     void operator()(const SetAuth &c) {
         steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, c.entry)});
@@ -254,7 +255,7 @@ struct Restorer {
 }  // namespace
 
 struct Undo::Steps {
-    std::vector<Step> list;
+    std::deque<Step> list;  // a vector would move them about
 };
 Undo::Undo() : steps(std::make_unique<Steps>()) {}
 Undo::~Undo() = default;
