@@ -22,6 +22,13 @@ inline constexpr std::size_t hello_frame_bytes = 4096;
 inline constexpr std::size_t gwait_text_bytes = 20 * 1024;
 // One piece of an output that is fetched as a stream.
 inline constexpr std::size_t fetch_chunk_bytes = 256 * 1024;
+// Read through and checked before the first piece of it is handed out; the loop waits that long.
+inline constexpr std::size_t checked_at_once = 64u << 20;
+// A settled grain of a closed session with no more than this in its files gives up its own tree.
+inline constexpr std::size_t packed_grain_bytes = 256 * 1024;
+// Packed in one turn: so many grains, or bytes.
+inline constexpr std::size_t packed_at_once = 512;
+inline constexpr std::size_t packed_bytes_at_once = 4u << 20;
 // login names, control idents, host names, labels
 inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;

@@ -20,6 +20,13 @@ void refresh_waiting(State &state, const SessionKey &key, const Session &session
         state.waiting.erase(session.info.seniority);
 }
 
+void refresh_unpacked(State &state, const SessionKey &key, const Session &session) {
+    if (session.info.status == SessionStatus::terminated && !session.packable.empty())
+        state.unpacked.insert(key);
+    else
+        state.unpacked.erase(key);
+}
+
 void refresh_open(State &state, HostId id) {
     if (state.free_slots(id) > 0)
         state.open_hosts.insert(id);
@@ -36,6 +43,10 @@ void set_result(Session &session, std::int32_t index, GrainNumber value) {
 // Takes the grain's share out of what is derived, or puts it in.
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
     session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
+    if (packable(g) && in)
+        session.packable.insert(key.grain);
+    else if (!session.packable.empty())
+        session.packable.erase(key.grain);
     if (g.status == GrainStatus::ready && in) {
         auto &queue = session.ready[g.host_class];
         const std::size_t before = queue.size();
@@ -79,6 +90,7 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
         session.grains.erase(it);
     }
     refresh_waiting(state, key.session, session);
+    refresh_unpacked(state, key.session, session);
     return before;
 }
 
@@ -88,12 +100,14 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     auto it = state.sessions.find(key);
     if (it != state.sessions.end()) {
         before = it->second.info;
-        state.by_seniority.erase(before->seniority);
-        state.waiting.erase(before->seniority);
+        const bool stays = next && next->seniority == before->seniority && next->status == before->status;
+        if (!stays) state.by_seniority.erase(before->seniority);
+        if (!next || next->seniority != before->seniority) state.waiting.erase(before->seniority);
     }
     if (!next) {
         DCS_REQUIRE(it == state.sessions.end() || it->second.grains.empty(),
                     "a session with grains goes as a whole");
+        state.unpacked.erase(key);
         if (it != state.sessions.end()) state.sessions.erase(it);
         return before;
     }
@@ -104,6 +118,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     if (session.info.status == SessionStatus::active)
         state.by_seniority.emplace(session.info.seniority, key);
     refresh_waiting(state, key, session);
+    refresh_unpacked(state, key, session);
     return before;
 }
 
@@ -115,6 +130,7 @@ Session take_out(State &state, const SessionKey &key) {
     Session session = std::move(node.mapped());
     state.by_seniority.erase(session.info.seniority);
     state.waiting.erase(session.info.seniority);
+    state.unpacked.erase(key);
     if (session.counts[static_cast<int>(GrainStatus::running)] == 0) return session;
     for (const auto &[number, g] : session.grains) {
         if (g.status != GrainStatus::running) continue;
@@ -133,6 +149,7 @@ void put_back(State &state, const SessionKey &key, Session session) {
     if (session.info.status == SessionStatus::active)
         state.by_seniority.emplace(session.info.seniority, key);
     refresh_waiting(state, key, session);
+    refresh_unpacked(state, key, session);
     state.sessions.insert_or_assign(key, std::move(session));
 }
 
@@ -180,6 +197,16 @@ std::vector<Waiter> put_waiters(State &state, const SessionKey &key, std::vector
     return std::exchange(it->second.waiters, std::move(next));
 }
 
+// A grain that is set takes the place of one that was set aside.
+std::string take_damaged(State &state, const GrainKey &key) {
+    auto &damaged = state.sessions.at(key.session).damaged;
+    const auto it = damaged.find(key.grain);
+    if (it == damaged.end()) return {};
+    std::string text = std::move(it->second);
+    damaged.erase(it);
+    return text;
+}
+
 // Before-images.
 struct WasAuth {
     TokenHash hash;
@@ -197,6 +224,7 @@ struct WasErased {
 struct WasGrain {
     GrainKey key;
     std::optional<Grain> grain;
+    std::string damaged;  // it took the place of a damaged one
 };
 struct WasHost {
     HostId id;
@@ -227,7 +255,8 @@ struct Applier {
         steps.push_back(WasErased{c.key, take_out(state, c.key)});
     }
     void operator()(const SetGrain &c) {
-        steps.push_back(WasGrain{c.key, put_grain(state, c.key, c.grain)});
+        auto before = put_grain(state, c.key, c.grain);
+        steps.push_back(WasGrain{c.key, std::move(before), take_damaged(state, c.key)});
     }
     void operator()(const SetHost &c) {
         steps.push_back(WasHost{c.id, put_host(state, c.id, c.host)});
@@ -247,7 +276,11 @@ struct Restorer {
         state.next_seniority = s.next_seniority;
     }
     void operator()(WasErased &s) { put_back(state, s.key, std::move(s.session)); }
-    void operator()(WasGrain &s) { put_grain(state, s.key, std::move(s.grain)); }
+    void operator()(WasGrain &s) {
+        put_grain(state, s.key, std::move(s.grain));
+        if (!s.damaged.empty())
+            state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
+    }
     void operator()(WasHost &s) { put_host(state, s.id, std::move(s.host)); }
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
 };
@@ -275,14 +308,17 @@ void roll_back(State &state, Undo &undo) {
 }
 
 void load_session(State &state, const SessionKey &key, SessionInfo info,
-                  std::map<GrainNumber, Grain> grains) {
+                  std::map<GrainNumber, Grain> grains,
+                  std::map<GrainNumber, std::string> damaged) {
     state.next_seniority = std::max(state.next_seniority, info.seniority + 1);
     put_session(state, key, std::move(info));
     Session &session = state.sessions.at(key);
     session.grains = std::move(grains);
+    session.damaged = std::move(damaged);
     for (const auto &[number, g] : session.grains)
         count_grain(state, session, GrainKey{key, number}, g, true);
     refresh_waiting(state, key, session);
+    refresh_unpacked(state, key, session);
 }
 
 bool durable(const Change &change) {

@@ -30,7 +30,14 @@ Status unknown_session(const SessionKey &key) {
     return fail(Code::session_unknown, key.user + " has no session " + std::to_string(key.number));
 }
 
-Status unknown_grain(const GrainKey &key) {
+Status missing_grain(const State &state, const GrainKey &key) {
+    static const std::map<GrainNumber, std::string> none;
+    const Session *session = state.session(key.session);
+    const auto &damaged = session ? session->damaged : none;
+    if (const auto found = damaged.find(key.grain); found != damaged.end())
+        return fail(Code::io_error, "grain " + to_text(key) + " is set aside, " + found->second +
+                                        "; kill it to go on without it, or restore that file while "
+                                        "the scheduler is stopped");
     return fail(Code::grain_unknown,
                 "session " + to_text(key.session) + " has no grain " + std::to_string(key.grain));
 }

@@ -27,6 +27,7 @@ struct Dispatch {
     void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
     void operator()(const Tick &) { lose_hosts(d); }
     void operator()(const HostTable &in) { take_host_table(d, in); }
+    void operator()(const PackGrains &in) { pack_grains(d, in); }
     void operator()(const FillHost &in) { fill_host(d, in); }
     void operator()(const PlaceGrain &in) { place_grain(d, in); }
     void operator()(const AnswerWaiters &in) { answer_waiters(d, in); }

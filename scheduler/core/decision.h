@@ -23,7 +23,7 @@ struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
 enum class File : std::uint8_t {
     session_inputs,   // append: packed specs of small grains
-    session_results,  // append: out then err of finished small grains
+    session_results,  // append: out, err, checkpoint, message of settled grains without own trees
     grain_params,     // replace (once): big packed spec
     grain_checkpoint, // replace
     grain_message,    // replace
@@ -77,8 +77,9 @@ void apply(State &state, const Change &change, Undo &undo);
 void roll_back(State &state, Undo &undo);
 
 // A whole session that was read from disk; the hosts that its grains name are in the State.
+// `damaged`: grains that were not, and why.
 void load_session(State &state, const SessionKey &key, SessionInfo info,
-                  std::map<GrainNumber, Grain> grains);
+                  std::map<GrainNumber, Grain> grains, std::map<GrainNumber, std::string> damaged);
 
 // The earliest instant at which a Tick has something to decide; Instant::never() if none.
 Instant next_deadline(const State &state);

@@ -33,6 +33,8 @@ void connection_closed(Draft &d, const ConnectionClosed &in);
 void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
 
+void pack_grains(Draft &d, const PackGrains &in);
+
 // ---- follow-ups ---------------------------------------------------------------------------
 void fill_host(Draft &d, const FillHost &in);
 void place_grain(Draft &d, const PlaceGrain &in);
@@ -48,7 +50,8 @@ Result<SessionKey> held_session(const State &state, const Caller &caller, std::i
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
 Status unknown_session(const SessionKey &key);
-Status unknown_grain(const GrainKey &key);
+// grain_unknown; or io_error when it is there but set aside as damaged.
+Status missing_grain(const State &state, const GrainKey &key);
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
 // Control idents, host names: 1-64 bytes of letters, digits, . _ -, not beginning with . or -
 bool good_name(const std::string &name);

@@ -281,6 +281,9 @@ struct InputText {
     std::string operator()(const HostTable &in) const {
         return "host table of " + std::to_string(in.hosts.size());
     }
+    std::string operator()(const PackGrains &in) const {
+        return "pack " + std::to_string(in.grains.size()) + " grains of " + to_text(in.session);
+    }
     std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
     std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }
     std::string operator()(const AnswerWaiters &in) const {

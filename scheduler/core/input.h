@@ -46,12 +46,16 @@ struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::Launch
 struct ConnectionClosed { ConnId conn = 0; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
+// From inside, in idle moments: the contents of settled grains of a closed session (`out` to
+// `message`; `params` if they have a file of their own), to be moved into the session's tree.
+struct PackedGrain { GrainNumber number = 0; Payload params, checkpoint, message, out, err; };
+struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
 // Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using Input = std::variant<UserCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
-    ConnectionClosed, Tick, HostTable, FillHost, PlaceGrain, AnswerWaiters>;
+    ConnectionClosed, Tick, HostTable, PackGrains, FillHost, PlaceGrain, AnswerWaiters>;
 
 }  // namespace dcs::core

@@ -55,17 +55,18 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     require(g.attempts >= 1 && g.failures <= g.attempts, "more failures than attempts");
     require(finished || g.status == GrainStatus::killed || g.failures < g.attempts,
             "no attempt left, not finished");
-    require(g.own_tree || (!g.params_own_file && g.checkpoint_length == 0),
-            "needs a tree of its own");
-    require(g.own_tree || finished || g.status == GrainStatus::killed ||
-                (g.out_length == 0 && g.err_length == 0),
-            "output without a place");
+    const bool settled = finished || g.status == GrainStatus::killed;
+    const std::uint64_t held =
+        g.out_length + g.err_length + g.checkpoint_length + g.message_length;
+    require(g.own_tree || !g.params_own_file, "parameters without a place");
+    require(g.own_tree || settled || held == 0, "contents without a place");
+    require(packable(g) == (session.packable.count(number) != 0), "packable or not?");
+    require(session.damaged.count(number) == 0, "damaged and not");
     require(g.input_position <= g.input_length, "input position beyond its input");
     require(g.params_own_file || g.params_offset + g.params_length <= info.inputs_length,
             "parameters beyond the session's inputs");
-    require(!finished || g.own_tree ||
-                g.result_offset + g.out_length + g.err_length <= info.results_length,
-            "result beyond the session's results");
+    require(g.own_tree || held == 0 || g.result_offset + held <= info.results_length,
+            "contents beyond the session's results");
     if (g.status == GrainStatus::ready)
         require(g.queue_position >= info.queue_front && g.queue_position < info.queue_back,
                 "queue position was never given out");
@@ -111,6 +112,8 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
                     name + "a finished grain is not at its place of the results");
     }
     check_queues(name, session);
+    for (const GrainNumber number : session.packable)
+        require(session.grains.count(number) != 0, name + "a packable grain is not there");
     for (const GrainNumber number : session.results) holes += number == -1;
     require(static_cast<std::int32_t>(session.results.size()) == std::max(0, info.result_count) &&
                 info.result_count - holes == counts[static_cast<int>(GrainStatus::finished)],
@@ -152,6 +155,9 @@ void Checker::check_indexes() {
     std::set<std::uint64_t> seniorities;
     for (const auto &[key, session] : state.sessions) {
         require(seniorities.insert(session.info.seniority).second, "two sessions of one seniority");
+        const bool closed = session.info.status == SessionStatus::terminated;
+        require((closed && !session.packable.empty()) == (state.unpacked.count(key) != 0),
+                "sessions to be packed differ");
         if (session.info.status != SessionStatus::active) continue;
         active.emplace(session.info.seniority, key);
         if (!session.ready.empty()) waiting.emplace(session.info.seniority, key);

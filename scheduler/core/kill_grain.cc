@@ -20,6 +20,14 @@ void kill(Draft &d, const GrainKey &key) {
     d.event("grain " + to_text(key) + " killed");
 }
 
+// Nothing is known of it but its number; what its tree still holds goes with the tree.
+void kill_damaged(Draft &d, const Caller &caller, const GrainKey &key) {
+    d.new_grain(key).status = GrainStatus::killed;
+    wake_waiters(d, key.session);
+    d.reply(caller, wire::Done{});
+    d.event("grain " + to_text(key) + ", damaged, killed");
+}
+
 // A result that was handed out stays in the order: a replay must meet it again.
 bool is_settled(const Session &session, const Grain &g) {
     if (g.status == GrainStatus::killed) return true;
@@ -42,7 +50,8 @@ void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call) {
     if (!session) return d.refuse(caller, unknown_session(owner));
     const GrainKey key{owner, call.grain};
     const Grain *grain = d.state.grain(key);
-    if (!grain) return d.refuse(caller, unknown_grain(key));
+    if (!grain && session->damaged.count(key.grain) != 0) return kill_damaged(d, caller, key);
+    if (!grain) return d.refuse(caller, missing_grain(d.state, key));
     if (is_settled(*session, *grain)) return d.reply(caller, wire::Done{});
     if (session->info.status == SessionStatus::terminated) {
         const bool replaying = call.user.empty();

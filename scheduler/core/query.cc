@@ -146,7 +146,7 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     const GrainKey key{SessionKey{user, call.session}, call.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, unknown_session(key.session));
     const Grain *grain = d.state.grain(key);
-    if (!grain) return d.refuse(caller, unknown_grain(key));
+    if (!grain) return d.refuse(caller, missing_grain(d.state, key));
     d.effect(ReplyGrainDetail{caller.conn, caller.request, key, grain_row(d, key, *grain)});
 }
 
@@ -179,7 +179,7 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     if (Status s = check_owner(caller, fetch.user); !s) return d.refuse(caller, s);
     const GrainKey key{SessionKey{fetch.user, fetch.session}, fetch.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, unknown_session(key.session));
-    if (!d.state.grain(key)) return d.refuse(caller, unknown_grain(key));
+    if (!d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
     if (fetch.stream > wire::Stream::input)
         return d.refuse(caller, fail(Code::invalid, "a grain has no such stream"));
     const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);

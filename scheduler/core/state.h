@@ -44,7 +44,8 @@ struct Grain {
     std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
     std::uint64_t checkpoint_length = 0;                 // 0: none
     std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
-    std::uint64_t result_offset = 0; // finished without own tree: in the session's results
+    std::uint64_t result_offset = 0; // settled without own tree: in the session's results lie from
+                                     // here on its out, err, checkpoint, message
     std::uint32_t params_length = 0, message_length = 0;
     // CRC-32C of what lies on disk with the length above.
     std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
@@ -72,6 +73,9 @@ struct Grain {
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<std::vector<HostId>> nogo;   // must not be tried there
 };
+
+// Settled, with a tree of its own that is not worth one any more.
+bool packable(const Grain &g);
 
 struct SessionInfo {
     // durable
@@ -101,8 +105,10 @@ struct Session {
     std::map<std::uint32_t, std::map<std::int64_t, GrainNumber>> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
+    std::set<GrainNumber> packable;                // once the session is closed, see packable()
     // volatile
     std::vector<Waiter> waiters;                   // parked d_gwait calls
+    std::map<GrainNumber, std::string> damaged;    // set aside, not among `grains`: what is wrong on disk
 };
 
 struct HostConfig {
@@ -147,6 +153,7 @@ struct State {
     std::map<std::string, HostId> host_ids;
     std::map<std::uint64_t, SessionKey> waiting;            // the part of by_seniority that has ready grains
     std::set<HostId> open_hosts;                            // with a free slot: active, connected
+    std::set<SessionKey> unpacked;                          // terminated, with packable grains
 
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;

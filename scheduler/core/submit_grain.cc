@@ -70,7 +70,10 @@ void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
     if (!held) return d.refuse(caller, held.status());
     const GrainKey key{*held, call.grain};
     if (d.state.grain(key)) return meet_existing(d, caller, call, key);
-    if (in_replay(d.state.session(*held)->info))
+    const Session &session = *d.state.session(*held);
+    if (session.damaged.count(call.grain) != 0)
+        return d.refuse(caller, missing_grain(d.state, key));
+    if (in_replay(session.info))
         return d.refuse(caller,
                         fail(Code::replay_end, "session " + to_text(*held) +
                                                    " is closed and did not record a grain " +

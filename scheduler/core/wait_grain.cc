@@ -19,10 +19,12 @@ Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) 
     for (std::int32_t i = next; i < session.info.result_count; ++i)
         if (session.results[static_cast<std::size_t>(i)] >= 0) return {i, Status::ok()};
     const std::string name = "session " + to_text(key);
-    if (in_replay(session.info))
+    if (in_replay(session.info) && session.damaged.empty())
         return {-1, fail(Code::replay_end, name + " is closed; its record has no further result")};
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     if (count(GrainStatus::running) > 0) return {};
+    if (count(GrainStatus::ready) == 0 && !session.damaged.empty())
+        return {-1, missing_grain(state, GrainKey{key, session.damaged.begin()->first})};
     if (count(GrainStatus::ready) == 0)
         return {-1, fail(Code::nothing_left,
                          name + " has no unfinished grain and every result was handed out")};

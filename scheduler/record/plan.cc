@@ -31,6 +31,12 @@ std::string live_log(const core::State &state, const core::Session &session) {
     return log;
 }
 
+// Damage sets a grain aside alone only if it has a tree of its own.
+bool is_damaged(const core::State &state, const GrainKey &key) {
+    const core::Session *session = state.session(key.session);
+    return session && session->damaged.count(key.grain) != 0;
+}
+
 }  // namespace
 
 void TurnChanges::Append::add(std::uint64_t at, const core::Payload &payload) {
@@ -78,7 +84,9 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         GrainChanges &changes = place->second;
         if (first && old)
             changes.live_before = encode_grain(before, grain->key.grain, *old).size();
-        if (grain->grain.own_tree && !(old && old->own_tree)) changes.became_own_tree = true;
+        const bool had = old ? old->own_tree : is_damaged(before, grain->key);
+        if (grain->grain.own_tree && !had) changes.became_own_tree = true;
+        if (!grain->grain.own_tree && had) changes.left_own_tree = true;
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
     }
@@ -116,7 +124,9 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
         if (!grain.own_tree || grain_changes.became_own_tree) log += record;
     }
     const std::uint64_t base = changes.erased ? 0 : info.grains_length;
-    if (!log.empty() && base + log.size() > 2 * live + log_slack) {
+    // The log must go on to name what was set aside.
+    const bool renewable = session.damaged.empty();
+    if (!log.empty() && renewable && base + log.size() > 2 * live + log_slack) {
         log = live_log(after, session);
         info.grains_length = live = log.size();
     } else {
@@ -126,17 +136,25 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
     return log;
 }
 
+void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key,
+                                 const SessionChanges &changes, Plan &plan) {
+    const core::Session &session = *after.session(key);
+    for (const auto &[number, grain_changes] : changes.grains) {
+        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
+                               grain_changes.err.used;
+        const core::Grain &grain = session.grains.at(number);
+        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
+        if (grain_changes.left_own_tree)
+            plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
+        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
+    }
+}
+
 void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
                                const SessionChanges &changes, Plan &plan) {
     const core::Session *session = after.session(key);
     DCS_REQUIRE(session, "a changed session is not in the State");
-    for (const auto &[number, grain_changes] : changes.grains) {
-        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
-                               grain_changes.err.used;
-        const core::Grain &grain = session->grains.at(number);
-        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
-        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
-    }
+    plan_own_trees(after, key, changes, plan);
     core::SessionInfo info = session->info;
     if (changes.erased) info.grains_live = 0;
     const std::string log = plan_log(after, key, changes, info);

@@ -48,6 +48,7 @@ private:
     };
     struct GrainChanges {
         bool became_own_tree = false;
+        bool left_own_tree = false;
         std::size_t live_before = 0;                    // length of its record before this turn
         std::map<std::string, core::Payload> replaced;  // by file
         Append out, err;
@@ -60,6 +61,8 @@ private:
     };
 
     void write(const core::WriteFile &file);
+    static void plan_own_trees(const core::State &after, const SessionKey &key,
+                               const SessionChanges &changes, Plan &plan);
     static void plan_session(const core::State &after, const SessionKey &key,
                              const SessionChanges &changes, Plan &plan);
     static std::string plan_log(const core::State &after, const SessionKey &key,

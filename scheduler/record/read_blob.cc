@@ -2,82 +2,117 @@
 
 #include <algorithm>
 
+#include "base/checksum.h"
+#include "base/limits.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 
 namespace dcs::record {
 namespace {
 
-Result<std::string> read_exactly(store::Store &store, const std::string &path,
-                                 std::uint64_t offset, std::uint64_t length) {
+constexpr std::uint64_t chunk_bytes = 1u << 20;
+
+Status damaged(const Place &place, const char *what) {
+    return fail(Code::io_error, place.path + ": " + what);
+}
+
+Result<std::string> read_range(store::Store &store, const Place &place, std::uint64_t offset,
+                               std::uint64_t length) {
     if (length == 0) return std::string();
-    auto bytes = store.read(path, offset, length);
-    if (!bytes) return fail(Code::io_error, path + ": " + bytes.status().text);
-    if (bytes->size() != length)
-        return fail(Code::io_error, path + ": it is shorter than recorded");
+    auto bytes = store.read(place.path, place.offset + offset, length);
+    if (!bytes) return fail(Code::io_error, place.path + ": " + bytes.status().text);
+    if (bytes->size() != length) return damaged(place, "it is shorter than recorded");
     return bytes;
 }
 
-std::string own_file(const GrainKey &key, const char *name) {
-    return grain_directory(key) + "/" + name;
+Result<std::string> read_all(store::Store &store, const Place &place) {
+    auto bytes = read_range(store, place, 0, place.length);
+    if (bytes && crc32c(*bytes) != place.sum) return damaged(place, "its checksum is wrong");
+    return bytes;
 }
 
-// Does the grain's output lie in its session's results? Only a finished one's can.
-bool packed(const core::Grain &grain) { return !grain.own_tree; }
+Status check_all(store::Store &store, const Place &place) {
+    std::uint32_t sum = 0;
+    for (std::uint64_t at = 0; at < place.length; at += chunk_bytes) {
+        auto chunk = read_range(store, place, at, std::min(chunk_bytes, place.length - at));
+        if (!chunk) return chunk.status();
+        sum = crc32c(*chunk, sum);
+    }
+    return sum == place.sum ? Status::ok() : damaged(place, "its checksum is wrong");
+}
+
+Part part_of(wire::Stream stream) {
+    switch (stream) {
+    case wire::Stream::out: return Part::out;
+    case wire::Stream::err: return Part::err;
+    case wire::Stream::checkpoint: return Part::checkpoint;
+    case wire::Stream::message: return Part::message;
+    case wire::Stream::input: break;
+    }
+    DCS_REQUIRE(false, "an input is part of the packed parameters");
+    return Part::params;
+}
 
 }  // namespace
 
+Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
+    const auto in_session = [&](const char *file, std::uint64_t offset) {
+        return Place{session_directory(key.session) + "/" + file, offset, 0, 0};
+    };
+    const auto own = [&](const char *file) {
+        return Place{grain_directory(key) + "/" + file, 0, 0, 0};
+    };
+    const auto result = [&](const char *file, std::uint64_t before) {
+        return g.own_tree ? own(file) : in_session(results_file, g.result_offset + before);
+    };
+    const auto with = [](Place place, std::uint64_t length, std::uint32_t sum) {
+        place.length = length;
+        place.sum = sum;
+        return place;
+    };
+    switch (part) {
+    case Part::params:
+        return with(g.params_own_file ? own(params_file) : in_session(inputs_file, g.params_offset),
+                    g.params_length, g.params_sum);
+    case Part::out: return with(result(out_file, 0), g.out_length, g.out_sum);
+    case Part::err: return with(result(err_file, g.out_length), g.err_length, g.err_sum);
+    case Part::checkpoint:
+        return with(result(checkpoint_file, g.out_length + g.err_length), g.checkpoint_length,
+                    g.checkpoint_sum);
+    case Part::message: break;
+    }
+    return with(result(message_file, g.out_length + g.err_length + g.checkpoint_length),
+                g.message_length, g.message_sum);
+}
+
 Result<std::string> read_params(store::Store &store, const GrainKey &key,
                                 const core::Grain &grain) {
-    if (grain.params_own_file)
-        return read_exactly(store, own_file(key, params_file), 0, grain.params_length);
-    return read_exactly(store, session_directory(key.session) + "/" + inputs_file,
-                        grain.params_offset, grain.params_length);
+    return read_all(store, place_of(key, grain, Part::params));
 }
 
 Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key,
                                     const core::Grain &grain) {
-    return read_exactly(store, own_file(key, checkpoint_file), 0, grain.checkpoint_length);
+    return read_all(store, place_of(key, grain, Part::checkpoint));
 }
 
 Result<std::string> read_message(store::Store &store, const GrainKey &key,
                                  const core::Grain &grain) {
-    return read_exactly(store, own_file(key, message_file), 0, grain.message_length);
+    return read_all(store, place_of(key, grain, Part::message));
 }
 
 std::uint64_t length_of(const core::Grain &grain, wire::Stream stream) {
-    switch (stream) {
-    case wire::Stream::out: return grain.out_length;
-    case wire::Stream::err: return grain.err_length;
-    case wire::Stream::checkpoint: return grain.checkpoint_length;
-    case wire::Stream::message: return grain.message_length;
-    case wire::Stream::input: return grain.input_length;
-    }
-    return 0;
+    if (stream == wire::Stream::input) return grain.input_length;
+    return place_of(GrainKey(), grain, part_of(stream)).length;
 }
 
 Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
                                wire::Stream stream, std::uint64_t offset, std::uint64_t max) {
-    const std::uint64_t total = length_of(grain, stream);
-    if (offset >= total) return std::string();
-    const std::uint64_t length = std::min(max, total - offset);
-    switch (stream) {
-    case wire::Stream::out:
-    case wire::Stream::err: {
-        const bool err = stream == wire::Stream::err;
-        if (!packed(grain))
-            return read_exactly(store, own_file(key, err ? err_file : out_file), offset, length);
-        const std::uint64_t start = grain.result_offset + (err ? grain.out_length : 0);
-        return read_exactly(store, session_directory(key.session) + "/" + results_file,
-                            start + offset, length);
-    }
-    case wire::Stream::checkpoint:
-        return read_exactly(store, own_file(key, checkpoint_file), offset, length);
-    case wire::Stream::message:
-        return read_exactly(store, own_file(key, message_file), offset, length);
-    case wire::Stream::input: break;
-    }
-    return fail(Code::internal, "an input is part of the packed parameters");
+    const Place place = place_of(key, grain, part_of(stream));
+    if (offset >= place.length) return std::string();
+    if (offset == 0 && max >= place.length) return read_all(store, place);
+    if (offset == 0 && place.length <= limits::checked_at_once)
+        if (Status s = check_all(store, place); !s) return s;
+    return read_range(store, place, offset, std::min(max, place.length - offset));
 }
 
 }  // namespace dcs::record

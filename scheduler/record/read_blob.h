@@ -1,7 +1,7 @@
 #pragma once
-// The bytes that the State only knows by length: where a grain keeps them depends on whether it
-// has a tree of its own. All of these read what the last commit left, fail with the file's name in
-// the text, and treat fewer bytes than recorded as damage (io_error).
+// The bytes that the State only knows by length and checksum: where a grain keeps them depends on
+// whether it has a tree of its own. All of these read what the last commit left, fail with the
+// file's name in the text, and treat fewer or other bytes than recorded as damage (io_error).
 #include <string>
 
 #include "base/status.h"
@@ -17,9 +17,21 @@ Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key,
 Result<std::string> read_message(store::Store &store, const GrainKey &key,
                                  const core::Grain &grain);
 
-// At most `max` bytes from `offset` on; none at or behind the end. `stream`: not input.
+// At most `max` bytes from `offset` on; none at or behind the end. `stream`: not input. The
+// checksum is of the whole, so it is looked at when the whole is asked for, and for longer ones up
+// to limits::checked_at_once when the first piece is. Scrub looks at everything in time.
 Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
                                wire::Stream stream, std::uint64_t offset, std::uint64_t max);
+
+// A part of what a grain holds, for those who look at all of it.
+enum class Part : std::uint8_t { params, out, err, checkpoint, message };
+struct Place {
+    std::string path;
+    std::uint64_t offset = 0, length = 0;
+    std::uint32_t sum = 0;        // CRC-32C of the whole
+};
+Place place_of(const GrainKey &key, const core::Grain &grain, Part part);
+
 // The recorded length of a stream.
 std::uint64_t length_of(const core::Grain &grain, wire::Stream stream);
 

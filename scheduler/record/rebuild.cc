@@ -20,6 +20,7 @@ constexpr std::uint64_t max_table = 64u << 20;
 struct SessionOnDisk {
     core::SessionInfo info;
     std::map<GrainNumber, core::Grain> grains;
+    std::map<GrainNumber, std::string> damaged;
     std::vector<std::string> hosts;
 
     core::HostId host(const std::string &name) {
@@ -92,19 +93,32 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
     return Status::ok();
 }
 
-Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
-    for (auto &[number, grain] : session.grains) {
-        if (!grain.own_tree) continue;
-        const std::string path = grain_directory({key, number}) + "/" + status_file;
-        auto bytes = store.read(path, 0, max_status);
-        if (!bytes) return about(path, bytes.status());
-        auto own = decode_grain(*bytes);
-        if (!own) return about(path, own.status());
-        if (own->number != number || !own->grain.own_tree)
-            return about(path, fail(Code::io_error, "it is the status of another grain"));
-        grain = session.grain_of(std::move(*own));
+Result<GrainRecord> read_own_tree(store::Store &store, const GrainKey &key) {
+    const std::string path = grain_directory(key) + "/" + status_file;
+    auto bytes = store.read(path, 0, max_status);
+    if (!bytes) return about(path, bytes.status());
+    auto own = decode_grain(*bytes);
+    if (!own) return about(path, own.status());
+    if (own->number != key.grain || !own->grain.own_tree)
+        return about(path, fail(Code::io_error, "it is the status of another grain"));
+    return own;
+}
+
+// A grain whose own tree is damaged is set aside alone, the rest of its session runs.
+void read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
+    for (auto it = session.grains.begin(); it != session.grains.end();) {
+        const GrainNumber number = it->first;
+        if (it->second.own_tree) {
+            auto own = read_own_tree(store, GrainKey{key, number});
+            if (!own) {
+                session.damaged[number] = own.status().text;
+                it = session.grains.erase(it);
+                continue;
+            }
+            it->second = session.grain_of(std::move(*own));
+        }
+        ++it;
     }
-    return Status::ok();
 }
 
 // What the checksums cannot tell: records that contradict each other would be our own bug on the
@@ -144,7 +158,7 @@ Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
     if (!info) return about(path, info.status());
     session.info = std::move(*info);
     if (auto s = read_log(store, key, session); !s) return s;
-    if (auto s = read_own_trees(store, key, session); !s) return s;
+    read_own_trees(store, key, session);
     if (auto s = check_session(key, session); !s) return about(session_directory(key), s);
     return session;
 }
@@ -226,7 +240,10 @@ private:
             if (grain.nogo->empty()) continue;
             for (core::HostId &id : grain.nogo.edit()) id = ids[static_cast<std::size_t>(id)];
         }
-        core::load_session(out_.state, key, session.info, std::move(session.grains));
+        for (const auto &[number, why] : session.damaged)
+            out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);
+        core::load_session(out_.state, key, session.info, std::move(session.grains),
+                           std::move(session.damaged));
     }
 
     void read_auth() {

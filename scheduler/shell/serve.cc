@@ -72,6 +72,9 @@ void Service::step() {
     if (may_flush())
         deadline = std::min(deadline,
                             std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    if (!storage_.busy())
+        deadline = std::min(deadline,
+                            std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;
     if (storage_.busy() && turn_.full())
         storage_.wait();
@@ -79,10 +82,17 @@ void Service::step() {
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (auto done = storage_.take()) storage_answered(std::move(*done));
+    if (arrivals.empty()) be_idle();
+}
+
+// Nobody has wanted anything for a while: what was put off gets its share.
+void Service::be_idle() {
     const Instant now = boot_clock();
-    if (arrivals.empty() && may_flush() && now >= last_activity_ + idle_before_flush &&
-        now >= flush_not_before_ && turn_.next_wakeup() > now)
-        storage_.flush();
+    if (storage_.busy() || turn_.committing() || now < last_activity_ + idle_before_flush ||
+        turn_.next_wakeup() <= now)
+        return;
+    if (now >= turn_.tidy_wakeup()) turn_.tidy();
+    if (may_flush() && now >= flush_not_before_) storage_.flush();
 }
 
 void Service::storage_answered(StorageThread::Done done) {

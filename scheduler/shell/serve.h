@@ -38,6 +38,7 @@ private:
     void reread_hosts();
     void storage_answered(StorageThread::Done done);
     bool may_flush() const;
+    void be_idle();
     Status stop();
 
     ServeSettings settings_;

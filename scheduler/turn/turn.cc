@@ -14,6 +14,7 @@ constexpr std::size_t max_follow_ups = std::size_t{1} << 24;
 // What could not be saved, or read, is tried again after this long.
 constexpr Duration retry_after = seconds(1);
 constexpr Duration relaunch_after = seconds(5);
+constexpr Duration pack_retry = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
@@ -257,6 +258,10 @@ void Turn::refuse(const core::Input &input, const Status &why) {
     }
     if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
     if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
+    if (std::holds_alternative<core::PackGrains>(input)) {          // made anew
+        pack_not_before_ = now_ + pack_retry;
+        return;
+    }
     if (std::holds_alternative<core::Tick>(input)) {
         tick_not_before_ = now_ + retry_after;
         return;

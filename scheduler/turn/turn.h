@@ -17,11 +17,13 @@
 //             The others are decided again, without those of their follow-ups that need the disk
 //   unknown   nothing is said to anybody and the process ends (Outside::fatal)
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "scheduler/core/decision.h"
 #include "scheduler/record/plan.h"
+#include "scheduler/record/scrub.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/effects.h"
 #include "scheduler/turn/intake.h"
@@ -52,6 +54,10 @@ public:
     void run();
     bool committing() const { return phase_ == Phase::committing; }
     void committed(const store::CommitResult &result);
+    // In an idle moment: packs settled grains of closed sessions, looks for damage; a little of it.
+    // May start a commit. Nothing to do before tidy_wakeup().
+    void tidy();
+    Instant tidy_wakeup() const;
     // run() has work at that time even if nothing arrives before.
     Instant next_wakeup() const;
 
@@ -64,6 +70,8 @@ private:
         bool needed_disk = false;  // its own decision, follow-ups aside
     };
 
+    bool pack_some();
+    void scrub_some();
     bool gather();
     void take_one(Arrival arrival);
     void decide_new(core::Input input);
@@ -89,6 +97,12 @@ private:
     Effects perform_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
+    record::Scrub scrub_;
+    std::set<GrainKey> reported_;          // damage that the log has named
+    Instant scrub_not_before_{};
+    std::set<GrainKey> unpackable_;        // cannot be read
+    std::set<SessionKey> stuck_;           // have only such
+    Instant pack_not_before_{};            // after a full disk
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
 
     // of the turn at hand

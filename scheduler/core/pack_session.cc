@@ -1,0 +1,53 @@
+// A closed session's settled grains give up the trees of their own: what they hold moves into the
+// session's append nodes (B7). The turn reads it in idle moments and brings it here.
+#include "base/limits.h"
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+bool lengths_fit(const PackedGrain &packed, const Grain &g) {
+    return packed.out.size() == g.out_length && packed.err.size() == g.err_length &&
+           packed.checkpoint.size() == g.checkpoint_length &&
+           packed.message.size() == g.message_length &&
+           (!g.params_own_file || packed.params.size() == g.params_length);
+}
+
+void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length,
+             const Payload &bytes) {
+    if (bytes.size() == 0) return;
+    d.write(key, file, length, bytes);
+    length += bytes.size();
+}
+
+}  // namespace
+
+bool packable(const Grain &g) {
+    const bool settled = g.status == GrainStatus::finished || g.status == GrainStatus::killed;
+    const std::uint64_t params = g.params_own_file ? g.params_length : 0;
+    return g.own_tree && settled &&
+           params + g.out_length + g.err_length + g.checkpoint_length + g.message_length <=
+               limits::packed_grain_bytes;
+}
+
+void pack_grains(Draft &d, const PackGrains &in) {
+    const Session *session = d.state.session(in.session);
+    if (!session || session->info.status != SessionStatus::terminated) return;
+    for (const PackedGrain &packed : in.grains) {
+        const GrainKey key{in.session, packed.number};
+        const Grain *old = d.state.grain(key);
+        if (!old || !packable(*old) || !lengths_fit(packed, *old)) continue;
+        Grain &g = d.grain(key);
+        SessionInfo &info = d.info(in.session);
+        if (g.params_own_file) {
+            g.params_offset = info.inputs_length;
+            move_in(d, key, File::session_inputs, info.inputs_length, packed.params);
+        }
+        g.result_offset = info.results_length;
+        for (const Payload *part : {&packed.out, &packed.err, &packed.checkpoint, &packed.message})
+            move_in(d, key, File::session_results, info.results_length, *part);
+        g.own_tree = g.params_own_file = false;
+    }
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,106 @@
+#include "scheduler/record/scrub.h"
+
+#include <algorithm>
+
+#include "base/checksum.h"
+
+namespace dcs::record {
+namespace {
+
+constexpr int parts = 5;
+constexpr std::uint64_t window_bytes = 256 * 1024;
+// Looking at a grain costs something even if it holds nothing.
+constexpr std::uint64_t grain_cost = 128;
+
+}  // namespace
+
+// The grain behind at_; its session may have changed or gone meanwhile.
+void Scrub::next_grain(const core::State &state) {
+    part_ = 0;
+    reading_.reset();
+    auto session = state.sessions.begin();
+    if (at_) {
+        session = state.sessions.lower_bound(at_->session);
+        if (session != state.sessions.end() && session->first == at_->session) {
+            const auto grain = session->second.grains.upper_bound(at_->grain);
+            if (grain != session->second.grains.end()) {
+                at_->grain = grain->first;
+                return;
+            }
+            ++session;
+        }
+    }
+    while (session != state.sessions.end() && session->second.grains.empty()) ++session;
+    if (session == state.sessions.end())
+        at_.reset();
+    else
+        at_ = GrainKey{session->first, session->second.grains.begin()->first};
+}
+
+Result<std::string> Scrub::read(store::Store &store, const Place &place, std::uint64_t offset,
+                                std::uint64_t length) {
+    const std::uint64_t from = place.offset + offset;
+    const bool there = ahead_path_ == place.path && from >= ahead_offset_ &&
+                       from + length <= ahead_offset_ + ahead_.size();
+    if (!there) {
+        auto bytes = store.read(place.path, from, std::max(length, window_bytes));
+        if (!bytes) return bytes;
+        ahead_ = std::move(*bytes);
+        ahead_path_ = place.path;
+        ahead_offset_ = from;
+    }
+    return ahead_.substr(from - ahead_offset_, length);
+}
+
+// One part, or as much of it as `bytes` allow. Returns what it cost.
+std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
+                                  std::uint64_t bytes) {
+    const Place place = place_of(*at_, grain, static_cast<Part>(part_));
+    // Anew if it changed since the last step.
+    if (!reading_ || reading_->place.path != place.path || reading_->place.length != place.length ||
+        reading_->place.sum != place.sum)
+        reading_ = Reading{place, 0, 0};
+    const std::uint64_t length = std::min(place.length - reading_->at, std::max(bytes, window_bytes));
+    std::string wrong;
+    if (length > 0) {
+        auto piece = read(store, place, reading_->at, length);
+        if (!piece)
+            wrong = piece.status().text;
+        else if (piece->size() != length)
+            wrong = "it is shorter than recorded";
+        else
+            reading_->sum = crc32c(*piece, reading_->sum);
+        reading_->at += length;
+    }
+    if (wrong.empty() && reading_->at == place.length && reading_->sum != place.sum)
+        wrong = "its checksum is wrong";
+    if (!wrong.empty()) {
+        found_[*at_] = place.path + ": " + wrong;
+        damaged_ = true;
+    }
+    if (!wrong.empty() || reading_->at == place.length) {
+        ++part_;
+        reading_.reset();
+    }
+    return length;
+}
+
+bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t bytes) {
+    if (!at_) next_grain(state);
+    ahead_path_.clear();  // it may be out of date by now
+    std::uint64_t spent = 0;
+    while (at_ && spent < bytes) {
+        const core::Grain *grain = state.grain(*at_);
+        if (grain && part_ < parts) {
+            spent += look_at_part(store, *grain, bytes - spent);
+            continue;
+        }
+        if (!damaged_) found_.erase(*at_);  // restored since the last time
+        damaged_ = false;
+        next_grain(state);
+        spent += grain_cost;
+    }
+    return at_.has_value();
+}
+
+}  // namespace dcs::record

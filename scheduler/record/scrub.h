@@ -1,0 +1,43 @@
+#pragma once
+// Reads everything that grains keep and compares it with the recorded checksums, a little at a time:
+// damage shall be known while there is still a backup, not when the bytes are needed.
+#include <map>
+#include <optional>
+#include <string>
+
+#include "scheduler/core/state.h"
+#include "scheduler/record/read_blob.h"
+#include "store/store.h"
+
+namespace dcs::record {
+
+class Scrub {
+public:
+    // Goes on for about `bytes` bytes. False: it is through; the next call begins anew.
+    bool step(store::Store &store, const core::State &state, std::uint64_t bytes);
+
+    // Grains with damaged contents, until they are found restored. May name some that are gone.
+    const std::map<GrainKey, std::string> &found() const { return found_; }
+
+private:
+    struct Reading {  // of a long part, over several steps
+        Place place;
+        std::uint64_t at = 0;
+        std::uint32_t sum = 0;
+    };
+    void next_grain(const core::State &state);
+    std::uint64_t look_at_part(store::Store &store, const core::Grain &grain, std::uint64_t bytes);
+    Result<std::string> read(store::Store &store, const Place &place, std::uint64_t offset,
+                             std::uint64_t length);
+
+    std::optional<GrainKey> at_;
+    int part_ = 0;
+    bool damaged_ = false;  // a part of it that was looked at
+    std::optional<Reading> reading_;
+    // What was read ahead: small grains lie side by side in their session's files.
+    std::string ahead_path_, ahead_;
+    std::uint64_t ahead_offset_ = 0;
+    std::map<GrainKey, std::string> found_;
+};
+
+}  // namespace dcs::record

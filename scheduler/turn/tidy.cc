@@ -1,0 +1,105 @@
+// What the scheduler does when nobody wants anything of it.
+#include <algorithm>
+
+#include "scheduler/turn/turn.h"
+
+namespace dcs::turn {
+namespace {
+
+// So much is looked at without a pause, and such are the pauses: a background of a few per cent.
+constexpr std::uint64_t scrub_bytes = 1u << 20;
+constexpr Duration scrub_pause = milliseconds(25);
+constexpr Duration scrub_again = seconds(24 * 3600);
+
+core::Payload payload_of(std::string bytes) {
+    return core::Payload{std::make_shared<const std::string>(std::move(bytes))};
+}
+
+// What is left of the grain's own tree; reads are checked against the recorded sums.
+Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key,
+                                      const core::Grain &grain) {
+    core::PackedGrain packed;
+    packed.number = key.grain;
+    if (grain.params_own_file) {
+        auto params = record::read_params(store, key, grain);
+        if (!params) return params.status();
+        packed.params = payload_of(std::move(*params));
+    }
+    const auto read = [&](wire::Stream stream, core::Payload &to) {
+        auto bytes = record::read_piece(store, key, grain, stream, 0, limits::packed_grain_bytes);
+        if (bytes) to = payload_of(std::move(*bytes));
+        return bytes.status();
+    };
+    Status status = read(wire::Stream::out, packed.out);
+    if (status) status = read(wire::Stream::err, packed.err);
+    if (status) status = read(wire::Stream::checkpoint, packed.checkpoint);
+    if (status) status = read(wire::Stream::message, packed.message);
+    if (!status) return status;
+    return packed;
+}
+
+std::uint64_t size_of(const core::PackedGrain &p) {
+    return p.params.size() + p.out.size() + p.err.size() + p.checkpoint.size() + p.message.size();
+}
+
+}  // namespace
+
+Instant Turn::tidy_wakeup() const {
+    if (phase_ != Phase::open) return Instant::never();
+    const auto open = [this](const SessionKey &key) { return stuck_.count(key) == 0; };
+    const bool packs = std::any_of(state_.unpacked.begin(), state_.unpacked.end(), open);
+    return packs ? std::min(pack_not_before_, scrub_not_before_) : scrub_not_before_;
+}
+
+void Turn::tidy() {
+    if (phase_ != Phase::open || !intake_.empty()) return;
+    now_ = outside_.now();
+    if (now_ >= pack_not_before_ && pack_some()) return;
+    if (now_ >= scrub_not_before_) scrub_some();
+}
+
+// One batch of one session; true if there was one.
+bool Turn::pack_some() {
+    for (const SessionKey &session : state_.unpacked) {
+        if (stuck_.count(session) != 0) continue;
+        core::PackGrains batch{session, {}};
+        std::uint64_t bytes = 0;
+        for (const GrainNumber number : state_.session(session)->packable) {
+            const GrainKey key{session, number};
+            if (unpackable_.count(key) != 0) continue;
+            auto packed = read_packed(store_, key, *state_.grain(key));
+            if (!packed) {
+                unpackable_.insert(key);
+                outside_.log(Level::error, "grain " + to_text(key) + " cannot be packed: " +
+                                               packed.status().text);
+                continue;
+            }
+            bytes += size_of(*packed);
+            batch.grains.push_back(std::move(*packed));
+            if (batch.grains.size() >= limits::packed_at_once ||
+                bytes >= limits::packed_bytes_at_once)
+                break;
+        }
+        if (batch.grains.empty()) {
+            stuck_.insert(session);  // until the next start, perhaps with the files restored
+            continue;
+        }
+        outside_.log(Level::info, "session " + to_text(session) + ": " +
+                                      std::to_string(batch.grains.size()) +
+                                      " grains moved into its own files");
+        delayed_.emplace(now_, std::move(batch));
+        run();
+        return true;
+    }
+    return false;
+}
+
+void Turn::scrub_some() {
+    const bool more = scrub_.step(store_, state_, scrub_bytes);
+    scrub_not_before_ = now_ + (more ? scrub_pause : scrub_again);
+    for (const auto &[key, what] : scrub_.found())
+        if (state_.grain(key) && reported_.insert(key).second)
+            outside_.log(Level::error, "grain " + to_text(key) + " is damaged: " + what);
+}
+
+}  // namespace dcs::turn
