@@ -97,6 +97,11 @@ d_host_row shown(const wire::HostRow &h) {
     r.interval_s = h.interval_s;
     r.load = h.load;
     r.free_memory_kb = h.free_memory_kb;
+    r.launched = h.launched;
+    r.finished = h.finished;
+    r.failed = h.failed;
+    r.given_back = h.given_back;
+    r.cpu_s = h.cpu_s;
     return r;
 }
 

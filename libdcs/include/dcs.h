@@ -149,6 +149,9 @@ struct d_host_row {
     int slots, running;
     double last_call_in_s, interval_s, load;
     int64_t free_memory_kb;
+    /* what became of the grains that it was given, since the scheduler's backing store began */
+    int64_t launched, finished, failed, given_back;
+    double cpu_s;
 };
 struct d_session_row {
     const char *user, *ident, *state;

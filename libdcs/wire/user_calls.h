@@ -119,6 +119,9 @@ struct HostRow {
     std::int32_t slots = 0, running = 0;
     double last_call_in_s = -1, interval_s = 0, load = 0;
     std::int64_t free_memory_kb = 0;
+    // Of grains that were given to it, since the backing store began.
+    std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
+    double cpu_s = 0;
 };
 struct SessionRow {
     std::string user; std::int32_t session = 0;
@@ -190,7 +193,8 @@ template <class A> void serialize(A &a, SystemRow &x, unsigned) {
 }
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
     a & DCS_FIELD(name) & DCS_FIELD(state) & DCS_FIELD(binary_class) & DCS_FIELD(host_class) & DCS_FIELD(slots)
-      & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb);
+      & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb)
+      & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s);
 }
 template <class A> void serialize(A &a, SessionRow &x, unsigned) {
     a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(ready) & DCS_FIELD(running)

@@ -102,6 +102,7 @@ void launch(Draft &d, const GrainKey &key, HostId id) {
         g.incarnation = host.fence;
     }
     g.incarnation += 1;
+    d.host(id).totals.launched += 1;
     if (g.thrash > 0 && host.free_memory_kb >= 0)
         d.host(id).free_memory_kb -= std::int64_t{g.thrash} * 512;
     wire::Launch head;

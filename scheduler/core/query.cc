@@ -42,6 +42,11 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.interval_s = host.config.interval.seconds();
     row.load = host.load;
     row.free_memory_kb = host.free_memory_kb;
+    row.launched = static_cast<std::int64_t>(host.totals.launched);
+    row.finished = static_cast<std::int64_t>(host.totals.finished);
+    row.failed = static_cast<std::int64_t>(host.totals.failed);
+    row.given_back = static_cast<std::int64_t>(host.totals.given_back);
+    row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
     return row;
 }
 

@@ -119,9 +119,16 @@ struct HostConfig {
     std::vector<std::string> users;                // permitted; empty: everybody
     bool operator==(const HostConfig &) const = default;
 };
+// What became of the grains that a host was given, over all restarts of the scheduler.
+struct HostTotals {
+    std::uint64_t launched = 0, finished = 0, failed = 0, given_back = 0;
+    std::int64_t cpu_us = 0;         // of those that ended there
+    bool operator==(const HostTotals &) const = default;
+};
 struct HeldBack { GrainKey key; Instant until{}; };
 struct Host {
     HostConfig config;
+    HostTotals totals;               // durable, committed lazily
     bool configured = true;          // false: known only because grains remember it
     // all volatile
     HostStatus status = HostStatus::unknown;

@@ -118,10 +118,18 @@ void finish_grain(Taking &t) {
               ", signal " + std::to_string(r.signal) + ", code " + std::to_string(r.exit_code));
 }
 
+void count_end(Taking &t, bool abnormal) {
+    HostTotals &totals = t.d.host(t.host).totals;
+    const wire::Usage &used = t.d.grain(t.key).current;
+    totals.cpu_us += used.user_us + used.system_us;
+    (t.report->innocent ? totals.given_back : abnormal ? totals.failed : totals.finished) += 1;
+}
+
 void take_end(Taking &t) {
     const wire::GrainReport &r = *t.report;
     const std::string name = "grain " + to_text(t.key);
     const bool abnormal = r.signal != 0 || r.exit_code != 0;
+    count_end(t, abnormal);
     if (!r.innocent && (!abnormal || t.old.failures + 1 >= t.old.attempts)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
         return finish_grain(t);

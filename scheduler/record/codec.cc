@@ -9,6 +9,7 @@ namespace {
 constexpr std::uint8_t session_version = 1;
 constexpr std::uint8_t grain_version = 1;
 constexpr std::uint8_t auth_version = 1;
+constexpr std::uint8_t hosts_version = 1;
 // Far above any record; a length beyond it is damage and not worth a checksum run.
 constexpr std::uint32_t max_body = 64u << 20;
 
@@ -362,6 +363,35 @@ Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file) 
         table[hash] = std::move(entry);
     }
     if (!r.at_end() || table.size() != count) return damaged("a record does not decode");
+    return table;
+}
+
+std::string encode_hosts(const core::State &state) {
+    ByteWriter w;
+    w.u8(hosts_version);
+    for (const core::Host &host : state.hosts) {
+        const core::HostTotals &t = host.totals;
+        if (t == core::HostTotals()) continue;
+        put_text(w, host.config.name);
+        for (const std::uint64_t v : {t.launched, t.finished, t.failed, t.given_back}) w.var(v);
+        w.svar(t.cpu_us);
+    }
+    return framed(w.bytes());
+}
+
+Result<std::map<std::string, core::HostTotals>> decode_hosts(std::string_view file) {
+    auto body = next_body(file);
+    if (!body) return body.status();
+    if (!file.empty()) return damaged("bytes follow its record");
+    ByteReader r(*body);
+    if (auto s = check_version(r.u8(), hosts_version); !s) return s;
+    std::map<std::string, core::HostTotals> table;
+    while (r.good() && !r.at_end()) {
+        core::HostTotals &t = table[get_text(r)];
+        for (std::uint64_t *v : {&t.launched, &t.finished, &t.failed, &t.given_back}) *v = r.var();
+        t.cpu_us = r.svar();
+    }
+    if (!r.good()) return damaged("a record does not decode");
     return table;
 }
 

@@ -41,4 +41,8 @@ Result<GrainRecord> decode_grain(std::string_view file);
 std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table);
 Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file);
 
+// The statistics of hosts, by name.
+std::string encode_hosts(const core::State &state);
+Result<std::map<std::string, core::HostTotals>> decode_hosts(std::string_view file);
+
 }  // namespace dcs::record

@@ -1,6 +1,7 @@
 #pragma once
 // Where the trees lie below the state directory:
 //   auth/                      the authorization table
+//   hosts/                     what became of the grains on each host
 //   sessions/<user>/<n>/       a session; <user> is the login name, encoded
 //   sessions/<user>/<n>/g/<k>/ a grain that has files of its own
 #include <optional>
@@ -13,6 +14,7 @@ namespace dcs::record {
 
 inline constexpr const char *sessions_directory = "sessions";
 inline constexpr const char *auth_directory = "auth";
+inline constexpr const char *hosts_directory = "hosts";
 
 // Injective, and never "", "." or "..": bytes outside [A-Za-z0-9._-] and a leading dot as %XX.
 std::string encode_login(std::string_view login);

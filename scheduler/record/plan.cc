@@ -87,6 +87,9 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         const bool had = old ? old->own_tree : is_damaged(before, grain->key);
         if (grain->grain.own_tree && !had) changes.became_own_tree = true;
         if (!grain->grain.own_tree && had) changes.left_own_tree = true;
+    } else if (const auto *host = std::get_if<core::SetHost>(&change)) {
+        const core::Host *old = before.host(host->id);
+        hosts_ = hosts_ || (old && old->totals != host->host.totals);
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
     }
@@ -175,7 +178,7 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
     plan.updates.push_back(std::move(update));
 }
 
-Plan TurnChanges::plan(const core::State &after) const {
+Plan TurnChanges::plan(const core::State &after, bool with_hosts) const {
     Plan plan;
     for (const auto &[key, changes] : sessions_) {
         if (changes.erased)
@@ -185,6 +188,9 @@ Plan TurnChanges::plan(const core::State &after) const {
     if (auth_)
         plan.updates.push_back(
             {auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
+    if (with_hosts)
+        plan.updates.push_back(
+            {hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});
     return plan;
 }
 

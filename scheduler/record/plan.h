@@ -11,7 +11,7 @@
 //
 // How it is used, once per turn:
 //   for each change:  changes.add(state, change); core::apply(state, change, undo);
-//   Plan plan = changes.plan(state);
+//   Plan plan = changes.plan(state, with_hosts);
 //   for each plan.lengths: core::apply(state, it, undo);     (grains_length, grains_live)
 //   commit plan.updates
 #include <map>
@@ -33,10 +33,13 @@ class TurnChanges {
 public:
     // `before`: the State that `change` is about to be applied to.
     void add(const core::State &before, const core::Change &change);
+    // Statistics of hosts changed. They wait for a turn that commits anyway, and are in its plan if
+    // it is made `with_hosts`.
+    bool hosts() const { return hosts_; }
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
-    Plan plan(const core::State &after) const;
+    Plan plan(const core::State &after, bool with_hosts) const;
 
 private:
     // An append of this turn: `bytes` behind the first `old_length` bytes of the file.
@@ -72,6 +75,7 @@ private:
 
     std::map<SessionKey, SessionChanges> sessions_;
     bool auth_ = false;
+    bool hosts_ = false;
     std::uint64_t payload_bytes_ = 0;
 };
 

@@ -180,6 +180,7 @@ public:
             if (auto s = add_user(*user); !s) return s;
         }
         read_auth();
+        read_hosts();
         if (const std::string wrong = core::check(out_.state); !wrong.empty())
             return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
         return std::move(out_);
@@ -261,6 +262,28 @@ private:
         }
         out_.reports.push_back(path + ": " + why.text +
                                "; control programs must be started again to get new tokens");
+    }
+
+    // Only figures for people: damaged, they begin anew.
+    void read_hosts() {
+        const std::string path = std::string(hosts_directory) + "/" + hosts_file;
+        auto bytes = store_.read(path, 0, max_table);
+        if (!bytes && bytes.status().code == Code::not_found) return;
+        Status why = bytes.status();
+        if (bytes) {
+            auto table = decode_hosts(*bytes);
+            why = table.status();
+            if (table) {
+                for (const auto &[name, totals] : *table) {
+                    const core::HostId id = intern(name);
+                    core::Host host = *out_.state.host(id);
+                    host.totals = totals;
+                    apply(core::SetHost{id, std::move(host)});
+                }
+                return;
+            }
+        }
+        out_.reports.push_back(path + ": " + why.text + "; the hosts' statistics begin anew");
     }
 
     store::Store &store_;

@@ -9,6 +9,10 @@ using store::Shape;
 
 NodeTemplate replaced(const char *name) { return {name, Shape::pair, Action::replace, ""}; }
 NodeTemplate appended(const char *name) { return {name, Shape::pair, Action::append, ""}; }
+// The roots of newer trees that recovery reads together with this one (lazy commitment).
+NodeTemplate roots_of(const char *tree, const char *name) {
+    return {name, Shape::singleton, Action::information, tree};
+}
 
 }  // namespace
 
@@ -17,7 +21,10 @@ const store::Forest &forest() {
     // (which records their lengths) always does.
     static const store::Forest all = {
         {session_tree,
-         {{appended(grains_file)}, {appended(inputs_file)}, {appended(results_file)}},
+         {{appended(grains_file)},
+          {appended(inputs_file)},
+          {appended(results_file)},
+          {roots_of(grain_tree, status_file)}},
          replaced(status_file)},
         {grain_tree,
          {{replaced(params_file)},
@@ -26,7 +33,8 @@ const store::Forest &forest() {
           {appended(out_file)},
           {appended(err_file)}},
          replaced(status_file)},
-        {auth_tree, {}, replaced(auth_file)},
+        {auth_tree, {{roots_of(session_tree, status_file)}}, replaced(auth_file)},
+        {hosts_tree, {}, replaced(hosts_file)},
     };
     return all;
 }

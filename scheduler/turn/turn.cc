@@ -15,6 +15,8 @@ constexpr std::size_t max_follow_ups = std::size_t{1} << 24;
 constexpr Duration retry_after = seconds(1);
 constexpr Duration relaunch_after = seconds(5);
 constexpr Duration pack_retry = seconds(10);
+// Statistics of hosts are written no more often, and with other things.
+constexpr Duration hosts_pause = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
@@ -60,6 +62,7 @@ void Turn::run() {
     now_ = outside_.now();
     grace_after_pause();
     while (phase_ == Phase::open && gather()) {
+        hosts_stale_ = hosts_stale_ || changes_.hosts();
         if (changes_.empty())
             finish();
         else
@@ -181,7 +184,9 @@ void Turn::grace_after_pause() {
 // ---- commit -------------------------------------------------------------------------------
 
 void Turn::start_commit() {
-    record::Plan plan = changes_.plan(state_);
+    const bool hosts_are_due = now_ >= hosts_not_before_;
+    with_hosts_ = hosts_stale_ && hosts_are_due;
+    record::Plan plan = changes_.plan(state_, with_hosts_);
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     phase_ = Phase::committing;
     outside_.start_commit(std::move(plan.updates));
@@ -192,7 +197,12 @@ void Turn::committed(const store::CommitResult &result) {
     phase_ = Phase::open;
     now_ = outside_.now();
     switch (result.answer) {
-    case store::Answer::done: return finish();
+    case store::Answer::done:
+        if (std::exchange(with_hosts_, false)) {
+            hosts_stale_ = false;
+            hosts_not_before_ = now_ + hosts_pause;
+        }
+        return finish();
     case store::Answer::nothing: return decide_again(result.status);
     case store::Answer::unknown: break;
     }
@@ -217,6 +227,7 @@ void Turn::finish() {
 // The commit left the store as it was before: so does this the State.
 void Turn::decide_again(const Status &why) {
     outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    if (with_hosts_) hosts_not_before_ = now_ + hosts_pause;
     core::roll_back(state_, undo_);
     std::vector<Taken> taken = std::exchange(taken_, {});
     changes_ = record::TurnChanges();

@@ -103,6 +103,9 @@ private:
     std::set<GrainKey> unpackable_;        // cannot be read
     std::set<SessionKey> stuck_;           // have only such
     Instant pack_not_before_{};            // after a full disk
+    bool hosts_stale_ = false;             // statistics changed that are not on disk
+    bool with_hosts_ = false;              // the commit in flight brings them there
+    Instant hosts_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
 
     // of the turn at hand

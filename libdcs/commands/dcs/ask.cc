@@ -170,6 +170,11 @@ std::string json_of(const d_host_row &row) {
     w.interval_s = row.interval_s;
     w.load = row.load;
     w.free_memory_kb = row.free_memory_kb;
+    w.launched = row.launched;
+    w.finished = row.finished;
+    w.failed = row.failed;
+    w.given_back = row.given_back;
+    w.cpu_s = row.cpu_s;
     w.host_class = row.host_class;
     std::string json = wire::to_json(w);
     // The published name of the mask is `class`; a quoted name cannot occur inside a JSON string.

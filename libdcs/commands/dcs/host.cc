@@ -19,7 +19,8 @@ std::string load_text(double load) {
 
 void print_table(const std::vector<const d_host_row *> &rows) {
     Table table{"HOST",     ">CLASS",        "BINARY", "STATE",       ">SLOTS",
-                ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY"};
+                ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY",
+                ">FINISHED", ">FAILED"};
     int active = 0, slots = 0, running = 0;
     for (const d_host_row *row : rows) {
         const bool known = row->last_call_in_s >= 0;
@@ -27,7 +28,8 @@ void print_table(const std::vector<const d_host_row *> &rows) {
             {text(row->name), class_text(row->host_class), text(row->binary_class),
              text(row->state), std::to_string(row->slots), std::to_string(row->running),
              seconds_text(row->last_call_in_s), known ? load_text(row->load) : "-",
-             known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-"});
+             known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
+             std::to_string(row->finished), std::to_string(row->failed)});
         if (text(row->state) == "active") {
             ++active;
             slots += row->slots;

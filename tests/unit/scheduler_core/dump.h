@@ -65,6 +65,7 @@ private:
         for (const std::string &u : c.users) put(u);
         put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
             h.free_memory_kb, h.fence);
+        put(h.totals.launched, h.totals.finished, h.totals.failed, h.totals.given_back, h.totals.cpu_us);
         for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);
     }
     void state(const State &s) {

@@ -271,6 +271,7 @@ TEST_CASE("scrubbing names damaged contents of every kind, and forgets what was 
         for (int i = 0; i < 20; ++i) {
             pool.outside->clock = pool.outside->clock + seconds(24 * 3601);
             pool.turn->tidy();
+            pool.pump();
         }
         for (const std::string &line : pool.outside->lines)
             if (line.find("is damaged") != std::string::npos) all += line + "\n";
@@ -294,6 +295,36 @@ TEST_CASE("scrubbing names damaged contents of every kind, and forgets what was 
         server.read();
     }
     CHECK(kinds >= 5);
+}
+
+TEST_CASE("hosts' statistics are committed lazily and come back") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    const core::HostTotals totals = pool.turn->state().host(0)->totals;
+    CHECK(totals.launched == 3);
+    CHECK(totals.finished == 1);
+    const auto written = [&] { return pool.disk.files("hosts"); };
+    const auto before = written();
+    pool.turn->tidy();  // not yet: they were written a moment ago
+    pool.pump();
+    CHECK(written() == before);
+    pool.outside->clock = pool.outside->clock + seconds(11);
+    pool.turn->tidy();
+    pool.pump();
+    CHECK(written() != before);
+    pool.hosts = {host("other", 1)};  // what is no longer configured is remembered all the same
+    pool.restart();
+    const core::HostId id = pool.turn->state().host_id("h1");
+    REQUIRE(id != core::no_host);
+    CHECK(pool.turn->state().host(id)->totals == totals);
+    CHECK_FALSE(pool.turn->state().host(id)->configured);
+
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    pool.disk.flip("hosts/table", 7, 2);
+    pool.restart();
+    REQUIRE(pool.reports.size() == 1);
+    CHECK(pool.reports[0].find("hosts/table") != std::string::npos);
 }
 
 TEST_CASE("a damaged result is an error of that call") {

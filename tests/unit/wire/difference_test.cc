@@ -81,7 +81,7 @@ TEST_CASE("rows as JSON") {
     CHECK(to_json(samples::host_row()) ==
           R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","host_class":3,)"
           R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"load":0.75,)"
-          R"("free_memory_kb":123456})");
+          R"("free_memory_kb":123456,"launched":9,"finished":7,"failed":1,"given_back":1,"cpu_s":2.5})");
     CHECK(to_json(samples::system_row()).find(R"("version":"0.1.0")") != std::string::npos);
     GrainRow row = samples::grain_row();
     row.message = "tab\t\"quote\" \xff\xc3\xa9";
