@@ -1,0 +1,205 @@
+#include "crash/scheduler/world.h"
+
+#include "scheduler/record/templates.h"
+
+namespace dcs::test {
+namespace {
+
+constexpr std::size_t block = 512;  // writes are torn at multiples of it
+
+}  // namespace
+
+void Counts::add(const Counts &other) {
+    turns += other.turns;
+    flushes += other.flushes;
+    compactions += other.compactions;
+    own_trees += other.own_trees;
+    removed += other.removed;
+    big_nodes += other.big_nodes;
+    in_flight += other.in_flight;
+    refused += other.refused;
+    restarts += other.restarts;
+    results += other.results;
+    kills += other.kills;
+    launches += other.launches;
+    for (const auto &[name, n] : other.trees) trees[name] += n;
+}
+
+World::World(store::StoreOptions with, std::uint64_t seed) : disk(block), options(with), random_(seed) {
+    auto empty = std::make_shared<Snapshot>();
+    empty->text = durable_text(core::State());
+    low = high = empty;
+    people.controls = {{"ann", "prog", 0, {}, {}}, {"ann", "other", 0, {}, {}}, {"bob", "prog", 0, {}, {}}};
+    for (const char *name : {"h1", "h2", "h3"}) {
+        Server server;
+        server.name = name;
+        people.servers.push_back(std::move(server));
+    }
+}
+
+World::World(const World &from, SimDisk left, SnapshotPtr known, std::uint64_t seed)
+    : disk(std::move(left)), low(known), high(known), people(from.people), options(from.options), random_(seed) {
+    lose_scheduler();
+}
+
+void World::complain(const std::string &what) {
+    if (wrong.empty()) wrong = "turn " + std::to_string(low->turn) + ": " + what;
+}
+
+void World::look() {
+    if (watch) watch();
+}
+
+Token World::fresh_token() {
+    Token token{};
+    token.fill(++people.tokens);
+    return token;
+}
+
+void World::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    if (std::string what = people.ledger.said(conn, request, message, turn_->state(), *low); !what.empty())
+        complain(what);
+    counts.results += std::holds_alternative<wire::GrainResult>(message);
+    counts.launches += std::holds_alternative<wire::Launch>(message);
+    sent_.push_back(Sent{conn, request, message});
+}
+
+void World::close(ConnId conn) {
+    for (Control &control : people.controls)
+        if (control.conn == conn) control.conn = 0;
+    for (Server &server : people.servers)
+        if (server.conn == conn) server.conn = 0;
+}
+
+void World::lose_scheduler() {
+    turn_.reset();
+    store_.reset();
+    job_.reset();
+    sent_.clear();
+    for (Control &control : people.controls) control.conn = 0;
+    for (Server &server : people.servers) server.conn = 0;
+}
+
+bool World::start() {
+    auto opened = store::Store::open(disk, record::forest(), options, nullptr);
+    if (!opened) return complain(opened.status().text), false;
+    store_ = std::move(*opened);
+    auto rebuilt = record::rebuild(*store_, people.clock);
+    if (!rebuilt) return complain(rebuilt.status().text), false;
+    if (!rebuilt->reports.empty()) return complain(rebuilt->reports[0]), false;
+    if (store_->turn() != low->turn || durable_text(rebuilt->state) != low->text)
+        return complain("started again, the scheduler knows something else"), false;
+    people.ledger.crashed(rebuilt->state);
+    turn::Turn::Setup setup;
+    setup.state = std::move(rebuilt->state);
+    turn_ = std::make_unique<turn::Turn>(std::move(setup), *store_, *this);
+    turn_->take_host_table(host_table());
+    return true;
+}
+
+void World::restart(bool power_failure) {
+    lose_scheduler();
+    disk.after_operation = nullptr;
+    disk = power_failure ? disk.crashed() : disk.killed();
+    disk.after_operation = watch;
+    ++counts.restarts;
+    start();
+}
+
+void World::step() {
+    if (!wrong.empty()) return;
+    Workload workload(*this);
+    for (std::uint64_t n = 1 + random_.below(5); n > 0; --n) workload.act();
+    run_turns();
+    deliver();
+}
+
+void World::run_turns() {
+    turn_->run();
+    while (turn_->committing() && wrong.empty()) commit();
+    if (!wrong.empty()) return;
+    if (std::string what = core::check(turn_->state()); !what.empty()) return complain(what);
+    if (durable_text(turn_->state()) != low->text) complain("something durable changed without a commit");
+}
+
+void World::commit() {
+    const std::vector<store::TreeUpdate> updates = std::move(*job_);
+    job_.reset();
+    high = next_snapshot(*low, turn_->state(), people.ledger.reported, wrong);
+    count(updates);
+    look();
+    if (!quiet_ && random_.chance(30)) {  // arrives while the commit is in flight
+        Workload(*this).act();
+        ++counts.in_flight;
+    }
+    const bool tight = !quiet_ && random_.chance(2);
+    if (tight) disk.set_capacity(disk.used_bytes() + random_.below(150'000));
+    const std::uint64_t pending = store_->pending_bytes();
+    const store::CommitResult result = store_->commit(updates);
+    disk.set_capacity(~0ull);
+    if (result.answer == store::Answer::done && store_->pending_bytes() <= pending) ++counts.flushes;
+    if (result.answer == store::Answer::done && store_->turn() != high->turn)
+        return complain("the store counts another turn");
+    if (result.answer == store::Answer::nothing && !tight) return complain(result.status.text);
+    if (result.answer == store::Answer::done)
+        low = high;
+    else
+        ++counts.refused;
+    turn_->committed(result);
+    high = low;
+    look();
+    deliver();
+    if (wrong.empty()) turn_->run();
+}
+
+void World::count(const std::vector<store::TreeUpdate> &updates) {
+    ++counts.turns;
+    for (const store::TreeUpdate &update : updates) {
+        ++counts.trees[update.tree];
+        counts.removed += update.remove;
+        for (const store::NodeUpdate &node : update.nodes)
+            counts.big_nodes += node.bytes.size() > options.inline_limit;
+    }
+    for (const auto &[key, length] : high->log_length) {
+        const auto old = low->log_length.find(key);
+        const bool same = old != low->log_length.end() && low->seniority.at(key) == high->seniority.at(key);
+        counts.compactions += same && length < old->second;
+    }
+    const core::State &state = turn_->state();
+    for (const auto &[key, known] : high->grains)
+        counts.own_trees += state.grain(key)->own_tree && low->grains.count(key) == 0;
+    for (const auto &[key, known] : low->grains) {
+        const core::Grain *grain = state.grain(key);
+        counts.kills += grain && grain->status == core::GrainStatus::killed &&
+                        known.status != core::GrainStatus::killed;
+    }
+}
+
+// The host h3 forgets its grains again and again: each time their records are written anew.
+void World::grow_a_log() {
+    quiet_ = true;
+    const SessionKey key{"ann", 1};
+    Control &ann = people.controls[0];
+    connect_control(ann);
+    run_turns();
+    deliver();
+    call(ann, wire::OpenSession{1, wire::OpenMode::resume, false});
+    for (GrainNumber g = 0; g < 6; ++g) {
+        wire::GrainSpec spec;
+        spec.argv = {"/bin/long", "runner"};
+        spec.attempts = 3;
+        call(ann, wire::Gexec{1, g, spec});
+    }
+    Server &h3 = people.servers[2];
+    constexpr std::uint64_t nearly = 64 * 1024;
+    for (int i = 0; i < 400 && wrong.empty() && (i < 2 || low->log_length.at(key) < nearly); ++i) {
+        hang_up(h3.conn);
+        h3.held.clear();
+        connect_server(h3);
+        run_turns();
+    }
+    if (low->log_length.at(key) < nearly) complain("the log did not grow");
+    quiet_ = false;
+}
+
+}  // namespace dcs::test
