@@ -4,17 +4,26 @@
 
 namespace dcs::test {
 
-store::StoreOptions small_limits(unsigned variant) {
+store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
+    Random random(seed);
+    const auto one_of = [&](std::initializer_list<std::size_t> list) { return list.begin()[random.below(list.size())]; };
     store::StoreOptions options;
-    const std::size_t inline_limits[] = {400, 0, 1200, 100'000};
-    const std::size_t flush_turns[] = {3, 5, 2, 50, 1, 8};
-    const std::size_t sync_all_above[] = {16, 1000, 0};
-    options.inline_limit = inline_limits[variant % 4];
-    options.flush_turns = flush_turns[variant % 6];
-    options.sync_all_above = sync_all_above[variant % 3];
-    options.flush_bytes = variant % 5 == 3 ? 4000 : 1'000'000;
-    options.reserve_bytes = variant % 2 ? 0 : 40;
+    options.inline_limit = one_of({0, 400, 400, 1200, 100'000});
+    options.flush_turns = one_of({1, 2, 3, 5, 8, 50});
+    options.sync_all_above = one_of({0, 16, 1000});
+    options.flush_bytes = one_of({4000, 1'000'000, 1'000'000});
+    options.reserve_bytes = one_of({0, 40});
+    if (!long_log) return options;
+    // The log is renewed while appends to it are pending, if the limits let them be.
+    options.inline_limit = one_of({400, 100'000, 100'000});
+    options.flush_turns = one_of({3, 5, 50});
+    options.flush_bytes = 1'000'000;
     return options;
+}
+
+Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::uint32_t plant)
+    : long_log_(seed % 3 == 1), options_(small_limits(seed, long_log_)), effort_(effort), random_(seed), seed_(seed) {
+    options_.plant = plant;
 }
 
 void Enumerator::wrong(const std::string &what) {
@@ -94,12 +103,13 @@ void Enumerator::go_on(SimDisk &state, const Moment &moment, const SnapshotPtr &
     take(next);
 }
 
-void Enumerator::run(bool long_log) {
+void Enumerator::run() {
     World world(options_, seed_);
-    if (world.start() && long_log) world.grow_a_log();
+    if (world.start() && long_log_) world.grow_a_log();
+    for (int i = 0; !long_log_ && i < effort_.steps_before && world.wrong.empty(); ++i) world.step();
     world.watch = [&] { point(world.disk, Moment{&world, world.low, world.high}, 0); };
     world.disk.after_operation = world.watch;
-    for (int i = 0; i < effort_.steps && world.wrong.empty() && !enough(); ++i) {
+    for (int i = 0; i < (long_log_ ? effort_.steps / 3 : effort_.steps) && world.wrong.empty() && !enough(); ++i) {
         world.step();
         if (random_.below(20) == 0) world.restart(random_.chance(50));
     }

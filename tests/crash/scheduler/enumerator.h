@@ -12,22 +12,22 @@
 namespace dcs::test {
 
 struct Effort {
-    std::size_t weak = 8, journal = 4;  // states per point and model; all, where there are no more
+    std::size_t weak = 5, journal = 3;  // states per point and model; all, where there are no more
     std::size_t nested = 3;          // the same for crashes of a recovery, and of a world that goes on
     unsigned nested_one_in = 4;      // how many of their points are looked at
     unsigned kill_one_in = 4;        // at how many points the process is killed alone
     unsigned deep_one_in = 100;      // how many recoveries are crashed in their turn
     unsigned go_on_one_in = 100;     // how many recovered worlds go on
-    int steps = 40;
+    int steps_before = 40;           // without crashes, so that there is something to lose
+    int steps = 50;
     std::uint64_t max_states = ~0ull;
 };
 
 class Enumerator {
 public:
-    Enumerator(store::StoreOptions options, Effort effort, std::uint64_t seed)
-        : options_(options), effort_(effort), random_(seed), seed_(seed) {}
-    // `long_log`: begins with a session whose log is about to be renewed.
-    void run(bool long_log);
+    // Every third seed begins with a session whose log is about to be renewed.
+    Enumerator(std::uint64_t seed, Effort effort, std::uint32_t plant = store::plant_none);
+    void run();
 
     std::uint64_t states = 0;      // distinct ones, recovered and compared
     std::uint64_t nested = 0;      // of those: crashes of a recovery or of what followed it
@@ -52,14 +52,15 @@ private:
     void take(const World &world);
     bool enough() const { return bad > 0 || states >= effort_.max_states; }
 
-    const store::StoreOptions options_;
+    const bool long_log_;
+    store::StoreOptions options_;
     const Effort effort_;
     Random random_;
     const std::uint64_t seed_;
     std::unordered_set<std::uint64_t> seen_;
 };
 
-// Small limits, so that few operations show every rule at work. `variant` turns them.
-store::StoreOptions small_limits(unsigned variant);
+// Small limits, drawn, so that few operations show every rule at work.
+store::StoreOptions small_limits(std::uint64_t seed, bool long_log);
 
 }  // namespace dcs::test

@@ -17,6 +17,7 @@ std::string filled(const std::string &tag, std::size_t length) {
 }  // namespace
 
 void Workload::act() {
+    if (w_.forgetful_ && random_.chance(20)) return w_.forget(w_.people.servers[2]);
     const std::uint64_t what = random_.below(100);
     if (what < 43) control_acts();
     else if (what < 93) server_acts();
@@ -54,19 +55,23 @@ void Workload::control_acts() {
     if (control.token.empty()) return;
     const auto session = static_cast<std::int32_t>(random_.below(sessions_per_user));
     const auto number = static_cast<GrainNumber>(random_.below(grains_per_session));
+    const core::Session *there = w_.turn_->state().session({control.user, session});
+    const bool closed = there && there->info.status == core::SessionStatus::terminated;
     const bool privileged = random_.chance(30);
     const std::string user = privileged ? control.user : "";
     const std::uint64_t what = random_.below(100);
-    if (what < 25) {
+    if (what < (there && !closed ? 10 : 35)) {
         const auto mode = static_cast<wire::OpenMode>(random_.below(3));
         w_.call(control, wire::OpenSession{session, mode, random_.chance(20)});
-    } else if (what < 60) {
+    } else if (closed && what < 65) {
+        w_.call(control, wire::CleanSession{user, session});
+    } else if (what < 58) {
         w_.call(control, wire::Gexec{session, number, spec(control, session, number)});
-    } else if (what < 78) {
+    } else if (what < 80) {
         wait(control, session);
-    } else if (what < 86) {
+    } else if (what < 88) {
         w_.call(control, wire::Gkill{user, session, number});
-    } else if (what < 90) {
+    } else if (what < 94) {
         w_.call(control, wire::CloseSession{user, session, static_cast<std::int32_t>(random_.below(3)) - 1});
     } else if (what < 95) {
         w_.call(control, wire::CleanSession{user, session});

@@ -18,6 +18,7 @@ void Counts::add(const Counts &other) {
     big_nodes += other.big_nodes;
     in_flight += other.in_flight;
     refused += other.refused;
+    doubts += other.doubts;
     restarts += other.restarts;
     results += other.results;
     kills += other.kills;
@@ -76,6 +77,7 @@ void World::lose_scheduler() {
     store_.reset();
     job_.reset();
     sent_.clear();
+    died_ = false;
     for (Control &control : people.controls) control.conn = 0;
     for (Server &server : people.servers) server.conn = 0;
 }
@@ -87,6 +89,8 @@ bool World::start() {
     auto rebuilt = record::rebuild(*store_, people.clock);
     if (!rebuilt) return complain(rebuilt.status().text), false;
     if (!rebuilt->reports.empty()) return complain(rebuilt->reports[0]), false;
+    if (store_->turn() == high->turn) low = high;
+    high = low;
     if (store_->turn() != low->turn || durable_text(rebuilt->state) != low->text)
         return complain("started again, the scheduler knows something else"), false;
     people.ledger.crashed(rebuilt->state);
@@ -111,12 +115,12 @@ void World::step() {
     Workload workload(*this);
     for (std::uint64_t n = 1 + random_.below(5); n > 0; --n) workload.act();
     run_turns();
-    deliver();
+    if (wrong.empty()) deliver();
 }
 
 void World::run_turns() {
     turn_->run();
-    while (turn_->committing() && wrong.empty()) commit();
+    while (wrong.empty() && turn_->committing()) commit();
     if (!wrong.empty()) return;
     if (std::string what = core::check(turn_->state()); !what.empty()) return complain(what);
     if (durable_text(turn_->state()) != low->text) complain("something durable changed without a commit");
@@ -132,24 +136,51 @@ void World::commit() {
         Workload(*this).act();
         ++counts.in_flight;
     }
-    const bool tight = !quiet_ && random_.chance(2);
-    if (tight) disk.set_capacity(disk.used_bytes() + random_.below(150'000));
     const std::uint64_t pending = store_->pending_bytes();
+    const bool trouble = make_trouble();
     const store::CommitResult result = store_->commit(updates);
     disk.set_capacity(~0ull);
-    if (result.answer == store::Answer::done && store_->pending_bytes() <= pending) ++counts.flushes;
-    if (result.answer == store::Answer::done && store_->turn() != high->turn)
-        return complain("the store counts another turn");
-    if (result.answer == store::Answer::nothing && !tight) return complain(result.status.text);
-    if (result.answer == store::Answer::done)
+    disk.clear_faults();
+    if (result.answer == store::Answer::unknown) return die(updates, result, trouble);
+    if (result.answer == store::Answer::nothing && !trouble) return complain(result.status.text);
+    if (result.answer == store::Answer::done) {
+        if (store_->pending_bytes() <= pending) ++counts.flushes;
+        if (store_->turn() != high->turn) return complain("the store counts another turn");
         low = high;
-    else
+    } else {
         ++counts.refused;
+    }
     turn_->committed(result);
     high = low;
     look();
     deliver();
     if (wrong.empty()) turn_->run();
+}
+
+// Now and then the disk is full, or one call of it fails.
+bool World::make_trouble() {
+    if (quiet_ || !random_.chance(4)) return false;
+    if (random_.chance(50)) {
+        disk.set_capacity(disk.used_bytes() + random_.below(150'000));
+    } else {
+        const Fault faults[] = {Fault::no_space, Fault::limit, Fault::io_error, Fault::io_error_done,
+                                Fault::short_write};
+        disk.fail_at(1 + random_.below(40), faults[random_.below(5)], false);
+    }
+    return true;
+}
+
+// The disk is in doubt: not a word leaves, the process ends, the next one decides.
+void World::die(const std::vector<store::TreeUpdate> &updates, const store::CommitResult &result, bool trouble) {
+    const std::size_t sent = sent_.size();
+    ++counts.doubts;
+    if (!trouble) return complain(result.status.text);
+    turn_->committed(result);
+    if (!died_) return complain("the turn goes on though its disk is in doubt");
+    if (sent_.size() != sent) return complain("something was said though the disk is in doubt");
+    if (store_->commit(updates).answer != store::Answer::unknown)
+        return complain("the store goes on though its disk is in doubt");
+    restart(random_.chance(50));
 }
 
 void World::count(const std::vector<store::TreeUpdate> &updates) {
@@ -175,7 +206,14 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
     }
 }
 
-// The host h3 forgets its grains again and again: each time their records are written anew.
+// Its grains are placed anew, and so are their records.
+void World::forget(Server &server) {
+    hang_up(server.conn);
+    server.held.clear();
+    connect_server(server);
+}
+
+// A few grains on the host h3 that forgets them again and again.
 void World::grow_a_log() {
     quiet_ = true;
     const SessionKey key{"ann", 1};
@@ -191,15 +229,14 @@ void World::grow_a_log() {
         call(ann, wire::Gexec{1, g, spec});
     }
     Server &h3 = people.servers[2];
-    constexpr std::uint64_t nearly = 64 * 1024;
+    constexpr std::uint64_t nearly = 64 * 1024 + 1500;  // record/plan.h: twice what lives, and 64 KiB
     for (int i = 0; i < 400 && wrong.empty() && (i < 2 || low->log_length.at(key) < nearly); ++i) {
-        hang_up(h3.conn);
-        h3.held.clear();
-        connect_server(h3);
+        forget(h3);
         run_turns();
     }
     if (low->log_length.at(key) < nearly) complain("the log did not grow");
     quiet_ = false;
+    forgetful_ = true;
 }
 
 }  // namespace dcs::test

@@ -49,7 +49,7 @@ struct Inhabitants {
 // What happened, to know that the workload is worth something.
 struct Counts {
     std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
-                  in_flight = 0, refused = 0, restarts = 0, results = 0, kills = 0, launches = 0;
+                  in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };
@@ -62,13 +62,13 @@ public:
     World(const World &from, SimDisk disk, SnapshotPtr known, std::uint64_t seed);
     World(const World &) = delete;
 
-    // Starts the scheduler on the disk. False: `wrong` says why not.
+    // Starts the scheduler on the disk, which must be at `low` or `high`. False: `wrong` says why not.
     bool start();
     // Something arrives; one turn, its commit, and what it sends.
     void step();
     // The process is killed, or the power fails and nothing unsynced is left; then it starts again.
     void restart(bool power_failure);
-    // Without crash points in mind: one session's log is made long, so that it is renewed soon.
+    // One session's log is made so long that it is renewed soon.
     void grow_a_log();
 
     SimDisk disk;
@@ -90,13 +90,15 @@ private:
     void close(ConnId conn) override;
     void log(turn::Level, const std::string &) override {}
     void start_commit(std::vector<store::TreeUpdate> updates) override { job_ = std::move(updates); }
-    void fatal(const std::string &why) override { complain("the turn ended the process: " + why); }
+    void fatal(const std::string &) override { died_ = true; }
 
     void complain(const std::string &what);
     void look();
     void run_turns();
     void commit();
     void count(const std::vector<store::TreeUpdate> &updates);
+    bool make_trouble();
+    void die(const std::vector<store::TreeUpdate> &updates, const store::CommitResult &result, bool trouble);
     void lose_scheduler();
 
     // What the inhabitants do (clients.cc).
@@ -104,6 +106,7 @@ private:
     void post(ConnId conn, const std::string &who, const wire::AnyMessage &message, std::uint64_t request);
     void connect_control(Control &control);
     void connect_server(Server &server);
+    void forget(Server &server);
     void hang_up(ConnId &conn);
     void call(Control &control, const wire::AnyMessage &message);
     void report(Server &server, const GrainKey &key, Server::Held &held, wire::GrainReport report);
@@ -124,7 +127,9 @@ private:
     std::unique_ptr<turn::Turn> turn_;
     std::optional<std::vector<store::TreeUpdate>> job_;
     std::deque<Sent> sent_;
-    bool quiet_ = false;  // nothing happens by chance
+    bool died_ = false;
+    bool quiet_ = false;      // nothing happens by chance
+    bool forgetful_ = false;  // h3 goes on forgetting
 };
 
 // What the inhabitants want next: one action drawn from all that the system offers.
