@@ -16,7 +16,7 @@ constexpr std::uint64_t usual_states = 40'000;
 std::uint64_t wanted_states() {
     const char *text = std::getenv("DCS_CRASH_STATES");
     if (!text) return usual_states;
-    return std::max<std::uint64_t>(std::strtoull(text, nullptr, 10) / 21 * 4, 100);
+    return std::max<std::uint64_t>(std::strtoull(text, nullptr, 10) / 21 * 4, usual_states);
 }
 
 struct Total {
@@ -37,7 +37,7 @@ struct Total {
     }
 };
 
-// Every one of them must have happened.
+// Every one of them must have happened, unless a single workload was asked for.
 void show_and_check(const Total &total, double seconds) {
     const Counts &c = total.counts;
     std::vector<std::pair<std::string, std::uint64_t>> all = {
@@ -59,7 +59,7 @@ void show_and_check(const Total &total, double seconds) {
     std::printf(" bad %llu\n", static_cast<unsigned long long>(total.bad));
     for (const auto &[name, n] : all) {
         INFO(name);
-        CHECK(n > 0);
+        CHECK((n > 0 || total.workloads == 1));
     }
 }
 

@@ -6,7 +6,9 @@ namespace dcs::test {
 
 store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
     Random random(seed);
-    const auto one_of = [&](std::initializer_list<std::size_t> list) { return list.begin()[random.below(list.size())]; };
+    const auto one_of = [&](std::initializer_list<std::size_t> list) {
+        return list.begin()[random.below(list.size())];
+    };
     store::StoreOptions options;
     options.inline_limit = one_of({0, 400, 400, 1200, 100'000});
     options.flush_turns = one_of({1, 2, 3, 5, 8, 50});
@@ -40,7 +42,8 @@ void Enumerator::point(const SimDisk &disk, const Moment &moment, int depth) {
     ++points;
     bool all = true;
     for (const CrashModel model : {CrashModel::weak, CrashModel::journal}) {
-        const std::size_t max = depth > 0 ? effort_.nested : model == CrashModel::weak ? effort_.weak : effort_.journal;
+        const bool weak = model == CrashModel::weak;
+        const std::size_t max = depth > 0 ? effort_.nested : weak ? effort_.weak : effort_.journal;
         const auto wanted = [&](std::uint64_t hash) {
             ++generated;
             return !enough() && seen_.insert((hash * 31 + moment.low->turn) * 31 + moment.high->turn).second;
@@ -48,7 +51,7 @@ void Enumerator::point(const SimDisk &disk, const Moment &moment, int depth) {
         all &= disk.each_crash(model, max, random_.next(), wanted, [&](SimDisk &state) {
             if (depth > 0) ++nested;
             const bool deep = depth < 2 && random_.below(effort_.deep_one_in) == 0;
-            check(state, moment, depth, deep, model == CrashModel::weak ? "power failure (weak)" : "power failure (journal)");
+            check(state, moment, depth, deep, weak ? "power failure (weak)" : "power failure (journal)");
         });
     }
     if (all) ++all_of;
