@@ -11,15 +11,6 @@ namespace {
 
 std::string at_text(std::uint64_t position) { return "at " + std::to_string(position) + ";"; }
 
-// Small limits, so that the big paths of the store are walked with few bytes.
-store::StoreOptions options() {
-    store::StoreOptions o;
-    o.inline_limit = 4096;
-    o.reserve_bytes = 64 * 1024;
-    o.flush_turns = 16;
-    return o;
-}
-
 }  // namespace
 
 // ---- ScriptedOutside ----------------------------------------------------------------------
@@ -61,6 +52,15 @@ core::HostConfig host(const std::string &name, int slots) {
     return config;
 }
 
+// Small limits, so that the big paths of the store are walked with few bytes.
+store::StoreOptions Pool::options() {
+    store::StoreOptions o;
+    o.inline_limit = 4096;
+    o.reserve_bytes = 64 * 1024;
+    o.flush_turns = 16;
+    return o;
+}
+
 Pool::Pool(std::vector<core::HostConfig> table) : hosts(std::move(table)) { start(); }
 
 void Pool::start() {
@@ -85,10 +85,11 @@ void Pool::start() {
     pump();
 }
 
-void Pool::restart() {
+void Pool::restart(std::uint64_t capacity) {
     turn.reset();
     store.reset();
     disk = disk.killed();
+    disk.set_capacity(capacity);
     start();
 }
 

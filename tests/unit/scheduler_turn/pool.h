@@ -45,8 +45,10 @@ core::HostConfig host(const std::string &name, int slots);
 class Pool {
 public:
     explicit Pool(std::vector<core::HostConfig> hosts);
-    // The process is killed and started again on what the disk holds. All connections are gone.
-    void restart();
+    static store::StoreOptions options();
+    // The process is killed and started again on what the disk holds, which has room for that many
+    // bytes in all. All connections are gone.
+    void restart(std::uint64_t capacity = ~0ull);
 
     // ---- what arrives ----
     ConnId open(turn::Door door, const std::string &user);

@@ -1,0 +1,212 @@
+#include "crash/scheduler/durable.h"
+
+#include <set>
+
+#include "scheduler/record/paths.h"
+#include "scheduler/record/read_blob.h"
+#include "scheduler/record/templates.h"
+#include "unit/scheduler_core/dump.h"
+
+namespace dcs::test {
+namespace {
+
+const Bytes no_bytes = std::make_shared<const std::string>();
+
+Bytes joined(const Bytes &front, const std::string &back) {
+    return back.empty() ? front : std::make_shared<const std::string>(*front + back);
+}
+
+std::string name_of_host(const core::State &state, core::HostId id) {
+    const core::Host *host = state.host(id);
+    return host ? host->config.name : std::string();
+}
+
+void forget_volatile(core::Grain &g) {
+    const core::Grain fresh;
+    g.last_contact = fresh.last_contact;
+    g.checkpoint_time = fresh.checkpoint_time;
+    g.launched = fresh.launched;
+    g.failed_on = fresh.failed_on;
+    g.failures_there = fresh.failures_there;
+    g.skipped = fresh.skipped;
+    // What a running incarnation used is only recorded together with something else.
+    if (g.status == core::GrainStatus::running) g.current = {};
+}
+
+// Built anew from the durable parts only, with the hosts that grains remember in order of name.
+core::State canonical(const core::State &state) {
+    core::State out;
+    core::Undo undo;
+    std::set<std::string> names;
+    for (const auto &[key, session] : state.sessions) {
+        for (const auto &[number, g] : session.grains) {
+            if (g.host != core::no_host) names.insert(name_of_host(state, g.host));
+            for (const core::HostId id : g.nogo) names.insert(name_of_host(state, id));
+        }
+    }
+    for (const std::string &name : names) {
+        core::Host host;
+        host.config.name = name;
+        host.configured = false;
+        core::apply(out, core::SetHost{static_cast<core::HostId>(out.hosts.size()), host}, undo);
+    }
+    const auto renamed = [&](core::HostId id) {
+        return id == core::no_host ? id : out.host_id(name_of_host(state, id));
+    };
+    for (const auto &[key, session] : state.sessions) {
+        core::apply(out, core::SetSession{key, session.info}, undo);
+        for (const auto &[number, grain] : session.grains) {
+            core::Grain g = grain;
+            forget_volatile(g);
+            g.host = renamed(g.host);
+            for (core::HostId &id : g.nogo) id = renamed(id);
+            core::apply(out, core::SetGrain{{key, number}, std::move(g)}, undo);
+        }
+    }
+    for (const auto &[hash, entry] : state.auth) core::apply(out, core::SetAuth{hash, entry}, undo);
+    return out;
+}
+
+// One grain of the turn behind `before`: which report must it have taken in?
+struct Step {
+    const GrainKey &key;
+    const core::Grain &grain;
+    const Reported &reported;
+    std::string &wrong;
+
+    void complain(const std::string &what) const {
+        if (wrong.empty()) wrong = "grain " + to_text(key) + ": " + what;
+    }
+
+    void begin(Snapshot::Known &now) const {
+        now.checkpoint = now.message = now.out = now.err = no_bytes;
+        const auto spec = reported.params.find(grain.request);
+        if (spec == reported.params.end()) {
+            now.params = no_bytes;
+            return complain("nobody submitted it");
+        }
+        now.params = spec->second;
+    }
+
+    void take(const Snapshot::Known &before, Snapshot::Known &now) const {
+        const auto found = reported.reports.find({before.host, key, before.incarnation});
+        if (found == reported.reports.end()) return complain("it advanced without a report");
+        const wire::GrainReport &r = *found->second;
+        if (r.first_seq != before.sequence + 1 || r.last_seq != grain.sequence)
+            return complain("its sequence number is not that of its report");
+        const bool failed = r.ended && (r.exit_code != 0 || r.signal != 0);
+        const bool runs_again = r.innocent || (failed && before.failures + 1 < before.attempts);
+        if (r.ended && !runs_again) {
+            now.out = joined(before.out, r.out);
+            now.err = joined(before.err, r.err);
+            return;
+        }
+        now.checkpoint = std::make_shared<const std::string>(r.checkpoint);
+        now.message = std::make_shared<const std::string>(r.message);
+        now.out = joined(before.out, r.out);
+        now.err = joined(before.err, r.err);
+    }
+
+    void compare_lengths(const Snapshot::Known &now) const {
+        if (now.params->size() != grain.params_length) complain("wrong length of its parameters");
+        if (now.checkpoint->size() != grain.checkpoint_length) complain("wrong length of its checkpoint");
+        if (now.message->size() != grain.message_length) complain("wrong length of its message");
+        if (now.out->size() != grain.out_length) complain("wrong length of its output");
+        if (now.err->size() != grain.err_length) complain("wrong length of its error output");
+    }
+};
+
+}  // namespace
+
+std::string durable_text(const core::State &state) { return core::Dump::of(canonical(state)); }
+
+SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, const Reported &reported,
+                          std::string &wrong) {
+    auto next = std::make_shared<Snapshot>();
+    next->turn = before.turn + 1;
+    next->text = durable_text(after);
+    for (const auto &[session_key, session] : after.sessions) {
+        next->seniority[session_key] = session.info.seniority;
+        next->log_length[session_key] = session.info.grains_length;
+        const auto old_session = before.seniority.find(session_key);
+        const bool same_session =
+            old_session != before.seniority.end() && old_session->second == session.info.seniority;
+        for (const auto &[number, grain] : session.grains) {
+            const GrainKey key{session_key, number};
+            const Step step{key, grain, reported, wrong};
+            const auto old = before.grains.find(key);
+            Snapshot::Known now;
+            if (same_session && old != before.grains.end()) {
+                now = old->second;
+                if (grain.sequence != now.sequence) step.take(old->second, now);
+            } else {
+                step.begin(now);
+            }
+            now.status = grain.status;
+            now.host = name_of_host(after, grain.host);
+            now.incarnation = grain.incarnation;
+            now.sequence = grain.sequence;
+            now.failures = grain.failures;
+            now.attempts = grain.attempts;
+            step.compare_lengths(now);
+            next->grains.emplace(key, std::move(now));
+        }
+    }
+    return next;
+}
+
+std::string compare_bytes(store::Store &store, const core::State &state, const Snapshot &expected) {
+    for (const auto &[session_key, session] : state.sessions) {
+        for (const auto &[number, grain] : session.grains) {
+            const GrainKey key{session_key, number};
+            const auto known = expected.grains.find(key);
+            if (known == expected.grains.end()) return "grain " + to_text(key) + " should not be there";
+            const auto piece = [&](wire::Stream stream) {
+                return record::read_piece(store, key, grain, stream, 0, ~0ull);
+            };
+            const std::tuple<const char *, Result<std::string>, Bytes> parts[] = {
+                {"parameters", record::read_params(store, key, grain), known->second.params},
+                {"checkpoint", record::read_checkpoint(store, key, grain), known->second.checkpoint},
+                {"message", record::read_message(store, key, grain), known->second.message},
+                {"output", piece(wire::Stream::out), known->second.out},
+                {"error output", piece(wire::Stream::err), known->second.err}};
+            for (const auto &[name, read, right] : parts) {
+                const std::string what = std::string(name) + " of grain " + to_text(key);
+                if (!read) return what + ": " + read.status().text;
+                if (*read != *right) return what + ": other bytes than were reported";
+            }
+        }
+    }
+    return {};
+}
+
+std::string compare_trees(const std::map<std::string, std::string> &files, const core::State &state) {
+    std::map<std::string, std::uint64_t> lengths;  // of append files, and whether they must be there
+    std::set<std::string> roots;
+    for (const auto &[session_key, session] : state.sessions) {
+        const std::string top = record::session_directory(session_key) + "/";
+        roots.insert(top + record::status_file);
+        lengths[top + record::grains_file] = session.info.grains_length;
+        lengths[top + record::inputs_file] = session.info.inputs_length;
+        lengths[top + record::results_file] = session.info.results_length;
+        for (const auto &[number, grain] : session.grains) {
+            if (!grain.own_tree) continue;
+            const std::string own = record::grain_directory({session_key, number}) + "/";
+            roots.insert(own + record::status_file);
+            lengths[own + record::out_file] = grain.out_length;
+            lengths[own + record::err_file] = grain.err_length;
+        }
+    }
+    for (const auto &[path, bytes] : files) {
+        if (path.back() == '/') return path + ": an empty directory is left";
+        const std::string directory = path.substr(0, path.rfind('/') + 1);
+        if (roots.count(directory + record::status_file) == 0) return path + ": a file of no tree is left";
+        const auto length = lengths.find(path);
+        if (length != lengths.end() && length->second != bytes.size())
+            return path + " has " + std::to_string(bytes.size()) + " bytes, recorded are " +
+                   std::to_string(length->second);
+    }
+    return {};
+}
+
+}  // namespace dcs::test

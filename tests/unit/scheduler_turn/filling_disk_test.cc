@@ -1,0 +1,209 @@
+// A disk that fills up while the scheduler works: whatever room is left when, calls are refused in
+// words, what was acknowledged is there, also after a start on the full disk, and service resumes
+// by itself.
+#include <set>
+
+#include "pool.h"
+#include "scheduler/record/read_blob.h"
+#include "scheduler/record/templates.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+const SessionKey session{"ann", 1};
+
+std::string input_of(GrainNumber number) {
+    const std::size_t size = number % 5 == 4 ? 40'000 : 700;  // some have files of their own
+    return std::string(size, static_cast<char>('a' + number % 26)) + std::to_string(number);
+}
+
+struct Filling {
+    Pool pool{{host("h1", 1)}};
+    ModelServer server{pool, "h1"};
+    ConnId control = 0;
+    GrainNumber next = 0;
+    std::set<GrainNumber> acknowledged;
+    std::string refusal;  // the last one
+
+    Filling() {
+        begin();
+        server.connect();
+        submit();
+        server.read();
+        REQUIRE(server.held.size() == 1);
+    }
+    void begin() {
+        control = pool.control("ann", "prog");
+        pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    }
+    bool submit() {
+        const GrainNumber number = next++;
+        const auto reply =
+            pool.call(control, wire::Gexec{1, number, copying_grain(input_of(number))});
+        if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
+            CHECK(error->code == static_cast<int>(Code::no_space));
+            refusal = error->text;
+            CHECK(pool.turn->state().grain({session, number}) == nullptr);
+            return false;
+        }
+        REQUIRE(std::holds_alternative<wire::Done>(reply));
+        acknowledged.insert(number);
+        return true;
+    }
+    // Everything that was acknowledged is known, with its bytes.
+    void check_all() {
+        REQUIRE(pool.outside->died.empty());
+        for (const GrainNumber number : acknowledged) {
+            const GrainKey key{session, number};
+            const core::Grain *grain = pool.turn->state().grain(key);
+            REQUIRE(grain);
+            const auto packed = record::read_params(*pool.store, key, *grain);
+            REQUIRE(packed);
+            const auto spec = wire::unpack_spec(*packed);
+            REQUIRE(spec);
+            CHECK(spec->input == input_of(number));
+        }
+        pool.verify();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a disk fills up: calls are refused in words, what was acknowledged stays") {
+    Filling w;
+    w.pool.disk.set_capacity(w.pool.disk.used_bytes() + 700'000);
+    while (w.submit()) REQUIRE(w.next < 200);
+    CHECK(w.acknowledged.size() > 10);
+    CHECK(w.refusal.find("nothing was changed") != std::string::npos);
+    CHECK(w.refusal.find("bytes free") != std::string::npos);
+    CHECK(w.refusal.find("make room, then repeat") != std::string::npos);
+    // Small ones find room a little longer; then nothing does.
+    for (int i = 0; i < 100; ++i) w.submit();
+    for (int i = 0; i < 5; ++i) CHECK_FALSE(w.submit());
+    w.check_all();
+
+    // The process is killed and starts on the disk as full as it is.
+    const std::uint64_t full = w.pool.disk.used_bytes();
+    w.server.disconnect();
+    w.pool.restart(full);
+    CHECK(w.pool.reports.empty());
+    w.check_all();
+    // Reading works; a control program that has no token yet is told why it gets none.
+    const ConnId conn = w.pool.open(turn::Door::user, "ann");
+    w.pool.ask<wire::Welcome>(conn, wire::Hello{});
+    CHECK(w.pool.refusal(conn, wire::GetAuth{"prog"}) == Code::no_space);
+    wire::Query query;
+    query.type = wire::QueryType::sessions;
+    CHECK(w.pool.ask<wire::QueryReply>(conn, query).sessions.size() == 1);
+
+    // Room again: nobody has to do anything but to repeat.
+    w.pool.disk.set_capacity(~0ull);
+    w.begin();
+    CHECK(w.submit());
+    w.server.connect();
+    w.server.read();
+    w.check_all();
+}
+
+TEST_CASE("on a full disk a report is kept by its server until there is room") {
+    Filling w;
+    const GrainKey key = w.server.held.begin()->first;
+    w.server.checkpoint(key, 100);
+    w.server.read();
+    w.pool.store->flush();
+    w.pool.disk.set_capacity(w.pool.disk.used_bytes());
+    for (int i = 0; i < 3; ++i) {
+        w.server.checkpoint(key, 100);
+        w.server.repeat();
+        w.server.read();
+        w.server.call_in();
+        REQUIRE(w.server.connected());
+        REQUIRE(w.server.held[key].unacknowledged);
+    }
+    CHECK(w.pool.turn->state().grain(key)->sequence == 1);
+    // Also across a start on the full disk. The server's first call is answered: nothing changed.
+    w.server.disconnect();
+    w.pool.restart(w.pool.disk.used_bytes());
+    w.server.connect();
+    w.server.read();
+    REQUIRE(w.server.connected());
+    w.server.repeat();
+    w.server.read();
+    CHECK(w.pool.turn->state().grain(key)->sequence == 1);
+    w.pool.disk.set_capacity(~0ull);
+    w.server.repeat();
+    w.server.read();
+    CHECK_FALSE(w.server.held[key].unacknowledged);
+    CHECK(w.pool.turn->state().grain(key)->sequence == 2);
+    w.server.finish(key);
+    w.server.read();
+    w.begin();
+    const auto result = w.pool.ask<wire::GrainResult>(w.control, wire::Gwait{1, 0, false});
+    CHECK(result.out == input_of(key.grain));
+    w.check_all();
+}
+
+namespace {
+
+// Started where not a byte is left, not even of what the reserve had set aside: it says so and changes
+// nothing, or works. Returns whether it said so.
+bool starts_when_there_is_room(const SimDisk &disk, const core::State &expected) {
+    SimDisk full = disk.killed();
+    full.set_capacity(full.used_bytes());
+    auto opened = store::Store::open(full, record::forest(), Pool::options(), nullptr);
+    const bool refused = !opened;
+    if (refused) {
+        CHECK(opened.status().code == Code::no_space);
+        SimDisk freed = full.killed();
+        full = std::move(freed);
+        opened = store::Store::open(full, record::forest(), Pool::options(), nullptr);
+    }
+    REQUIRE(opened);
+    const auto rebuilt = record::rebuild(**opened, Instant{});
+    REQUIRE(rebuilt);
+    CHECK(Pool::durable_text(rebuilt->state) == Pool::durable_text(expected));
+    return refused;
+}
+
+}  // namespace
+
+TEST_CASE("wherever the room ends in a commit, it is whole or refused") {
+    // Nobody else takes any room while the commit checks for it and then uses it; somebody does here,
+    // at each of its operations in turn.
+    int refused = 0, finished_with_reserve = 0, refused_to_start = 0;
+    for (int at = 0; at < 60; ++at) {
+        Filling w;
+        w.next = 4;  // a big one, with files of its own
+        const std::string before = Pool::durable_text(w.pool.turn->state());
+        int operations = 0;
+        std::uint64_t capacity = ~0ull;
+        w.pool.disk.after_operation = [&] {
+            if (operations++ == at) w.pool.disk.set_capacity(capacity = w.pool.disk.used_bytes());
+        };
+        const bool done = w.submit();
+        w.pool.disk.after_operation = nullptr;
+        const bool reached = operations > at;
+        if (!done) {
+            ++refused;
+            CHECK(Pool::durable_text(w.pool.turn->state()) == before);
+        }
+        if (reached && done) finished_with_reserve += w.pool.disk.files().count("reserve") == 0;
+        w.check_all();
+        refused_to_start += starts_when_there_is_room(w.pool.disk, w.pool.turn->state());
+        w.server.disconnect();
+        w.pool.restart(capacity);
+        w.check_all();
+        w.pool.disk.set_capacity(~0ull);
+        w.begin();
+        CHECK(w.submit());
+        w.check_all();
+        if (!reached) break;
+        REQUIRE(at < 59);
+    }
+    CHECK(refused > 0);
+    CHECK(finished_with_reserve > 0);
+    CHECK(refused_to_start > 0);
+}
