@@ -30,7 +30,7 @@ void forget_volatile(core::Grain &g) {
     g.failures_there = fresh.failures_there;
     g.skipped = fresh.skipped;
     // What a running incarnation used is only recorded together with something else.
-    if (g.status == core::GrainStatus::running) g.current = {};
+    if (g.status == core::GrainStatus::running) g.current = wire::Usage();
 }
 
 // Built anew from the durable parts only, with the hosts that grains remember in order of name.
@@ -41,7 +41,7 @@ core::State canonical(const core::State &state) {
     for (const auto &[key, session] : state.sessions) {
         for (const auto &[number, g] : session.grains) {
             if (g.host != core::no_host) names.insert(name_of_host(state, g.host));
-            for (const core::HostId id : g.nogo) names.insert(name_of_host(state, id));
+            for (const core::HostId id : g.nogo.get()) names.insert(name_of_host(state, id));
         }
     }
     for (const std::string &name : names) {
@@ -59,7 +59,7 @@ core::State canonical(const core::State &state) {
             core::Grain g = grain;
             forget_volatile(g);
             g.host = renamed(g.host);
-            for (core::HostId &id : g.nogo) id = renamed(id);
+            for (core::HostId &id : g.nogo.edit()) id = renamed(id);
             core::apply(out, core::SetGrain{{key, number}, std::move(g)}, undo);
         }
     }

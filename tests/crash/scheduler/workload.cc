@@ -19,7 +19,8 @@ std::string filled(const std::string &tag, std::size_t length) {
 void Workload::act() {
     if (w_.forgetful_ && random_.chance(20)) return w_.forget(w_.people.servers[2]);
     const std::uint64_t what = random_.below(100);
-    if (what < 43) control_acts();
+    if (what < 40) control_acts();
+    else if (what < 43) w_.turn_->tidy();  // packs closed sessions, writes statistics, scrubs
     else if (what < 93) server_acts();
     else if (what < 98) time_passes();
     else change_host_table();
@@ -63,7 +64,7 @@ void Workload::control_acts() {
     if (what < (there && !closed ? 10 : 35)) {
         const auto mode = static_cast<wire::OpenMode>(random_.below(3));
         w_.call(control, wire::OpenSession{session, mode, random_.chance(20)});
-    } else if (closed && what < 65) {
+    } else if (closed && what < 55) {
         w_.call(control, wire::CleanSession{user, session});
     } else if (what < 58) {
         w_.call(control, wire::Gexec{session, number, spec(control, session, number)});

@@ -22,6 +22,7 @@ void Counts::add(const Counts &other) {
     restarts += other.restarts;
     results += other.results;
     kills += other.kills;
+    packed += other.packed;
     launches += other.launches;
     for (const auto &[name, n] : other.trees) trees[name] += n;
 }
@@ -196,6 +197,8 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
         const bool same = old != low->log_length.end() && low->seniority.at(key) == high->seniority.at(key);
         counts.compactions += same && length < old->second;
     }
+    for (const store::TreeUpdate &update : updates)
+        counts.packed += update.remove && update.tree == record::grain_tree;
     const core::State &state = turn_->state();
     for (const auto &[key, known] : high->grains)
         counts.own_trees += state.grain(key)->own_tree && low->grains.count(key) == 0;
@@ -241,9 +244,9 @@ void World::grow_a_log() {
         report(h3, held->first, held->second, std::move(end));
     }
     run_turns();
-    // record/plan.cc looks at 64 KiB, finds less than half of it dead, and looks again an eighth later.
-    constexpr std::uint64_t nearly = 64 * 1024 * 9 / 8 - 1500;
-    for (int i = 0; i < 400 && wrong.empty() && (i < 2 || low->log_length.at(key) < nearly); ++i) {
+    // record/plan.cc renews it when more than 64 KiB and the live half of it are dead.
+    constexpr std::uint64_t nearly = 64 * 1024;
+    for (int i = 0; i < 1600 && wrong.empty() && (i < 2 || low->log_length.at(key) < nearly); ++i) {
         forget(h3);
         run_turns();
     }

@@ -34,7 +34,7 @@ struct Remembered {
         h2.connect();
         pool.ask<wire::Done>(control, wire::Gexec{1, 3, grain_of_class(0)});
         h2.read(false);
-        CHECK(grain(3).nogo.size() == 1);
+        CHECK(grain(3).nogo->size() == 1);
         for (const GrainNumber number : {0, 1, 2})
             pool.ask<wire::Done>(control, wire::Gexec{1, number, grain_of_class(1)});
         h2.read();
@@ -144,11 +144,11 @@ TEST_CASE("without any host everything is remembered") {
     const std::string before = Pool::durable_text(w.pool.turn->state());
     w.start_with({});
     CHECK(w.grain(1).status == core::GrainStatus::ready);
-    CHECK(w.grain(3).nogo.size() == 1);
+    CHECK(w.grain(3).nogo->size() == 1);
     CHECK(w.wait(0).grain == 0);
     CHECK(w.pool.refusal(w.control, wire::Gwait{1, 1, true}) == Code::cannot_run);
     w.start_with({host_of_class("h1", 2), host_of_class("h2", 1)});
-    CHECK(w.grain(3).nogo.size() == 1);
+    CHECK(w.grain(3).nogo->size() == 1);
     w.h2.connect();
     w.h2.read();
     CHECK(w.h2.held.count(key(1)) == 1);
