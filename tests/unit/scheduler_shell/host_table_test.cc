@@ -1,6 +1,6 @@
 // The host table's file. Its source is compiled in here: it needs nothing of the shell's libraries,
 // and this program does not link them.
-#include "scheduler/shell/host_table_file.cc"
+#include "scheduler/shell/host_table_file.h"
 #include "support/catch.h"
 
 using namespace dcs;

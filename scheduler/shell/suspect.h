@@ -1,0 +1,34 @@
+#pragma once
+// Which session was being worked on when the scheduler aborted. A session that makes it abort twice
+// running is set aside, so that one damaged entity cannot keep the others from being served (SPEC B6).
+// It is a small file that is mapped into memory: noting a session costs a copy of its name, and what
+// was noted outlives the process (not a power failure, after which there is nobody to blame).
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+
+namespace dcs::shell {
+
+class Suspect {
+public:
+    // The file is made if it is missing. From here on SIGABRT, SIGSEGV and their like are noted in
+    // it; SIGKILL is not, it is nobody's fault here. One per process.
+    static Result<std::unique_ptr<Suspect>> open(const std::string &path);
+    ~Suspect();
+    Suspect(const Suspect &) = delete;
+    Suspect &operator=(const Suspect &) = delete;
+
+    // What was worked on at the last two aborts, if it was the same; empty otherwise. Told once.
+    std::string culprit();
+    // Names longer than the file's field are cut. Empty: nothing in particular.
+    void working_on(const std::string &entity);
+
+private:
+    struct Page;
+    explicit Suspect(Page *page) : page_(page) {}
+    Page *page_;
+    std::string culprit_;
+};
+
+}  // namespace dcs::shell
