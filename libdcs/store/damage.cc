@@ -127,16 +127,26 @@ Status Engine::set_aside(const std::string &directory, std::uint64_t turn, const
 
 // Of the recovery before this one, perhaps: visible after a kill, and not durable. Replay leaves
 // these trees alone, so it would not find the damage again.
-Status Engine::resync_markers(RecoveryReport &report) {
+Status Engine::resync_markers() {
+    if (turn_ == applied_ || planted(plant_trust_visible_marker)) return Status::ok();
     for (const std::string &directory : set_aside_) {
-        const std::string marker = marker_of(directory);
-        Result<std::string> text = disk_.read(marker, 0, most_text);
+        if (Status status = make_directories(directory, nullptr); !status) return status;
+        pending_.files.insert(marker_of(directory));
+        pending_.directories.insert(directory);
+    }
+    return Status::ok();
+}
+
+// Those of earlier starts that no replayed removal took away.
+Status Engine::report_markers(RecoveryReport &report) {
+    std::set<std::string_view> known;
+    const std::vector<Damage> now = report.damaged;
+    for (const Damage &damage : now) known.insert(damage.path);
+    for (const std::string &directory : set_aside_) {
+        if (known.count(directory)) continue;
+        Result<std::string> text = disk_.read(marker_of(directory), 0, most_text);
         if (!text) return text.status();
         report.damaged.push_back({directory, "set aside by an earlier start: " + text->substr(0, text->find('\n'))});
-        if (turn_ == applied_ || planted(plant_trust_visible_marker)) continue;
-        if (Status status = make_directories(directory, nullptr); !status) return status;
-        pending_.files.insert(marker);
-        pending_.directories.insert(directory);
     }
     return Status::ok();
 }
@@ -152,11 +162,6 @@ Status Engine::keep_lost_roots() {
         failpoint("store.lost_root.after");
     }
     return Status::ok();
-}
-
-void Engine::no_longer_damaged(const std::string &directory, RecoveryReport &report) const {
-    for (Damage &damage : report.damaged)
-        if (is_below(damage.path, directory)) damage.what += "; a later turn removed the tree";
 }
 
 }  // namespace dcs::store

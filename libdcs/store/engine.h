@@ -91,7 +91,7 @@ private:
     Status grow_reserve();
     bool shrink_reserve(std::uint64_t bytes);
     template <class Do> Status with_reserve(std::uint64_t bytes, const Do &act);
-    void check_reserve();
+    Status check_reserve();
 
     // recover.cc
     Status create_store(const std::vector<std::string> &present);
@@ -113,9 +113,9 @@ private:
     Result<std::string> what_is_wrong(const Step &step, std::uint64_t turn);
     Status set_aside(const std::string &directory, std::uint64_t turn, const std::string &what,
                      RecoveryReport &report);
-    Status resync_markers(RecoveryReport &report);
+    Status resync_markers();
+    Status report_markers(RecoveryReport &report);
     Status keep_lost_roots();
-    void no_longer_damaged(const std::string &directory, RecoveryReport &report) const;
 
     Disk &disk_;
     const Forest forest_;

@@ -142,11 +142,7 @@ Status Engine::discard(const std::vector<std::string> &stale, const std::set<std
 Status Engine::replay_step(const Step &step, std::uint64_t turn, RecoveryReport &report) {
     if (step.kind == StepKind::noted) return Status::ok();
     const std::string directory(step.directory);
-    if (step.kind == StepKind::remove) {
-        Status status = apply(step, turn);
-        no_longer_damaged(directory, report);
-        return status;
-    }
+    if (step.kind == StepKind::remove) return apply(step, turn);
     if (step.kind == StepKind::beside)
         pending_.temporaries.push_back(big_temporary(directory, step.file, turn));
     if (set_aside_.count(directory) && !planted(plant_apply_to_damaged)) return Status::ok();
@@ -173,11 +169,11 @@ Status Engine::replay(std::uint64_t turn, RecoveryReport &report) {
 }
 
 Status Engine::replay_all(RecoveryReport &report) {
-    Status status = resync_markers(report);
+    Status status = resync_markers();
     const bool reverse = planted(plant_reverse_replay);
     for (std::uint64_t i = applied_ + 1; status && i <= turn_; ++i)
         status = replay(reverse ? turn_ - (i - applied_ - 1) : i, report);
-    return status;
+    return status ? report_markers(report) : status;
 }
 
 Status Engine::recover(RecoveryReport &report) {
@@ -211,7 +207,7 @@ Status Engine::recover(RecoveryReport &report) {
     if (status) status = replay_all(report);
     if (status) status = flush_pending();
     recovering_ = false;
-    if (status) check_reserve();
+    if (status) status = check_reserve();
     return status;
 }
 

@@ -47,7 +47,7 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
     }
     if (*free >= before + after + missing) {
         Status grown = grow_reserve();
-        if (grown || room == Room::ordinary) return grown;
+        if (grown || doubt_ || room == Room::ordinary) return grown;
     }
     if (room == Room::ordinary) return no_room(*free, before + after + missing);
     if (*free >= before + after) return Status::ok();
@@ -80,8 +80,12 @@ Status Engine::grow_reserve() {
         }
         reserve_ += piece;
     }
+    // Or a power failure would give it away.
+    Status status;
+    if (!planted(plant_no_sync_reserve)) status = sync_file(reserve_file);
+    if (status && !planted(plant_no_sync_reserve)) status = sync_dir("");
     failpoint("store.reserve_grow.after");
-    return Status::ok();
+    return status;
 }
 
 bool Engine::shrink_reserve(std::uint64_t bytes) {
@@ -99,11 +103,12 @@ bool Engine::shrink_reserve(std::uint64_t bytes) {
 
 // Another setting, or a crash, may have left more or less of it than there should be. On a full
 // disk it is completed by the next commit that finds room.
-void Engine::check_reserve() {
+Status Engine::check_reserve() {
     Result<std::uint64_t> size = disk_.size(reserve_file);
     reserve_ = size ? *size : 0;
     if (reserve_ > options_.reserve_bytes) (void)shrink_reserve(reserve_ - options_.reserve_bytes);
-    if (reserve_ < options_.reserve_bytes) (void)grow_reserve();
+    Status grown = grow_reserve();
+    return doubt_ ? grown : Status::ok();
 }
 
 }  // namespace dcs::store

@@ -75,7 +75,8 @@ enum Plant : std::uint32_t {
     plant_apply_to_damaged = 1u << 23,  // replay goes on in a tree that is set aside
     plant_commit_to_damaged = 1u << 24, // commit accepts updates of it
     plant_reserve_for_all = 1u << 25,   // ordinary commits may use the reserve
-    plant_reserve_all_at_once = 1u << 26    // nothing of the reserve kept for finishing the turn
+    plant_reserve_all_at_once = 1u << 26,   // nothing of the reserve kept for finishing the turn
+    plant_no_sync_reserve = 1u << 27    // a reserve that a power failure gives away
 };
 
 // On a full disk: what may use the space that was set aside. Kill, close and finish may, because

@@ -98,7 +98,7 @@ private:
         Store &store = **opened;
         for (const Workload::Turn &turn : workload_.turns) {
             high = low + 1;
-            CommitResult result = store.commit(turn.updates);
+            CommitResult result = store.commit(turn.updates, high % 2 ? Room::ordinary : Room::reserve);
             if (result.answer == Answer::nothing) {
                 ++tally_.nothing;
                 if (result.status) wrong("nothing, but no reason");
@@ -141,7 +141,7 @@ private:
             wrong("recovery: " + opened.status().text);
             return low;
         }
-        if (!report.damaged.empty()) wrong(report.damaged[0] + " was set aside");
+        if (!report.damaged.empty()) wrong(report.damaged[0].path + ": " + report.damaged[0].what);
         compare(disk, (*opened)->turn(), low, high);
         if (trees_of(disk) != workload_.states[(*opened)->turn()])
             wrong("recovery left temporaries");
