@@ -41,6 +41,7 @@ void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t 
                 effort.nested = 4;
                 effort.nested_one_in = 1;
                 effort.deep_one_in = 4;
+                effort.max_states = 500;
                 Enumerator run(workload, options, effort, turn * 131 + variant);
                 run.run_damaged(image, turn, lost);
                 ++tally.images;
