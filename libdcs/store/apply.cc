@@ -1,7 +1,6 @@
 // The steps after the commit (rules i-vii). Each gives the same result when it is repeated from any
 // state that a crash during it, or during a later one, can leave; recovery relies on it.
-#include <algorithm>
-
+#include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -10,11 +9,13 @@ namespace {
 
 constexpr std::uint64_t chunk_bytes = 1u << 20;
 constexpr int deepest = 64;
+constexpr std::size_t most_known = 64 * 1024;
 
 }  // namespace
 
 // Parents first. `made`, if given, gets those that were not there.
 Status Engine::make_directories(const std::string &directory, std::vector<std::string> *made) {
+    if (known_.count(directory)) return Status::ok();
     std::size_t end = 0;
     while (end != std::string::npos) {
         end = directory.find('/', end + 1);
@@ -29,7 +30,14 @@ Status Engine::make_directories(const std::string &directory, std::vector<std::s
         if ((!is_new || *is_new) && made) made->push_back(part);
         if (!is_new) return is_new.status();
     }
+    if (known_.size() >= most_known) known_.clear();
+    known_.insert(directory);
     return Status::ok();
+}
+
+void Engine::forget_below(const std::string &directory) {
+    pending_.forget_below(directory);
+    erase_below(known_, directory);
 }
 
 // Rules ii and v. A big temporary is linked into place and keeps its own name until the flush: a
@@ -40,6 +48,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
     Status status;
     if (step.kind == StepKind::inside) {
         status = disk_.create(fresh, step.bytes);
+        failpoint("store.apply_replace.between");
         if (status) status = disk_.rename(fresh, path);
     } else {
         const std::string big = big_temporary(step.directory, step.file, turn);
@@ -57,7 +66,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
         return status;
     }
     pending_.files.insert(path);
-    pending_.directories.insert(step.directory);
+    pending_.directories.emplace(step.directory);
     return status;
 }
 
@@ -84,7 +93,7 @@ Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     }
     pending_.lengths[path] = step.old_length + step.length;
     pending_.files.insert(path);
-    if (!existed || recovering_) pending_.directories.insert(step.directory);
+    if (!existed || recovering_) pending_.directories.emplace(step.directory);
     return Status::ok();
 }
 
@@ -104,13 +113,14 @@ Status Engine::remove_tree(const std::string &directory, int depth) {
 // A directory lives as long as there is something in it, so parents that became empty go as well.
 Status Engine::apply_remove(const std::string &directory) {
     if (Status status = remove_tree(directory, 0); !status) return status;
-    pending_.forget_below(directory);
+    forget_below(directory);
+    erase_below(set_aside_, directory);
     std::string parent = parent_of(directory);
     while (!parent.empty()) {
         Status status = disk_.remove_dir(parent);
         if (status.code == Code::refused) break;
         if (!status) return status;
-        pending_.forget_below(parent);
+        forget_below(parent);
         parent = parent_of(parent);
     }
     pending_.directories.insert(parent);
@@ -119,16 +129,30 @@ Status Engine::apply_remove(const std::string &directory) {
 
 Status Engine::apply_once(const Step &step, std::uint64_t turn) {
     if (step.kind == StepKind::noted) return Status::ok();
-    if (step.kind == StepKind::remove) return apply_remove(step.directory);
-    if (Status status = make_directories(step.directory, nullptr); !status) return status;
-    return step.action == Action::append ? apply_append(step, turn) : apply_replace(step, turn);
+    const std::string directory(step.directory);
+    Status status;
+    if (step.kind == StepKind::remove) {
+        failpoint("store.apply_remove.before");
+        status = apply_remove(directory);
+        failpoint("store.apply_remove.after");
+        return status;
+    }
+    if (status = make_directories(directory, nullptr); !status) return status;
+    if (step.action == Action::append) {
+        failpoint("store.apply_append.before");
+        status = apply_append(step, turn);
+        failpoint("store.apply_append.after");
+    } else {
+        failpoint("store.apply_replace.before");
+        status = apply_replace(step, turn);
+        failpoint("store.apply_replace.after");
+    }
+    return status;
 }
 
 // The turn is committed: on a full disk the reserve is what it is applied with.
 Status Engine::apply(const Step &step, std::uint64_t turn) {
-    Status status = apply_once(step, turn);
-    if (status.code == Code::no_space && release_reserve()) status = apply_once(step, turn);
-    return status;
+    return with_reserve(step.length + options_.step_room, [&] { return apply_once(step, turn); });
 }
 
 }  // namespace dcs::store

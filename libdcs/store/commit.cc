@@ -1,4 +1,5 @@
 // The steps up to and including the commit, and what happens when one of them fails.
+#include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -9,12 +10,16 @@ Engine::Engine(Disk &disk, const Forest &forest, StoreOptions options)
 
 // Creates the temporary of a big node, and the directories it needs.
 Status Engine::prepare_big(const Step &step) {
-    if (Status status = make_directories(step.directory, &directories_); !status) return status;
+    if (Status status = make_directories(std::string(step.directory), &directories_); !status) return status;
     const std::string name = big_temporary(step.directory, step.file, turn_ + 1);
     temporaries_.push_back(name);
+    failpoint("store.temporary_write.before");
     if (Status status = disk_.create(name, step.bytes); !status) return status;
+    failpoint("store.temporary_write.after");
     if (planted(plant_no_sync_temp)) return Status::ok();
-    return sync_file(name);
+    Status status = sync_file(name);
+    failpoint("store.temporary_sync.after");
+    return status;
 }
 
 // The names of the big temporaries, and of every directory on the way that is not durable yet.
@@ -22,17 +27,21 @@ Status Engine::sync_big_directories(const TurnPlan &plan) {
     std::set<std::string> to_sync;
     for (const Step &step : plan.steps) {
         if (step.kind != StepKind::beside) continue;
-        if (!planted(plant_no_sync_temp_dir)) to_sync.insert(step.directory);
+        if (!planted(plant_no_sync_temp_dir)) to_sync.emplace(step.directory);
         if (planted(plant_no_sync_new_dirs)) continue;
-        for (std::string d = step.directory; !d.empty(); d = parent_of(d))
+        for (std::string d(step.directory); !d.empty(); d = parent_of(d))
             if (pending_.fresh.count(d)) to_sync.insert(parent_of(d));
     }
-    for (const std::string &directory : to_sync)
+    for (const std::string &directory : to_sync) {
+        failpoint("store.temporary_directory_sync.before");
         if (Status status = sync_dir(directory); !status) return status;
+        failpoint("store.temporary_directory_sync.after");
+    }
     return Status::ok();
 }
 
 Status Engine::prepare(const TurnPlan &plan) {
+    if (plan.big_bytes == 0) return Status::ok();
     for (const Step &step : plan.steps)
         if (step.kind == StepKind::beside)
             if (Status status = prepare_big(step); !status) return status;
@@ -41,19 +50,46 @@ Status Engine::prepare(const TurnPlan &plan) {
 
 // The commit itself. Until the rename succeeds the turn has not happened.
 Status Engine::write_root(const TurnPlan &plan) {
-    const std::uint64_t number = turn_ + 1;
-    const std::string temporary = root_temporary(number);
-    const std::string root = encode_turn(number, plan.steps);
+    const std::string temporary = root_temporary(turn_ + 1);
     temporaries_.push_back(temporary);
-    Status status = disk_.create(temporary, root);
+    failpoint("store.root_write.before");
+    Status status = disk_.create(temporary, plan.root);
+    failpoint("store.root_write.after");
     if (status && !planted(plant_no_sync_root)) status = sync_file(temporary);
+    failpoint("store.root_sync.after");
     if (!status) return status;
-    status = disk_.rename(temporary, root_name(number));
+    failpoint("store.root_rename.before");
+    status = disk_.rename(temporary, root_name(turn_ + 1));
+    failpoint("store.root_rename.after");
     // No room or no descriptor: refused before anything changed. Anything else may have happened.
     if (!status && status.code != Code::no_space && status.code != Code::limit) doubt_ = true;
     if (status && !planted(plant_no_sync_commit)) status = sync_dir(turns_directory);
-    if (status) pending_.bytes += root.size() + plan.big_bytes;
+    failpoint("store.commit_sync.after");
+    if (status) pending_.bytes += plan.root.size() + plan.big_bytes;
     return status;
+}
+
+// Space that was asked for, or that the reserve gave up, may be somebody else's by the time it is
+// needed. What the reserve still holds is tried again.
+Status Engine::reach_commit(const TurnPlan &plan, Room room) {
+    constexpr int attempts = 4;
+    for (int attempt = 1;; ++attempt) {
+        Status status = check_space(plan, room);
+        if (!status) return status;
+        status = prepare(plan);
+        if (status) status = write_root(plan);
+        const bool again = status.code == Code::no_space && room == Room::reserve && reserve_ > 0 && !doubt_;
+        if (status || !again || attempt == attempts) return status;
+        discard_prepared();
+        if (Status removed = remove_leftovers(); !removed) return status;
+    }
+}
+
+void Engine::discard_prepared() {
+    leftovers_.insert(leftovers_.end(), temporaries_.begin(), temporaries_.end());
+    leftover_directories_.insert(leftover_directories_.end(), directories_.rbegin(), directories_.rend());
+    temporaries_.clear();
+    directories_.clear();
 }
 
 // Before the commit: everything goes back to what it was. After a failure that leaves doubt:
@@ -63,11 +99,7 @@ CommitResult Engine::give_up(const Status &status) {
         broken_ = status;
         return {Answer::unknown, status};
     }
-    leftovers_.insert(leftovers_.end(), temporaries_.begin(), temporaries_.end());
-    leftover_directories_.insert(leftover_directories_.end(), directories_.rbegin(),
-                                 directories_.rend());
-    temporaries_.clear();
-    directories_.clear();
+    discard_prepared();
     (void)remove_leftovers();  // tried again before the next commit
     return {Answer::nothing, status};
 }
@@ -82,7 +114,7 @@ Status Engine::remove_leftovers() {
         const std::string directory = leftover_directories_.front();
         Status status = disk_.remove_dir(directory);
         if (!status && status.code != Code::refused) return status;
-        if (status) pending_.forget_below(directory);
+        if (status) forget_below(directory);
         leftover_directories_.erase(leftover_directories_.begin());
     }
     return Status::ok();
@@ -91,11 +123,11 @@ Status Engine::remove_leftovers() {
 void Engine::remember_turn(const TurnPlan &plan) {
     for (const Step &step : plan.steps) {
         if (step.kind == StepKind::remove) {
-            pending_.removed.insert(step.directory);
+            pending_.removed.emplace(step.directory);
             continue;
         }
         if (step.kind == StepKind::noted) continue;
-        pending_.touched.insert(step.directory);
+        pending_.touched.emplace(step.directory);
         if (step.kind != StepKind::beside) continue;
         pending_.big.insert(step.path());
         pending_.temporaries.push_back(big_temporary(step.directory, step.file, turn_));
@@ -104,23 +136,22 @@ void Engine::remember_turn(const TurnPlan &plan) {
     directories_.clear();
 }
 
-CommitResult Engine::commit(const std::vector<TreeUpdate> &updates) {
+CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
     if (!broken_) return {Answer::unknown, broken_};
-    Result<TurnPlan> planned = plan(updates);
-    if (!planned) return {Answer::nothing, planned.status()};
-    if (planned->steps.empty()) return {Answer::done, Status::ok()};
+    TurnPlan planned;
+    if (Status status = plan(updates, planned); !status) return {Answer::nothing, status};
+    if (planned.steps.empty()) return {Answer::done, Status::ok()};
+    planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
     Status status = remove_leftovers();
     // A flush that was put off for want of room or descriptors must not be put off for ever.
-    if (status && (planned->flush_first || over_limits(2))) status = flush_pending();
-    if (status) status = check_space(*planned);
-    if (status) status = prepare(*planned);
-    if (status) status = write_root(*planned);
+    if (status && (planned.flush_first || over_limits(2))) status = flush_pending();
+    if (status) status = reach_commit(planned, planted(plant_reserve_for_all) ? Room::reserve : room);
     if (!status) return give_up(status);
 
     ++turn_;
-    remember_turn(*planned);
-    for (const Step &step : planned->steps) {
+    remember_turn(planned);
+    for (const Step &step : planned.steps) {
         if (status = apply(step, turn_); status) continue;
         broken_ = status;
         return {Answer::unknown, status};

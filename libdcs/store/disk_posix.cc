@@ -13,59 +13,16 @@
 #include <cstdio>
 #include <utility>
 
+#include "store/beneath.h"
 #include "store/names.h"
 
 namespace dcs::store {
 namespace {
 
-Code code_of(int error) {
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT: return Code::no_space;
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM: return Code::limit;
-    case ENOENT: return Code::not_found;
-    default: return Code::io_error;
-    }
-}
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor &operator=(Descriptor &&other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) (void)::close(fd_);
-    }
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-    explicit operator bool() const { return fd_ >= 0; }
-    // The only way to close a file that was written to: Linux reports late errors here. An
-    // interrupted close has closed.
-    bool close_checked() {
-        const int fd = release();
-        return ::close(fd) == 0 || errno == EINTR;
-    }
-
-private:
-    int fd_;
-};
-
-struct Place {
-    Descriptor parent;
-    std::string name;
-};
-
 class PosixDisk final : public Disk {
 public:
-    PosixDisk(Descriptor root, std::string directory, bool reports)
-        : root_(std::move(root)), directory_(std::move(directory)), reports_(reports) {
-        take_spares();
-    }
+    PosixDisk(Descriptor root, const std::string &directory, bool reports)
+        : below_(std::move(root), directory), directory_(directory), reports_(reports) {}
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length,
                            std::string_view bytes) override;
@@ -86,74 +43,26 @@ public:
 
 private:
     Status failed(const char *what, const std::string &path, int error) const {
-        return fail_errno(code_of(error), std::string(what) + " " + join(directory_, path), error);
+        return below_.failed(what, path, error);
     }
-    void take_spares();
-    Result<Descriptor> open_at(int parent, const char *name, int flags, const std::string &path);
-    Result<Descriptor> open_directory(const std::string &path, int flags);
-    Result<Place> locate(const std::string &path);
-    Result<Descriptor> open_file(const std::string &path, int flags);
+    Result<Descriptor> open_file(const std::string &path, int flags, std::uint64_t *size);
     Status write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path);
     Result<std::vector<std::string>> read_names(DIR *stream, const std::string &path);
 
-    Descriptor root_;
-    std::string directory_;
-    bool reports_;
-    Descriptor spare_[2];
+    Beneath below_;
+    const std::string directory_;
+    const bool reports_;
 };
 
-void PosixDisk::take_spares() {
-    for (Descriptor &spare : spare_)
-        if (!spare) spare = Descriptor(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 3));
-}
-
-// Out of descriptors: the spare ones are given up for this call; the next call takes them back.
-Result<Descriptor> PosixDisk::open_at(int parent, const char *name, int flags,
-                                      const std::string &path) {
-    flags |= O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    while (true) {
-        Descriptor fd(::openat(parent, name, flags, 0600));
-        if (fd) return fd;
-        if (errno == EINTR) continue;
-        Descriptor *spare = spare_[0] ? &spare_[0] : spare_[1] ? &spare_[1] : nullptr;
-        if (errno != EMFILE || !spare) return failed("open", path, errno);
-        Descriptor given_up = std::move(*spare);
-    }
-}
-
-Result<Descriptor> PosixDisk::open_directory(const std::string &path, int flags) {
-    flags |= O_DIRECTORY;
-    if (path.empty()) return open_at(root_.get(), ".", flags, path);
-    Result<Place> place = locate(path);
-    if (!place) return place.status();
-    return open_at(place->parent.get(), place->name.c_str(), flags, path);
-}
-
-Result<Place> PosixDisk::locate(const std::string &path) {
-    if (!valid_path(path))
-        return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
-    take_spares();
-    Result<Descriptor> parent = open_at(root_.get(), ".", O_PATH | O_DIRECTORY, path);
-    std::size_t start = 0;
-    for (std::size_t slash; parent && (slash = path.find('/', start)) != path.npos;
-         start = slash + 1) {
-        const std::string component = path.substr(start, slash - start);
-        parent = open_at(parent->get(), component.c_str(), O_PATH | O_DIRECTORY, path);
-    }
-    if (!parent) return parent.status();
-    return Place{std::move(*parent), path.substr(start)};
-}
-
 // A regular file: asked of the descriptor, not of the name.
-Result<Descriptor> PosixDisk::open_file(const std::string &path, int flags) {
-    Result<Place> place = locate(path);
-    if (!place) return place.status();
-    Result<Descriptor> fd = open_at(place->parent.get(), place->name.c_str(), flags, path);
+Result<Descriptor> PosixDisk::open_file(const std::string &path, int flags, std::uint64_t *size) {
+    Result<Descriptor> fd = below_.open(path, flags);
     if (!fd) return fd;
     struct stat about;
     if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
     if (!S_ISREG(about.st_mode))
         return fail(Code::io_error, join(directory_, path) + " is not a regular file");
+    *size = static_cast<std::uint64_t>(about.st_size);
     return fd;
 }
 
@@ -170,7 +79,7 @@ Status PosixDisk::write_at(int fd, std::uint64_t offset, std::string_view bytes,
 }
 
 Status PosixDisk::create(const std::string &path, std::string_view bytes) {
-    Result<Descriptor> fd = open_file(path, O_WRONLY | O_CREAT | O_EXCL);
+    Result<Descriptor> fd = below_.open(path, O_WRONLY | O_CREAT | O_EXCL);
     if (!fd) return fd.status();
     if (Status status = write_at(fd->get(), 0, bytes, path); !status) return status;
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
@@ -179,11 +88,9 @@ Status PosixDisk::create(const std::string &path, std::string_view bytes) {
 Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
                                   std::string_view bytes) {
     // A missing file that should have had content is not made up.
-    Result<Descriptor> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0));
+    std::uint64_t size = 0;
+    Result<Descriptor> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
     if (!fd) return fd.status();
-    struct stat about;
-    if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
-    const auto size = static_cast<std::uint64_t>(about.st_size);
     if (size < length)
         return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) +
                                         " bytes where " + std::to_string(length) +
@@ -196,11 +103,9 @@ Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
 
 Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset,
                                     std::uint64_t max) {
-    Result<Descriptor> fd = open_file(path, O_RDONLY);
+    std::uint64_t size = 0;
+    Result<Descriptor> fd = open_file(path, O_RDONLY, &size);
     if (!fd) return fd.status();
-    struct stat about;
-    if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
-    const auto size = static_cast<std::uint64_t>(about.st_size);
     std::string bytes;
     if (offset >= size) return bytes;
     bytes.resize(std::min(max, size - offset));
@@ -218,10 +123,10 @@ Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offse
 }
 
 Result<std::uint64_t> PosixDisk::size(const std::string &path) {
-    Result<Place> place = locate(path);
+    Result<Beneath::Place> place = below_.locate(path);
     if (!place) return place.status();
     struct stat about;
-    if (::fstatat(place->parent.get(), place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
         return failed("stat", path, errno);
     if (!S_ISREG(about.st_mode))
         return fail(Code::io_error, join(directory_, path) + " is not a regular file");
@@ -229,45 +134,44 @@ Result<std::uint64_t> PosixDisk::size(const std::string &path) {
 }
 
 Status PosixDisk::rename(const std::string &from, const std::string &to) {
-    Result<Place> source = locate(from);
+    Result<Beneath::Place> source = below_.locate(from);
     if (!source) return source.status();
     const bool same = parent_of(from) == parent_of(to);  // the usual case: one descriptor less
-    Result<Place> target = same ? Result<Place>(Place{Descriptor(), to.substr(to.rfind('/') + 1)})
-                                : locate(to);
-    if (!target) return target.status();
     if (same && !valid_path(to)) return fail(Code::invalid, "`" + to + "` is not a path");
-    const int into = same ? source->parent.get() : target->parent.get();
-    if (::renameat(source->parent.get(), source->name.c_str(), into, target->name.c_str()) != 0)
+    Result<Beneath::Place> target = same ? Result<Beneath::Place>(Beneath::Place{
+                                               Descriptor(), source->at, to.substr(to.rfind('/') + 1)})
+                                         : below_.locate(to);
+    if (!target) return target.status();
+    if (::renameat(source->at, source->name.c_str(), target->at, target->name.c_str()) != 0)
         return failed("rename to", to, errno);
     return Status::ok();
 }
 
 Status PosixDisk::link(const std::string &from, const std::string &to) {
-    Result<Place> source = locate(from);
+    Result<Beneath::Place> source = below_.locate(from);
     if (!source) return source.status();
-    Result<Place> target = locate(to);
+    Result<Beneath::Place> target = below_.locate(to);
     if (!target) return target.status();
-    if (::linkat(source->parent.get(), source->name.c_str(), target->parent.get(),
-                 target->name.c_str(), 0) != 0)
+    if (::linkat(source->at, source->name.c_str(), target->at, target->name.c_str(), 0) != 0)
         return failed("link to", to, errno);
     return Status::ok();
 }
 
 Status PosixDisk::remove(const std::string &path) {
-    Result<Place> place = locate(path);
+    Result<Beneath::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
-    if (::unlinkat(place->parent.get(), place->name.c_str(), 0) != 0 && errno != ENOENT)
+    if (::unlinkat(place->at, place->name.c_str(), 0) != 0 && errno != ENOENT)
         return failed("remove", path, errno);
     return Status::ok();
 }
 
 Result<bool> PosixDisk::make_dir(const std::string &path) {
-    Result<Place> place = locate(path);
+    Result<Beneath::Place> place = below_.locate(path);
     if (!place) return place.status();
-    if (::mkdirat(place->parent.get(), place->name.c_str(), 0700) == 0) return true;
+    if (::mkdirat(place->at, place->name.c_str(), 0700) == 0) return true;
     if (errno != EEXIST) return failed("make directory", path, errno);
     struct stat about;
-    if (::fstatat(place->parent.get(), place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
         return failed("stat", path, errno);
     if (!S_ISDIR(about.st_mode))
         return fail(Code::io_error, join(directory_, path) + " is in the way of a directory");
@@ -275,9 +179,9 @@ Result<bool> PosixDisk::make_dir(const std::string &path) {
 }
 
 Status PosixDisk::remove_dir(const std::string &path) {
-    Result<Place> place = locate(path);
+    Result<Beneath::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
-    if (::unlinkat(place->parent.get(), place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
+    if (::unlinkat(place->at, place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
         return Status::ok();
     if (errno == ENOTEMPTY || errno == EEXIST)
         return fail_errno(Code::refused, "remove directory " + join(directory_, path), errno);
@@ -308,7 +212,7 @@ Result<std::vector<std::string>> PosixDisk::read_names(DIR *stream, const std::s
 }
 
 Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
-    Result<Descriptor> fd = open_directory(path, O_RDONLY);
+    Result<Descriptor> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
     if (!fd) return fd.status();
     DIR *stream = ::fdopendir(fd->get());
     if (!stream) return failed("list", path, errno);
@@ -318,15 +222,16 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
     return names;
 }
 
+// fdatasync: content and length are all that was promised; it leaves out the times.
 Status PosixDisk::sync_file(const std::string &path) {
-    Result<Descriptor> fd = open_file(path, O_RDONLY);
+    Result<Descriptor> fd = below_.open(path, O_RDONLY);
     if (!fd) return fd.status();
-    if (::fsync(fd->get()) != 0) return failed("sync", path, errno);
+    if (::fdatasync(fd->get()) != 0) return failed("sync", path, errno);
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
 }
 
 Status PosixDisk::sync_dir(const std::string &path) {
-    Result<Descriptor> fd = open_directory(path, O_RDONLY);
+    Result<Descriptor> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
     if (!fd) return fd.status();
     if (::fsync(fd->get()) != 0) return failed("sync directory", path, errno);
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
@@ -334,12 +239,12 @@ Status PosixDisk::sync_dir(const std::string &path) {
 
 // On the long-lived descriptor: it hears of every error since it was opened.
 Status PosixDisk::sync_all() {
-    return ::syncfs(root_.get()) == 0 ? Status::ok() : failed("sync the file system of", "", errno);
+    return ::syncfs(below_.root()) == 0 ? Status::ok() : failed("sync the file system of", "", errno);
 }
 
 Result<std::uint64_t> PosixDisk::free_bytes() {
     struct statvfs about;
-    while (::fstatvfs(root_.get(), &about) != 0)
+    while (::fstatvfs(below_.root(), &about) != 0)
         if (errno != EINTR) return failed("ask for free space of", "", errno);
     return static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
 }

@@ -1,21 +1,26 @@
 #pragma once
 // The one implementation of Store. One class, its files by subject: plan.cc (what a turn does),
 // commit.cc (steps up to the commit), apply.cc (the steps after it, also replayed), flush.cc
-// (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open).
+// (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (what open
+// does about damage).
+#include <deque>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "store/pending.h"
+#include "store/stamp.h"
 #include "store/store.h"
 #include "store/turn_root.h"
 
 namespace dcs::store {
 
-// A turn, in the order of application, without steps that a later one of the turn undoes.
+// A turn, in the order of application: one step for each file, none that a removal undoes.
 struct TurnPlan {
     std::vector<Step> steps;
+    std::deque<std::string> joined;  // bytes of steps that several updates went into
+    std::string root;
     std::uint64_t big_bytes = 0;   // in temporaries beside the root
     std::uint64_t all_bytes = 0;
     bool flush_first = false;
@@ -25,7 +30,7 @@ class Engine final : public Store {
 public:
     Engine(Disk &disk, const Forest &forest, StoreOptions options);
 
-    CommitResult commit(const std::vector<TreeUpdate> &updates) override;
+    CommitResult commit(const std::vector<TreeUpdate> &updates, Room room) override;
     CommitResult flush() override;
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes; }
@@ -37,18 +42,23 @@ public:
 
 private:
     bool planted(Plant bug) const { return (options_.plant & bug) != 0; }
+    RootLayout layout() const {
+        return planted(plant_heads_in_one_block) ? RootLayout{1, options_.layout.twice_limit} : options_.layout;
+    }
 
     // plan.cc
-    Result<TurnPlan> plan(const std::vector<TreeUpdate> &updates) const;
-    void flatten(const TreeUpdate &update, std::vector<Step> &steps) const;
+    Status plan(const std::vector<TreeUpdate> &updates, TurnPlan &plan) const;
     Status place(TurnPlan &plan) const;
+    Status check_not_set_aside(const Step &step) const;
     Result<std::uint64_t> length_now(const std::string &path) const;
 
     // commit.cc
+    Status reach_commit(const TurnPlan &plan, Room room);
     Status prepare(const TurnPlan &plan);
     Status prepare_big(const Step &step);
     Status sync_big_directories(const TurnPlan &plan);
     Status write_root(const TurnPlan &plan);
+    void discard_prepared();
     CommitResult give_up(const Status &status);
     Status remove_leftovers();
     void remember_turn(const TurnPlan &plan);
@@ -61,11 +71,13 @@ private:
     Status apply_remove(const std::string &directory);
     Status remove_tree(const std::string &directory, int depth);
     Status make_directories(const std::string &directory, std::vector<std::string> *made);
+    void forget_below(const std::string &directory);
 
     // flush.cc
     Status flush_pending();
     Status sync_pending();
     Status write_stamp(std::uint64_t turn);
+    Status replace_file(const char *temporary, const char *file, const std::string &bytes);
     bool over_limits(std::uint64_t times) const;
     // These three note a failure as doubt: nothing may be acknowledged after it.
     Status sync_file(const std::string &path);
@@ -74,23 +86,36 @@ private:
     Status note(Status status);
 
     // reserve.cc
-    Status check_space(const TurnPlan &plan);
-    Status make_reserve();
-    bool release_reserve();
+    Status check_space(const TurnPlan &plan, Room room);
+    Status use_reserve(std::uint64_t before, std::uint64_t after);
+    Status grow_reserve();
+    bool shrink_reserve(std::uint64_t bytes);
+    template <class Do> Status with_reserve(std::uint64_t bytes, const Do &act);
+    Status check_reserve();
 
     // recover.cc
     Status create_store(const std::vector<std::string> &present);
-    Status check_format();
-    Status read_stamp();
     Status find_roots(std::vector<std::string> &stale, RecoveryReport &report);
+    Status check_root(std::uint64_t turn, std::set<std::string> &temporaries, RecoveryReport &report);
     Result<std::string> read_whole(const std::string &path);
-    Status verify_root(std::uint64_t turn, std::set<std::string> &temporaries);
-    Status verify_big(const Step &step, std::uint64_t turn);
     Status discard_strays(const std::string &directory, const std::set<std::string> &keep,
                           int depth, RecoveryReport &report);
+    Status discard(const std::vector<std::string> &stale, const std::set<std::string> &keep,
+                   RecoveryReport &report);
     Status replay(std::uint64_t turn, RecoveryReport &report);
-    Status set_aside(const std::string &path, std::uint64_t turn, RecoveryReport &report);
-    void check_reserve();
+    Status replay_step(const Step &step, std::uint64_t turn, RecoveryReport &report);
+    Status replay_all(RecoveryReport &report);
+
+    // damage.cc
+    Status read_format_and_stamp(RecoveryReport &report);
+    Status check_stamp_missing(const std::vector<std::string> &names) const;
+    Status repair_format_and_stamp();
+    Result<std::string> what_is_wrong(const Step &step, std::uint64_t turn);
+    Status set_aside(const std::string &directory, std::uint64_t turn, const std::string &what,
+                     RecoveryReport &report);
+    Status resync_markers();
+    Status report_markers(RecoveryReport &report);
+    Status keep_lost_roots();
 
     Disk &disk_;
     const Forest forest_;
@@ -98,7 +123,14 @@ private:
     std::uint64_t turn_ = 0;     // last committed
     std::uint64_t applied_ = 0;  // last one whose effects are synced; the roots above it exist
     Pending pending_;
-    bool reserve_ = false;
+    std::uint64_t reserve_ = 0;  // bytes of it that are there
+    // Directories that are known to exist; forgotten as a whole when there are too many.
+    std::set<std::string, std::less<>> known_;
+    std::set<std::string, std::less<>> set_aside_;  // directories with a marker
+    // Of recovery:
+    std::set<std::uint64_t> lost_;       // turns above applied_ that are given up
+    std::uint64_t highest_ = 0;          // number that any name bears
+    bool rewrite_format_ = false, rewrite_stamp_ = false, stamp_lost_ = false;
     bool recovering_ = false;
     bool doubt_ = false;         // a sync failed, or an error after which the disk may say either
     Status broken_;              // why every call answers unknown
@@ -107,5 +139,12 @@ private:
     std::vector<std::string> leftovers_;     // could not be removed; before the next commit
     std::vector<std::string> leftover_directories_;
 };
+
+// Something that must be done now: on a full disk with more and more of the reserve.
+template <class Do> Status Engine::with_reserve(std::uint64_t bytes, const Do &act) {
+    Status status = act();
+    for (; status.code == Code::no_space && shrink_reserve(bytes); bytes *= 2) status = act();
+    return status;
+}
 
 }  // namespace dcs::store

@@ -1,7 +1,7 @@
 // Syncing what was applied; only then do the roots of turns go away.
+#include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"
-#include "store/stamp.h"
 
 namespace dcs::store {
 
@@ -36,32 +36,48 @@ Status Engine::sync_pending() {
 }
 
 // On a full disk with the reserve: afterwards the roots go away and there is room again.
+Status Engine::replace_file(const char *temporary, const char *file, const std::string &bytes) {
+    Status status = with_reserve(bytes.size() + options_.step_room, [&] {
+        Status removed = disk_.remove(temporary);
+        return removed ? disk_.create(temporary, bytes) : removed;
+    });
+    if (status) status = sync_file(temporary);
+    if (status) status = disk_.rename(temporary, file);
+    return status;
+}
+
 Status Engine::write_stamp(std::uint64_t turn) {
-    const std::string text = encode_stamp(turn);
-    Status status = disk_.remove(applied_temporary);
-    if (status) status = disk_.create(applied_temporary, text);
-    if (status.code == Code::no_space && release_reserve()) {
+    failpoint("store.stamp.before");
+    Status status;
+    if (turn == 0 || !planted(plant_no_sync_applied_stamp)) {
+        status = replace_file(applied_temporary, applied_file, encode_stamp(turn, layout().block));
+        failpoint("store.stamp_sync.before");
+        if (status) status = sync_dir(turns_directory);
+    } else {
         status = disk_.remove(applied_temporary);
-        if (status) status = disk_.create(applied_temporary, text);
+        if (status) status = disk_.create(applied_temporary, encode_stamp(turn, layout().block));
+        if (status) status = disk_.rename(applied_temporary, applied_file);
     }
-    const bool synced = turn == 0 || !planted(plant_no_sync_applied_stamp);
-    if (status && synced) status = sync_file(applied_temporary);
-    if (status) status = disk_.rename(applied_temporary, applied_file);
-    if (status && synced) status = sync_dir(turns_directory);
+    failpoint("store.stamp.after");
     return status;
 }
 
 // A failure without doubt leaves everything pending; it can be tried again at any time.
 Status Engine::flush_pending() {
     if (turn_ == applied_) return Status::ok();
+    failpoint("store.flush_trees.before");
     Status status = sync_pending();
+    failpoint("store.flush_trees.after");
     if (status) status = write_stamp(turn_);
     if (!status) return status;
+    failpoint("store.drop_roots.before");
     // From here on nothing needs them. One that cannot be removed now is removed later.
     for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn)
         if (!disk_.remove(root_name(turn))) leftovers_.push_back(root_name(turn));
+    failpoint("store.drop_temporaries.before");
     for (const std::string &name : pending_.temporaries)
         if (!disk_.remove(name)) leftovers_.push_back(name);
+    failpoint("store.drop_roots.after");
     applied_ = turn_;
     pending_ = Pending();
     return Status::ok();

@@ -1,5 +1,6 @@
 #include "store/names.h"
 
+#include <charconv>
 #include <cstdio>
 
 namespace dcs::store {
@@ -18,25 +19,38 @@ bool ends_with(std::string_view name, std::string_view tail) {
     return name.size() >= tail.size() && name.substr(name.size() - tail.size()) == tail;
 }
 
+bool parse_number(std::string_view text, std::uint64_t &value) {
+    std::uint64_t parsed = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+    if (text.size() != digits || error != std::errc() || end != text.data() + text.size()) return false;
+    value = parsed;
+    return true;
+}
+
+bool parse_name(std::string_view name, std::string_view tail, std::uint64_t &turn) {
+    return ends_with(name, tail) && parse_number(name.substr(0, name.size() - tail.size()), turn);
+}
+
 }  // namespace
 
 std::string root_name(std::uint64_t turn) { return "turns/" + number(turn) + ".commit"; }
 std::string root_temporary(std::uint64_t turn) { return "turns/" + number(turn) + ".tmp"; }
+std::string lost_name(std::uint64_t turn) { return "turns/" + number(turn) + ".lost"; }
 
-std::string big_temporary(const std::string &directory, const std::string &file,
-                          std::uint64_t turn) {
-    return directory + "/" + file + "." + number(turn) + ".tmp";
+std::string big_temporary(std::string_view directory, std::string_view file, std::uint64_t turn) {
+    return join(directory, file) + "." + number(turn) + ".tmp";
 }
 
-bool parse_root_name(const std::string &name, std::uint64_t &turn) {
-    if (name.size() != digits + 7 || !ends_with(name, ".commit")) return false;
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < digits; ++i) {
-        if (name[i] < '0' || name[i] > '9') return false;
-        value = value * 10 + static_cast<std::uint64_t>(name[i] - '0');
-    }
-    turn = value;
-    return number(value) == name.substr(0, digits);
+std::string marker_of(std::string_view directory) { return join(directory, damage_marker); }
+
+bool parse_root_name(std::string_view name, std::uint64_t &turn) { return parse_name(name, ".commit", turn); }
+bool parse_lost_name(std::string_view name, std::uint64_t &turn) { return parse_name(name, ".lost", turn); }
+
+std::uint64_t turn_of_temporary(std::string_view name) {
+    constexpr std::string_view tail = ".tmp";
+    std::uint64_t turn = 0;
+    if (!ends_with(name, tail) || name.size() < digits + tail.size()) return 0;
+    return parse_number(name.substr(name.size() - tail.size() - digits, digits), turn) ? turn : 0;
 }
 
 bool is_temporary(std::string_view name) {
@@ -46,6 +60,10 @@ bool is_temporary(std::string_view name) {
 bool valid_component(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.size() <= component_bytes &&
            name.find('/') == name.npos && name.find('\0') == name.npos;
+}
+
+bool valid_node_name(std::string_view name) {
+    return valid_component(name) && !is_temporary(name) && name != damage_marker;
 }
 
 bool valid_path(std::string_view path) {
@@ -61,18 +79,20 @@ bool valid_path(std::string_view path) {
 bool valid_tree_directory(std::string_view path) {
     if (!valid_path(path)) return false;
     const std::string_view top = path.substr(0, path.find('/'));
-    return top != turns_directory && top != damaged_directory && top != format_file &&
-           top != format_temporary && top != reserve_file && top != reserve_temporary &&
-           top != lock_file;
+    return top != turns_directory && top != format_file && top != format_temporary &&
+           top != reserve_file && top != lock_file;
 }
 
-std::string join(const std::string &directory, const std::string &name) {
-    return directory.empty() ? name : directory + "/" + name;
+std::string join(std::string_view directory, std::string_view name) {
+    std::string path;
+    path.reserve(directory.size() + 1 + name.size());
+    if (!directory.empty()) path.append(directory).append("/");
+    return path.append(name);
 }
 
-std::string parent_of(const std::string &path) {
+std::string parent_of(std::string_view path) {
     const std::size_t slash = path.rfind('/');
-    return slash == path.npos ? std::string() : path.substr(0, slash);
+    return slash == path.npos ? std::string() : std::string(path.substr(0, slash));
 }
 
 bool is_below(std::string_view path, std::string_view directory) {

@@ -1,10 +1,9 @@
 #pragma once
 // Names inside a state directory, and the few questions about paths that the store asks.
-//   format            "dcs backing store 1"
+//   format            "dcs backing store 2", twice
 //   reserve           space set aside
-//   turns/            <20 digits>.commit, <20 digits>.tmp, applied, applied.tmp
-//   damaged/          files that recovery set aside
-//   anything else     update trees; in them <node>, <node>.new, <node>.<20 digits>.tmp
+//   turns/            <20 digits>.commit, <20 digits>.tmp, <20 digits>.lost, applied, applied.tmp
+//   anything else     update trees; in them <node>, <node>.new, <node>.<20 digits>.tmp, DAMAGED
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,34 +12,39 @@
 namespace dcs::store {
 
 inline constexpr const char *turns_directory = "turns";
-inline constexpr const char *damaged_directory = "damaged";
 inline constexpr const char *format_file = "format";
 inline constexpr const char *format_temporary = "format.tmp";
 inline constexpr const char *applied_file = "turns/applied";
 inline constexpr const char *applied_temporary = "turns/applied.tmp";
 inline constexpr const char *reserve_file = "reserve";
-inline constexpr const char *reserve_temporary = "reserve.tmp";
+inline constexpr const char *damage_marker = "DAMAGED";  // in the directory of a tree that is set aside
 inline constexpr const char *lock_file = "lock";  // the scheduler's; the store only leaves it alone
 
 // Numbers are zero-padded, so that the order of names is the order of turns.
 std::string root_name(std::uint64_t turn);
 std::string root_temporary(std::uint64_t turn);
-std::string big_temporary(const std::string &directory, const std::string &file,
-                          std::uint64_t turn);
-// The turn of "<20 digits>.commit"; false for any other name.
-bool parse_root_name(const std::string &name, std::uint64_t &turn);
+std::string lost_name(std::uint64_t turn);  // a root that could not be read and was given up
+std::string big_temporary(std::string_view directory, std::string_view file, std::uint64_t turn);
+std::string marker_of(std::string_view directory);
+// The turn of "<20 digits>.commit" or "<20 digits>.lost"; false for any other name.
+bool parse_root_name(std::string_view name, std::uint64_t &turn);
+bool parse_lost_name(std::string_view name, std::uint64_t &turn);
+// The turn whose number a temporary bears; 0: none.
+std::uint64_t turn_of_temporary(std::string_view name);
 
 // Ends like a temporary. No node may be called so.
 bool is_temporary(std::string_view name);
 // One component: not empty, not "." or "..", no '/', no zero byte, not too long.
 bool valid_component(std::string_view name);
+// A component that is no temporary and no marker.
+bool valid_node_name(std::string_view name);
 // Components joined by single slashes.
 bool valid_path(std::string_view path);
 // A path where trees may lie: valid, and not the store's own.
 bool valid_tree_directory(std::string_view path);
 
-std::string join(const std::string &directory, const std::string &name);
-std::string parent_of(const std::string &path);  // "" of a top-level name
+std::string join(std::string_view directory, std::string_view name);
+std::string parent_of(std::string_view path);  // "" of a top-level name
 bool is_below(std::string_view path, std::string_view directory);  // or the same
 
 }  // namespace dcs::store

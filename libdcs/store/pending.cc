@@ -3,15 +3,6 @@
 #include "store/names.h"
 
 namespace dcs::store {
-namespace {
-
-// The names below a directory sort behind "directory/" and before "directory0" ('0' follows '/').
-template <class Ordered> void erase_below(Ordered &names, const std::string &directory) {
-    names.erase(directory);
-    names.erase(names.lower_bound(directory + "/"), names.lower_bound(directory + "0"));
-}
-
-}  // namespace
 
 bool Pending::removed_above(const std::string &directory) const {
     for (std::string d = directory; !d.empty(); d = parent_of(d))

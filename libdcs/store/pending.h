@@ -9,6 +9,13 @@
 
 namespace dcs::store {
 
+// A directory's name and those below it: they sort behind "directory/" and before "directory0"
+// ('0' follows '/').
+template <class Ordered> void erase_below(Ordered &names, const std::string &directory) {
+    if (const auto itself = names.find(directory); itself != names.end()) names.erase(itself);
+    names.erase(names.lower_bound(directory + "/"), names.lower_bound(directory + "0"));
+}
+
 struct Pending {
     std::uint64_t bytes = 0;               // of turn roots and big temporaries
     std::vector<std::string> temporaries;  // big ones of committed turns

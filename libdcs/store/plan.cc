@@ -1,5 +1,5 @@
-// From a turn's updates to its steps: templates checked, leaves before roots, what the turn itself
-// undoes left out, and for every node the decision whether it travels inside the root or beside it.
+// From a turn's updates to its steps: templates checked, leaves before roots, one step for each
+// file, and for every node the decision whether it travels inside the root or beside it.
 #include <algorithm>
 #include <map>
 
@@ -27,84 +27,154 @@ std::size_t rank(const TreeTemplate &tree, const std::string &file) {
     return position;
 }
 
-StepKind kind_of(Action action) {
-    return action == Action::discard ? StepKind::noted : StepKind::inside;
+Status bytes_missing(const Step &step, std::uint64_t length) {
+    return fail(Code::io_error, step.path() + " has " + std::to_string(length) + " bytes, " +
+                                    std::to_string(step.old_length) +
+                                    " were recorded: bytes are missing, restore the file");
 }
 
-bool below_any(const std::set<std::string> &directories, const std::string &path) {
-    for (std::string d = path; !d.empty(); d = parent_of(d))
-        if (directories.count(d)) return true;
-    return false;
-}
+// Joins the updates of a turn in the order in which they come. Afterwards there is one step for
+// each file, and nothing that a later removal undoes.
+class Joiner {
+public:
+    Joiner(const Forest &forest, TurnPlan &plan) : forest_(forest), plan_(plan) {}
 
-// Is `earlier` without any effect once `later`, on the same file, is applied? An append that starts
-// further back or at the same place cuts it off; left in, it could not be repeated after that cut.
-bool undone_by(const Step &earlier, std::uint64_t later_old_length) {
-    return earlier.action != Action::append || later_old_length <= earlier.old_length;
-}
-
-// Keeps only steps whose effect outlives the turn.
-void drop_undone(std::vector<Step> &steps) {
-    std::set<std::string> removed;
-    std::map<std::string, std::uint64_t> later;  // path -> old length of the next step on it
-    std::vector<Step> kept;
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-        if (below_any(removed, step->directory)) continue;
-        if (step->kind == StepKind::remove) {
-            removed.insert(step->directory);
-            kept.push_back(std::move(*step));
-            continue;
+    Status add(const TreeUpdate &update) {
+        find_template(update);
+        Place &place = find_place(update.directory);
+        if (update.remove) {
+            DCS_REQUIRE(update.nodes.empty(), "a removed tree has no nodes to update");
+            remove(update.directory);
+            return Status::ok();
         }
-        if (step->kind == StepKind::inside) {
-            const auto next = later.find(step->path());
-            if (next != later.end() && undone_by(*step, next->second)) continue;
-            later[step->path()] = step->old_length;
-        }
-        kept.push_back(std::move(*step));
+        sorted_.clear();
+        for (const NodeUpdate &node : update.nodes) sorted_.push_back(&node);
+        const auto leaf_first = [&](const NodeUpdate *a, const NodeUpdate *b) {
+            return rank(*tree_, a->file) < rank(*tree_, b->file);
+        };
+        if (sorted_.size() > 1) std::stable_sort(sorted_.begin(), sorted_.end(), leaf_first);
+        for (const NodeUpdate *node : sorted_)
+            if (Status status = add_node(update, *node, place); !status) return status;
+        return Status::ok();
     }
-    std::reverse(kept.begin(), kept.end());
-    steps = std::move(kept);
-}
 
-}  // namespace
+    void finish() {
+        std::vector<Step> kept;
+        kept.reserve(plan_.steps.size());
+        for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+            if (dropped_[i]) continue;
+            kept.push_back(plan_.steps[i]);
+            Step &step = kept.back();
+            if (step.kind != StepKind::remove) step.checksum = crc32c(step.bytes);
+        }
+        plan_.steps = std::move(kept);
+    }
 
-void Engine::flatten(const TreeUpdate &update, std::vector<Step> &steps) const {
-    DCS_REQUIRE(valid_tree_directory(update.directory),
-                "an update tree in an impossible directory");
-    const TreeTemplate *tree = find_tree(forest_, update.tree);
-    DCS_REQUIRE(tree, "an update of a tree without a template");
-    if (update.remove) {
-        DCS_REQUIRE(update.nodes.empty(), "a removed tree has no nodes to update");
+private:
+    struct Place {
+        std::vector<std::size_t> steps;  // of files in that directory
+        std::size_t removal = none;
+    };
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    // Most updates of a turn are of the same few kinds and places.
+    void find_template(const TreeUpdate &update) {
+        if (tree_ && tree_->name == update.tree) return;
+        tree_ = find_tree(forest_, update.tree);
+        DCS_REQUIRE(tree_, "an update of a tree without a template");
+    }
+
+    Place &find_place(std::string_view directory) {
+        if (place_ && directory == place_name_) return *place_;
+        auto found = places_.find(directory);
+        if (found == places_.end()) {
+            DCS_REQUIRE(valid_tree_directory(directory), "an update tree in an impossible directory");
+            found = places_.emplace(directory, Place()).first;
+        }
+        place_name_ = found->first;
+        place_ = &found->second;
+        return *place_;
+    }
+
+    std::size_t push(const Step &step) {
+        plan_.steps.push_back(step);
+        dropped_.push_back(false);
+        return plan_.steps.size() - 1;
+    }
+
+    // Of everything at and below the directory nothing is left to do but the removal.
+    void remove(std::string_view directory) {
+        const auto drop = [&](Place &place) {
+            for (const std::size_t i : place.steps) dropped_[i] = true;
+            if (place.removal != none) dropped_[place.removal] = true;
+            place = Place();
+        };
+        drop(*place_);
+        const std::string first = std::string(directory) + "/", last = std::string(directory) + "0";
+        for (auto below = places_.lower_bound(first); below != places_.end() && below->first < last; ++below)
+            drop(below->second);
         Step step;
         step.kind = StepKind::remove;
-        step.directory = update.directory;
-        steps.push_back(std::move(step));
-        return;
+        step.directory = directory;
+        place_->removal = push(step);
     }
-    const std::size_t first = steps.size();
-    for (const NodeUpdate &update_of_node : update.nodes) {
-        const NodeTemplate *node = tree->find(update_of_node.file);
+
+    Status add_node(const TreeUpdate &update, const NodeUpdate &from, Place &place) {
+        const NodeTemplate *node = tree_->find(from.file);
         DCS_REQUIRE(node, "an update of a node that the template does not have");
         DCS_REQUIRE(node->action != Action::information, "an information node is never updated");
-        DCS_REQUIRE(node->action == Action::append || update_of_node.old_length == 0,
-                    "an old length belongs to appends");
+        DCS_REQUIRE(node->action == Action::append || from.old_length == 0, "an old length belongs to appends");
         Step step;
-        step.kind = kind_of(node->action);
         step.directory = update.directory;
         step.tree = update.tree;
-        step.file = update_of_node.file;
+        step.file = from.file;
         step.action = node->action;
-        step.old_length = update_of_node.old_length;
-        step.length = update_of_node.bytes.size();
-        step.checksum = crc32c(update_of_node.bytes);
-        step.bytes = update_of_node.bytes;
-        steps.push_back(std::move(step));
+        step.old_length = from.old_length;
+        step.length = from.bytes.size();
+        step.bytes = from.bytes;
+        if (node->action == Action::discard) step.kind = StepKind::noted;
+        for (std::size_t &i : place.steps) {
+            if (plan_.steps[i].file != step.file || plan_.steps[i].kind != step.kind) continue;
+            if (step.action == Action::append && step.old_length > plan_.steps[i].old_length)
+                return join_append(i, step);
+            // The later one says it all.
+            dropped_[i] = true;
+            i = push(step);
+            return Status::ok();
+        }
+        place.steps.push_back(push(step));
+        return Status::ok();
     }
-    std::stable_sort(steps.begin() + static_cast<std::ptrdiff_t>(first), steps.end(),
-                     [&](const Step &a, const Step &b) {
-                         return rank(*tree, a.file) < rank(*tree, b.file);
-                     });
-}
+
+    // Behind what the turn itself has put there: one longer step, in the earlier place.
+    Status join_append(std::size_t i, const Step &step) {
+        Step &earlier = plan_.steps[i];
+        const std::uint64_t end = earlier.old_length + earlier.length;
+        if (step.old_length > end) return bytes_missing(step, end);
+        auto joined = joined_.find(i);
+        if (joined == joined_.end()) {
+            plan_.joined.emplace_back(earlier.bytes);
+            joined = joined_.emplace(i, &plan_.joined.back()).first;
+        }
+        joined->second->resize(step.old_length - earlier.old_length);
+        joined->second->append(step.bytes);
+        earlier.bytes = *joined->second;
+        earlier.length = earlier.bytes.size();
+        return Status::ok();
+    }
+
+    const Forest &forest_;
+    TurnPlan &plan_;
+    std::map<std::string, Place, std::less<>> places_;
+    std::map<std::size_t, std::string *> joined_;
+    std::vector<bool> dropped_;
+    std::vector<const NodeUpdate *> sorted_;
+    const TreeTemplate *tree_ = nullptr;
+    std::string_view place_name_;
+    Place *place_ = nullptr;
+};
+
+}  // namespace
 
 Result<std::uint64_t> Engine::length_now(const std::string &path) const {
     const auto known = pending_.lengths.find(path);
@@ -114,59 +184,64 @@ Result<std::uint64_t> Engine::length_now(const std::string &path) const {
     return size;
 }
 
+Status Engine::check_not_set_aside(const Step &step) const {
+    if (planted(plant_commit_to_damaged) || !set_aside_.count(step.directory)) return Status::ok();
+    const std::string directory(step.directory);
+    return fail(Code::io_error, directory + " is damaged and set aside; the file " + marker_of(directory) +
+                                    " says what was lost: remove the tree and begin it anew, or restore the "
+                                    "state directory from a backup");
+}
+
 // Inside or beside, and whether what is pending must be synced away first. In the order of
 // application, because a removal earlier in the turn changes the answers.
 Status Engine::place(TurnPlan &plan) const {
-    std::set<std::string> removed;
-    std::map<std::string, std::uint64_t> lengths;
-    std::set<std::string> seen;
+    std::set<std::string, std::less<>> removed;
+    const auto made_anew = [&](std::string_view directory) {
+        if (removed.empty()) return false;
+        for (std::string d(directory); !d.empty(); d = parent_of(d))
+            if (removed.count(d)) return true;
+        return false;
+    };
     for (Step &step : plan.steps) {
         if (step.kind == StepKind::remove) {
-            removed.insert(step.directory);
-            if (!planted(plant_no_flush_before_remove) && pending_.touched_below(step.directory))
+            removed.emplace(step.directory);
+            if (!planted(plant_no_flush_before_remove) && pending_.touched_below(std::string(step.directory)))
                 plan.flush_first = true;
             continue;
         }
+        const bool anew = made_anew(step.directory);
+        if (!anew && !set_aside_.empty())
+            if (Status status = check_not_set_aside(step); !status) return status;
         plan.all_bytes += step.length;
         if (step.kind == StepKind::noted) continue;
+        const bool append = step.action == Action::append;
+        const std::size_t limit = append ? options_.append_inline_limit : options_.inline_limit;
+        if (!append && step.length <= limit) continue;
         const std::string path = step.path();
-        const bool made_anew = below_any(removed, step.directory);
-        const bool again = !seen.insert(path).second;
-        if (step.action == Action::append) {
-            std::uint64_t length = 0;
-            if (again) {
-                length = lengths[path];
-            } else if (!made_anew) {
-                Result<std::uint64_t> now = length_now(path);
-                if (!now) return now.status();
-                length = *now;
-            }
-            if (length < step.old_length)
-                return fail(Code::io_error,
-                            path + " has " + std::to_string(length) + " bytes, " +
-                                std::to_string(step.old_length) +
-                                " were recorded: bytes are missing, restore the file");
-            const bool cut = step.old_length < length && pending_.lengths.count(path) && !made_anew;
+        if (append) {
+            Result<std::uint64_t> length = anew ? Result<std::uint64_t>(std::uint64_t{0}) : length_now(path);
+            if (!length) return length.status();
+            if (*length < step.old_length) return bytes_missing(step, *length);
+            const bool cut = step.old_length < *length && pending_.lengths.count(path) && !anew;
             if (cut && !planted(plant_no_flush_before_shrink)) plan.flush_first = true;
-            lengths[path] = step.old_length + step.length;
         }
-        // What an earlier step of the turn removes or writes cannot lie there beforehand.
-        if (step.length <= options_.inline_limit || made_anew || again) continue;
+        // What an earlier step of the turn removes cannot lie there beforehand.
+        if (step.length <= limit || anew) continue;
         step.kind = StepKind::beside;
         plan.big_bytes += step.length;
-        if (pending_.removed_above(step.directory) && !planted(plant_no_flush_before_big))
+        if (pending_.removed_above(std::string(step.directory)) && !planted(plant_no_flush_before_big))
             plan.flush_first = true;
         if (pending_.big.count(path)) plan.flush_first = true;  // B5: not three versions of it
     }
     return Status::ok();
 }
 
-Result<TurnPlan> Engine::plan(const std::vector<TreeUpdate> &updates) const {
-    TurnPlan plan;
-    for (const TreeUpdate &update : updates) flatten(update, plan.steps);
-    drop_undone(plan.steps);
-    if (Status status = place(plan); !status) return status;
-    return plan;
+Status Engine::plan(const std::vector<TreeUpdate> &updates, TurnPlan &plan) const {
+    Joiner joiner(forest_, plan);
+    for (const TreeUpdate &update : updates)
+        if (Status status = joiner.add(update); !status) return status;
+    joiner.finish();
+    return place(plan);
 }
 
 }  // namespace dcs::store

@@ -1,15 +1,17 @@
-// A full disk: turns are refused in time, and a committed one is finished with the reserve.
+// A full disk: turns are refused in time, some may eat from the reserve, and a committed one is
+// finished with it.
+#include <algorithm>
+
+#include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"
 
 namespace dcs::store {
 namespace {
 
-// Blocks and directory entries that each node may cost beyond its bytes.
-constexpr std::uint64_t step_room = 8 * 1024;
-constexpr std::uint64_t turn_room = 64 * 1024;
+constexpr std::uint64_t chunk_bytes = 1u << 20;
 
-// Not compressible, so that the file takes the space it pretends to take.
+// Not compressible, so that the file takes the space it pretends to take. Any part of it will do.
 std::string filling(std::size_t bytes) {
     std::string text(bytes, '\0');
     std::uint64_t x = 0x9E3779B97F4A7C15u;
@@ -22,38 +24,91 @@ std::string filling(std::size_t bytes) {
     return text;
 }
 
-}  // namespace
-
-// Temporaries and applied copies exist side by side, so a turn needs its bytes twice.
-Status Engine::check_space(const TurnPlan &plan) {
-    Result<std::uint64_t> free = disk_.free_bytes();
-    if (!free) return free.status();
-    const std::uint64_t need = 2 * plan.all_bytes + step_room * plan.steps.size() + turn_room;
-    const std::uint64_t reserve = reserve_ ? 0 : options_.reserve_bytes;
-    if (*free < need + reserve)
-        return fail(Code::no_space, "the backing store's disk has " + std::to_string(*free) +
-                                        " bytes free, " + std::to_string(need + reserve) +
-                                        " are needed to be safe: make room, then repeat");
-    return reserve_ ? Status::ok() : make_reserve();
+Status no_room(std::uint64_t free, std::uint64_t need) {
+    return fail(Code::no_space, "the backing store's disk has " + std::to_string(free) + " bytes free, " +
+                                    std::to_string(need) + " are needed to be safe: make room, then repeat");
 }
 
-Status Engine::make_reserve() {
-    if (options_.reserve_bytes == 0) {
-        reserve_ = true;
+}  // namespace
+
+// Up to the commit a turn needs room for its root and big temporaries, afterwards for what they
+// become in the trees, and for the stamp.
+Status Engine::check_space(const TurnPlan &plan, Room room) {
+    const std::uint64_t before = plan.root.size() + plan.big_bytes + options_.turn_room / 2;
+    const std::uint64_t after = plan.all_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
+    const std::uint64_t missing = options_.reserve_bytes - std::min<std::uint64_t>(reserve_, options_.reserve_bytes);
+    Result<std::uint64_t> free = disk_.free_bytes();
+    if (!free) return free.status();
+    if (*free < before + after + missing && pending_.bytes > 0) {
+        // Roots that wait for the flush take room as well.
+        if (Status status = flush_pending(); !status && doubt_) return status;
+        free = disk_.free_bytes();
+        if (!free) return free.status();
+    }
+    if (*free >= before + after + missing) {
+        Status grown = grow_reserve();
+        if (grown || doubt_ || room == Room::ordinary) return grown;
+    }
+    if (room == Room::ordinary) return no_room(*free, before + after + missing);
+    if (*free >= before + after) return Status::ok();
+    return use_reserve(before, after);
+}
+
+// As much of it is given up as the root needs; the rest must be enough to finish the turn, even if
+// somebody else takes all that is free from now on.
+Status Engine::use_reserve(std::uint64_t before, std::uint64_t after) {
+    Result<std::uint64_t> free = disk_.free_bytes();
+    if (!free) return free.status();
+    if (*free + reserve_ < before + after) return no_room(*free + reserve_, before + after);
+    if (planted(plant_reserve_all_at_once)) {
+        (void)shrink_reserve(reserve_);
         return Status::ok();
     }
-    Status status = disk_.remove(reserve_temporary);
-    if (status) status = disk_.create(reserve_temporary, filling(options_.reserve_bytes));
-    if (status) status = disk_.rename(reserve_temporary, reserve_file);
-    if (status) reserve_ = true;
-    else (void)disk_.remove(reserve_temporary);
+    if (*free < before) (void)shrink_reserve(before - *free);
+    return Status::ok();
+}
+
+// What is missing is put behind what is there, so that nothing is given up meanwhile.
+Status Engine::grow_reserve() {
+    if (reserve_ == options_.reserve_bytes) return Status::ok();
+    failpoint("store.reserve_grow.before");
+    while (reserve_ < options_.reserve_bytes) {
+        const std::uint64_t piece = std::min<std::uint64_t>(chunk_bytes, options_.reserve_bytes - reserve_);
+        if (Status status = disk_.truncate_append(reserve_file, reserve_, filling(piece)); !status) {
+            (void)disk_.truncate_append(reserve_file, reserve_, {});
+            return status;
+        }
+        reserve_ += piece;
+    }
+    // Or a power failure would give it away.
+    Status status;
+    if (!planted(plant_no_sync_reserve)) status = sync_file(reserve_file);
+    if (status && !planted(plant_no_sync_reserve)) status = sync_dir("");
+    failpoint("store.reserve_grow.after");
     return status;
 }
 
-bool Engine::release_reserve() {
-    if (!reserve_ || options_.reserve_bytes == 0) return false;
-    reserve_ = false;
-    return bool(disk_.remove(reserve_file));
+bool Engine::shrink_reserve(std::uint64_t bytes) {
+    if (reserve_ == 0) return false;
+    const std::uint64_t block = options_.layout.block;
+    const std::uint64_t rest = reserve_ - std::min(reserve_, (bytes + block - 1) / block * block);
+    failpoint("store.reserve_shrink.before");
+    // What cannot be shrunk is given up as a whole.
+    if (rest > 0 && disk_.truncate_append(reserve_file, rest, {})) reserve_ = rest;
+    else if (disk_.remove(reserve_file)) reserve_ = 0;
+    else return false;
+    failpoint("store.reserve_shrink.after");
+    return true;
+}
+
+// Another setting, or a crash, may have left more or less of it than there should be. On a full
+// disk it is completed by the next commit that finds room.
+Status Engine::check_reserve() {
+    Result<std::uint64_t> size = disk_.size(reserve_file);
+    reserve_ = size ? *size : 0;
+    if (reserve_ > options_.reserve_bytes) (void)shrink_reserve(reserve_ - options_.reserve_bytes);
+    Status grown = grow_reserve();
+    return doubt_ ? grown : Status::ok();
 }
 
 }  // namespace dcs::store

@@ -1,6 +1,11 @@
 #pragma once
-// The file turns/applied: "dcs applied <20 digits> <8 hex digits>\n", the number of the last turn
-// whose effects are synced and the crc32c of what stands before it.
+// The two small texts that the store cannot do without. Each is in its file twice, at the beginning
+// and at the end, in different blocks:
+//   turns/applied   "dcs applied <20 digits> <8 hex digits>\n": the number of the last turn whose
+//                   effects are synced, and the crc32c of what stands before it
+//   format          "dcs backing store 2\n"
+// They are always written whole and renamed into place once synced, so no crash leaves copies that
+// differ: what differs is damaged.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,9 +14,26 @@
 
 namespace dcs::store {
 
-inline constexpr std::string_view format_text = "dcs backing store 1\n";
+inline constexpr std::string_view format_text = "dcs backing store 2\n";
 
-std::string encode_stamp(std::uint64_t turn);
-Result<std::uint64_t> decode_stamp(std::string_view text);
+std::string encode_stamp(std::uint64_t turn, std::size_t block);
+std::string encode_format(std::size_t block);
+
+struct Stamp {
+    std::uint64_t turn = 0;
+    std::string damage;  // of one copy, while the other is good; empty: none
+};
+// `check_sums` is false only in the test build.
+Result<Stamp> decode_stamp(std::string_view file, bool check_sums);
+
+enum class Format {
+    good,     // both copies
+    one_copy,
+    foreign,  // none is ours, and one is a well-formed line with another number
+    damaged
+};
+Format decode_format(std::string_view file);
+// "dcs backing store <number>" of a foreign one.
+std::string format_line(std::string_view file);
 
 }  // namespace dcs::store

@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "store/disk.h"
 #include "store/tree_template.h"
+#include "store/turn_root.h"
 
 namespace dcs::store {
 
@@ -66,28 +67,52 @@ enum Plant : std::uint32_t {
     plant_trust_visible_roots = 1u << 15,   // recovery acts on names before it has synced them
     plant_trust_visible_dirs = 1u << 16,    // recovery takes a directory that it sees for a durable one
     plant_ignore_failed_sync = 1u << 17,
-    plant_keep_strays = 1u << 18        // recovery leaves discarded temporaries where they are
+    plant_keep_strays = 1u << 18,       // recovery leaves discarded temporaries where they are
+    plant_no_sync_marker = 1u << 19,    // roots dropped before the marker of a damaged tree is durable
+    plant_trust_visible_marker = 1u << 20,  // recovery takes a marker that it sees for a durable one
+    plant_heads_in_one_block = 1u << 21,    // the copies in a root and in a stamp not in different blocks
+    plant_skip_stamp_checksum = 1u << 22,   // the copies of the stamp believed as they are
+    plant_apply_to_damaged = 1u << 23,  // replay goes on in a tree that is set aside
+    plant_commit_to_damaged = 1u << 24, // commit accepts updates of it
+    plant_reserve_for_all = 1u << 25,   // ordinary commits may use the reserve
+    plant_reserve_all_at_once = 1u << 26,   // nothing of the reserve kept for finishing the turn
+    plant_no_sync_reserve = 1u << 27    // a reserve that a power failure gives away
 };
+
+// On a full disk: what may use the space that was set aside. Kill, close and finish may, because
+// they are what makes room.
+enum class Room { ordinary, reserve };
 
 struct StoreOptions {
     std::size_t inline_limit = 32 * 1024;     // larger temporaries are files of their own
+    std::size_t append_inline_limit = 1u << 20;  // of appends, which are copied in any case
     std::size_t flush_bytes = 8u << 20;       // pending turn roots above this are synced away
     std::size_t flush_turns = 512;
     std::size_t sync_all_above = 16;          // more files and directories: one sync_all instead
     std::size_t reserve_bytes = 4u << 20;     // for finishing a committed turn on a full disk
+    std::size_t step_room = 8 * 1024;         // blocks and names that a node may cost beyond its bytes
+    std::size_t turn_room = 64 * 1024;        // and a turn
+    RootLayout layout;
+    std::uint64_t accept_lost_turn = 0;       // of this turn's root both heads are bad: go on without it
     std::uint32_t plant = plant_none;
 };
 
+struct Damage {
+    std::string path;  // a file of the store's own, or the directory of a tree that is set aside
+    std::string what;
+};
 struct RecoveryReport {
     std::uint64_t turns_finished = 0;         // committed turns that were applied again
     std::uint64_t temporaries_discarded = 0;
-    std::vector<std::string> damaged;         // files that did not verify, set aside by name
+    std::vector<Damage> damaged;              // found now, and trees that still are set aside
 };
 
 class Store {
 public:
     // Recovers: finishes what was committed, discards what was not. Creates an empty store in an
-    // empty directory. Fails when the format is foreign or a committed turn does not verify.
+    // empty directory. What is damaged is repaired from its copy, or costs one tree: a file DAMAGED
+    // in its directory says what happened, and the rest runs on. Fails, with nothing changed, when
+    // the format is foreign or a whole turn cannot be read any more.
     static Result<std::unique_ptr<Store>> open(Disk &disk, const Forest &forest, StoreOptions options,
                                                RecoveryReport *report);
     virtual ~Store() = default;
@@ -95,8 +120,10 @@ public:
     // Applies all updates or none; order within the vector is the order of application.
     // Programmer errors (unknown template or node, wrong action) are DCS_REQUIREs. After `nothing`
     // the store is as it was and fully usable; after `unknown` every further call answers unknown.
-    // No updates: done, and no turn is counted.
-    virtual CommitResult commit(const std::vector<TreeUpdate> &updates) = 0;
+    // No updates: done, and no turn is counted. A tree that is set aside takes no updates (nothing,
+    // io_error) until it has been removed. On a full disk Room::reserve goes on while the reserve
+    // lasts; an ordinary commit is refused (nothing, no_space) until the reserve is whole again.
+    virtual CommitResult commit(const std::vector<TreeUpdate> &updates, Room room = Room::ordinary) = 0;
 
     // Syncs what is pending (also called by commit itself by its own rules). For idle moments
     // and a clean stop. `nothing` cannot happen. `done` with a failing status: there was no room or
@@ -107,7 +134,7 @@ public:
     virtual std::uint64_t pending_bytes() const = 0;
 
     // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps
-    // for itself at the top (turns/, damaged/, format, reserve).
+    // for itself at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
 };

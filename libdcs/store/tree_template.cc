@@ -22,10 +22,9 @@ bool fits(const NodeTemplate &node) {
 }
 
 Status check_node(const TreeTemplate &tree, const NodeTemplate &node) {
-    const bool usable = valid_component(node.name) && node.name.size() <= node_name_bytes;
-    if (!usable || is_temporary(node.name))
+    if (!valid_node_name(node.name) || node.name.size() > node_name_bytes)
         return fail(Code::invalid, quoted(tree, node) +
-                                       "not a file name, or one that ends like a temporary");
+                                       "not a file name, or one that the store keeps for itself");
     if (!fits(node))
         return fail(Code::invalid, quoted(tree, node) +
                                        "pairs are replaced or appended to, singletons renamed, "

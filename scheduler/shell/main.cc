@@ -54,8 +54,8 @@ void report_recovery(const store::RecoveryReport &report) {
         log_info("backing store recovered: " + std::to_string(report.turns_finished) +
                          " committed turns applied again, " +
                          std::to_string(report.temporaries_discarded) + " temporaries discarded");
-    for (const std::string &file : report.damaged)
-        log_error("backing store: " + file + " is damaged and was set aside");
+    for (const store::Damage &damage : report.damaged)
+        log_error("backing store: " + damage.path + ": " + damage.what);
 }
 
 // From here on the log is the place for errors.

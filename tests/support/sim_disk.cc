@@ -393,23 +393,4 @@ std::map<std::string, std::string> SimDisk::files(const std::string &top) const 
     return out;
 }
 
-void SimDisk::flip(const std::string &path, std::size_t offset, unsigned char mask) {
-    const int inode = find(path);
-    DCS_REQUIRE(inode >= 0 && offset < at(inode).cached.size(), "nothing there to damage");
-    Inode &node = change(inode);
-    node.cached[offset] = static_cast<char>(node.cached[offset] ^ mask);
-    node.durable = node.cached;
-    node.data.clear();
-}
-
-void SimDisk::cut(const std::string &path, std::size_t length) {
-    const int inode = find(path);
-    DCS_REQUIRE(inode >= 0 && length <= at(inode).cached.size(), "nothing there to damage");
-    Inode &node = change(inode);
-    used_ -= node.cached.size() - length;
-    node.cached.resize(length);
-    node.durable = node.cached;
-    node.data.clear();
-}
-
 }  // namespace dcs::test

@@ -80,12 +80,15 @@ public:
     std::uint64_t syncs() const { return syncs_; }
     std::uint64_t faults_hit() const { return faults_hit_; }
     void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
+    std::uint64_t capacity() const { return capacity_; }
     std::uint64_t used_bytes() const;
 
     // Files (and empty directories, ending in '/') below `top` as they can be read.
     std::map<std::string, std::string> files(const std::string &top = "") const;
-    // Damage on the medium: one byte of a file, durable and cached.
+    // Damage on the medium (sim_damage.cc): one byte of a file; many; the file's end.
     void flip(const std::string &path, std::size_t offset, unsigned char mask);
+    void damage(const std::string &path, std::size_t offset, std::size_t length,
+                const std::function<char(char)> &change_byte);
     void cut(const std::string &path, std::size_t length);
 
 private:

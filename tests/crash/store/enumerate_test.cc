@@ -20,7 +20,7 @@ TEST_CASE("whatever a crash leaves, recovery makes a whole turn of it") {
     const auto start = std::chrono::steady_clock::now();
     const std::uint64_t wanted = wanted_states();
     std::uint64_t states = 0, nested = 0, generated = 0, points = 0, all_of = 0, workloads = 0,
-                  bad = 0;
+                  bad = 0, reserve_commits = 0;
     const Workload written = written_workload();
     for (unsigned seed = 0; states < wanted && bad == 0; ++seed) {
         // The written one under all limits first; then it and new ones in turn.
@@ -35,6 +35,7 @@ TEST_CASE("whatever a crash leaves, recovery makes a whole turn of it") {
         points += run.points;
         all_of += run.all_of;
         bad += run.bad;
+        reserve_commits += run.reserve_commits;
         generated += run.generated;
         ++workloads;
         INFO("seed " << seed << ": " << run.first_bad);
@@ -44,13 +45,15 @@ TEST_CASE("whatever a crash leaves, recovery makes a whole turn of it") {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf(
         "crash states: %llu made, %llu distinct (%llu of them crashes of a recovery), %llu "
-        "workloads, "
+        "workloads, %llu commits into the reserve, "
         "%llu points (%llu exhaustively), %llu bad, %.1f s\n",
         static_cast<unsigned long long>(generated), static_cast<unsigned long long>(states),
         static_cast<unsigned long long>(nested), static_cast<unsigned long long>(workloads),
+        static_cast<unsigned long long>(reserve_commits),
         static_cast<unsigned long long>(points), static_cast<unsigned long long>(all_of),
         static_cast<unsigned long long>(bad), seconds);
     CHECK(states >= wanted);
+    CHECK(reserve_commits > 0);
 }
 
 }  // namespace dcs::test

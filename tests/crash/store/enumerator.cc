@@ -1,5 +1,7 @@
 #include "crash/store/enumerator.h"
 
+#include "store/names.h"
+
 namespace dcs::test {
 
 using store::Answer;
@@ -14,9 +16,23 @@ store::StoreOptions small_options(unsigned variant) {
     options.flush_turns = flush_turns[variant % 6];
     options.sync_all_above = sync_all_above[variant % 3];
     options.flush_bytes = variant % 5 == 4 ? 300 : 100000;
-    options.reserve_bytes = variant % 2 ? 0 : 40;
+    options.reserve_bytes = variant % 2 ? 0 : variant % 4 ? 40 : 6000;
+    options.append_inline_limit = options.inline_limit;
+    options.step_room = 20;
+    options.turn_room = 200;
+    const std::size_t twice_limits[] = {8192, 0, 60};
+    options.layout = {64, twice_limits[variant / 2 % 3]};
     return options;
 }
+
+namespace {
+
+// Of a full disk nothing is free after the crash either: what came free somebody else has taken.
+void limit(SimDisk &state, const SimDisk &disk) {
+    if (disk.capacity() != ~0ull) state.set_capacity(state.used_bytes());
+}
+
+}  // namespace
 
 void Enumerator::wrong(const std::string &what) {
     if (bad++ == 0) first_bad = workload_.name + ": " + what;
@@ -35,6 +51,7 @@ void Enumerator::point(const SimDisk &disk, std::size_t low, std::size_t high, i
             return !enough() && seen_.insert((hash * 31 + low) * 31 + high).second;
         };
         all &= disk.each_crash(model, max, random_.next(), wanted, [&](SimDisk &state) {
+            limit(state, disk);
             if (depth > 0) ++nested;
             const bool deep = depth < 2 && random_.below(effort_.deep_one_in) == 0;
             check(state, low, high, depth, deep,
@@ -42,10 +59,11 @@ void Enumerator::point(const SimDisk &disk, std::size_t low, std::size_t high, i
         });
     }
     if (all) ++all_of;
-    if (depth > 0) return;
+    if (depth > (damaged_ ? 1 : 0)) return;
     // The process is killed, the machine runs on: everything is visible, little of it is durable.
     SimDisk killed = disk.killed();
-    check(killed, low, high, 0, random_.below(10) == 0, "kill");
+    limit(killed, disk);
+    check(killed, low, high, depth, random_.below(10) == 0, "kill");
 }
 
 void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int depth, bool deep,
@@ -62,12 +80,18 @@ void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int de
     const std::size_t turn = store.turn();
     if (turn < low || turn > high)
         return wrong(where + "recovery came to turn " + std::to_string(turn));
-    if (!report.damaged.empty()) return wrong(where + report.damaged[0] + " was set aside");
-    if (trees_of(state) != workload_.states[turn])
+    if (!damaged_ && !report.damaged.empty())
+        return wrong(where + report.damaged[0].path + ": " + report.damaged[0].what);
+    Files trees = trees_of(state), expected = workload_.states[turn];
+    if (!leave_out(trees, set_aside_)) return wrong(where + "a damaged tree is not set aside");
+    for (const std::string &directory : set_aside_) expected[store::marker_of(directory)];
+    (void)leave_out(expected, set_aside_);
+    if (trees != expected)
         return wrong(where + "the trees are not those of turn " + std::to_string(turn));
     const Files own = state.files("turns");
     if (own.size() != 1 || own.begin()->first != "turns/applied")
         return wrong(where + "something is left in turns/");
+    state.set_capacity(~0ull);
     if (deep || random_.below(48) == 0) go_on(state, store, depth);
 }
 
@@ -75,7 +99,7 @@ void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int de
 void Enumerator::go_on(SimDisk &state, Store &store, int depth) {
     const std::size_t turn = store.turn();
     point(state, turn, turn, depth + 1);
-    if (turn == workload_.turns.size() || depth > 1) return;
+    if (turn == workload_.turns.size() || depth > 1 || damaged_) return;
     state.after_operation = [&] { point(state, turn, turn + 1, depth + 1); };
     const auto result = store.commit(workload_.turns[turn].updates);
     state.after_operation = nullptr;
@@ -90,6 +114,46 @@ void Enumerator::go_on(SimDisk &state, Store &store, int depth) {
     point(state, turn + 1, turn + 1, depth + 1);
 }
 
+// Of a turn that finds the disk full: ordinarily it is refused, unless a flush made room, and then
+// the reserve is whole; with the reserve it is done, even if all else is taken at the commit.
+bool Enumerator::commit(SimDisk &disk, Store &store, const Workload::Turn &turn) {
+    store::CommitResult result;
+    if (!turn.full_disk || options_.reserve_bytes < 1000) {
+        result = store.commit(turn.updates);
+    } else {
+        disk.set_capacity(disk.used_bytes() + random_.below(20));
+        result = store.commit(turn.updates);
+        const auto reserve = disk.size("reserve");
+        if (result.answer == Answer::done && (!reserve || *reserve != options_.reserve_bytes))
+            wrong("an ordinary commit has eaten from the reserve");
+        if (result.answer == Answer::nothing && result.status.code == Code::no_space) {
+            const std::string root = store::root_name(store.turn() + 1);
+            const auto watch = disk.after_operation;
+            bool taken = false;
+            disk.after_operation = [&] {
+                if (!taken && disk.size(root)) {
+                    taken = true;
+                    disk.set_capacity(disk.used_bytes());
+                }
+                if (watch) watch();
+            };
+            result = store.commit(turn.updates, store::Room::reserve);
+            ++reserve_commits;
+            disk.after_operation = watch;
+        }
+    }
+    disk.set_capacity(~0ull);
+    if (result.answer != Answer::done) wrong("commit: " + result.status.text);
+    return result.answer == Answer::done;
+}
+
+void Enumerator::run_damaged(const SimDisk &image, std::size_t turn, const std::set<std::string> &set_aside) {
+    damaged_ = true;
+    set_aside_ = set_aside;
+    SimDisk state = image.killed();
+    check(state, turn, turn, 0, true, "damage");
+}
+
 void Enumerator::run(bool creation) {
     SimDisk disk(16);
     std::size_t acknowledged = 0, started = 0;
@@ -101,8 +165,7 @@ void Enumerator::run(bool creation) {
     for (const Workload::Turn &turn : workload_.turns) {
         if (enough()) return;
         ++started;
-        const auto result = (*opened)->commit(turn.updates);
-        if (result.answer != Answer::done) return wrong("commit: " + result.status.text);
+        if (!commit(disk, **opened, turn)) return;
         acknowledged = (*opened)->turn();
         if (acknowledged != started) return wrong("a turn was not counted");
         point(disk, acknowledged, started, 0);

@@ -3,6 +3,7 @@
 // now, what could be on the disk, and does recovery make exactly some turn k of it, with
 // acknowledged <= k <= started? Recovery itself is crashed in the same way.
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -27,11 +28,14 @@ public:
         : workload_(workload), options_(options), effort_(effort), random_(seed) {}
     // `creation`: the crashes while the empty store is made, too.
     void run(bool creation);
+    // Recovery of a disk with committed turns up to `turn` and with damage that costs these trees.
+    void run_damaged(const SimDisk &image, std::size_t turn, const std::set<std::string> &set_aside);
 
     std::uint64_t states = 0;      // distinct ones, recovered and compared
     std::uint64_t nested = 0;      // of those: crashes of a recovery
     std::uint64_t generated = 0;   // with doubles
     std::uint64_t points = 0, all_of = 0;  // points; points of which every state was tried
+    std::uint64_t reserve_commits = 0;
     std::uint64_t bad = 0;
     std::string first_bad;
 
@@ -39,6 +43,7 @@ private:
     void point(const SimDisk &disk, std::size_t low, std::size_t high, int depth);
     void check(SimDisk &state, std::size_t low, std::size_t high, int depth, bool deep,
                const char *how);
+    bool commit(SimDisk &disk, store::Store &store, const Workload::Turn &turn);
     void go_on(SimDisk &state, store::Store &store, int depth);
     void wrong(const std::string &what);
     bool enough() const {
@@ -49,6 +54,8 @@ private:
     const store::StoreOptions options_;
     const Effort effort_;
     Random random_;
+    bool damaged_ = false;
+    std::set<std::string> set_aside_;
     std::unordered_set<std::uint64_t> seen_;
 };
 

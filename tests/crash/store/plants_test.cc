@@ -13,8 +13,8 @@ struct Planted {
     const char *name;
 };
 
-// The two others, skip_root_checksum and ignore_failed_sync, need damage and failing syncs:
-// damage_test.cc and faults_test.cc.
+// The others need failing syncs (faults_test.cc) or damage (damage_test.cc, damage_blocks_test.cc,
+// damage_crash_test.cc).
 constexpr Planted barriers[] = {
     {plant_no_sync_temp, "no_sync_temp"},
     {plant_no_sync_temp_dir, "no_sync_temp_dir"},
@@ -33,6 +33,9 @@ constexpr Planted barriers[] = {
     {plant_trust_visible_roots, "trust_visible_roots"},
     {plant_trust_visible_dirs, "trust_visible_dirs"},
     {plant_keep_strays, "keep_strays"},
+    {plant_reserve_for_all, "reserve_for_all"},
+    {plant_reserve_all_at_once, "reserve_all_at_once"},
+    {plant_no_sync_reserve, "no_sync_reserve"},
 };
 
 }  // namespace

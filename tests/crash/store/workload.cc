@@ -1,5 +1,7 @@
 #include "crash/store/workload.h"
 
+#include "store/names.h"
+
 namespace dcs::test {
 
 using store::Action;
@@ -60,6 +62,14 @@ Files trees_of(const SimDisk &disk) {
         it = own ? all.erase(it) : std::next(it);
     }
     return all;
+}
+
+bool leave_out(Files &files, const std::set<std::string> &set_aside) {
+    for (const std::string &directory : set_aside)
+        if (!files.count(store::marker_of(directory))) return false;
+    for (auto it = files.begin(); it != files.end();)
+        it = set_aside.count(store::parent_of(it->first)) ? files.erase(it) : std::next(it);
+    return true;
 }
 
 namespace {
@@ -162,6 +172,7 @@ Workload written_workload() {
     b.grain(g, {node("checkpoint", b.text(45)), node("message", b.text(3)),
                 node("out", b.text(7), 20)});  // cut back below the end of the last append
     b.session(s, {{"results", 30}, {"grains", 5}});
+    b.turn.full_disk = true;
     b.end_turn();
     // A log written anew: cut to nothing while appends to it are pending.
     b.add(
@@ -172,6 +183,7 @@ Workload written_workload() {
     b.auth(9);
     b.end_turn();
     b.grain(g, {node("params", b.text(33)), node("out", b.text(6))});
+    b.turn.full_disk = true;
     b.end_turn();
     // Removed and made anew within one turn, again with a big node.
     b.remove(s, "session");
@@ -184,6 +196,7 @@ Workload written_workload() {
     b.end_turn(true);
     b.remove(s, "session");
     b.auth(50);
+    b.turn.full_disk = true;
     b.end_turn();
     b.workload.name = "written";
     return std::move(b.workload);
@@ -216,6 +229,7 @@ Workload drawn_workload(std::uint64_t seed, std::size_t turns) {
                 draw_grain(b, g);
             }
         }
+        b.turn.full_disk = b.random.chance(30);
         b.end_turn(b.random.chance(15));
     }
     b.workload.name = "drawn " + std::to_string(seed);

@@ -2,6 +2,7 @@
 // Turns for the crash tests, and what the trees must look like after each of them.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Workload {
     struct Turn {
         std::vector<store::TreeUpdate> updates;
         bool flush_after = false;
+        bool full_disk = false;  // there is room only in the reserve
     };
     std::string name;
     std::vector<Turn> turns;
@@ -30,6 +32,9 @@ Workload written_workload();
 Workload drawn_workload(std::uint64_t seed, std::size_t turns);
 
 void apply_to_model(Files &files, const store::TreeUpdate &update);
+
+// Without the files of trees that are set aside. False if one of those has no marker.
+bool leave_out(Files &files, const std::set<std::string> &set_aside);
 
 // What a disk shows of trees: everything but the store's own files.
 Files trees_of(const SimDisk &disk);

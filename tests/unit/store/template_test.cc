@@ -50,6 +50,7 @@ TEST_CASE("what is wrong with a forest is said") {
     CHECK(refused({tree("a", {}), tree("a", {})}, "two update trees"));
     CHECK(refused({tree("a", {pair_of("x.tmp")})}, "file name"));
     CHECK(refused({tree("a", {pair_of("x/y")})}, "file name"));
+    CHECK(refused({tree("a", {pair_of("DAMAGED")})}, "file name"));
     CHECK(refused({tree("a", {pair_of("x", Action::rename)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::replace)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::information, "b")})}, "no tree"));
@@ -79,6 +80,13 @@ TEST_CASE("names of turns sort as their numbers do, and are recognised exactly")
     CHECK_FALSE(parse_root_name("00000000000000000042.tmp", turn));
     CHECK_FALSE(parse_root_name("99999999999999999999.commit", turn));  // more than 64 bits
     CHECK_FALSE(parse_root_name("0000000000000000004x.commit", turn));
+    CHECK_FALSE(parse_root_name("00000000000000000042.lost", turn));
+    CHECK(parse_lost_name("00000000000000000043.lost", turn));
+    CHECK(turn == 43);
+    CHECK(turn_of_temporary(big_temporary("a/b", "params", 44)) == 44);
+    CHECK(turn_of_temporary("00000000000000000045.tmp") == 45);
+    CHECK(turn_of_temporary("status.new") == 0);
+    CHECK(turn_of_temporary("x.tmp") == 0);
 }
 
 TEST_CASE("paths") {
@@ -89,7 +97,7 @@ TEST_CASE("paths") {
     CHECK_FALSE(valid_path(std::string_view("a\0b", 3)));
     CHECK_FALSE(valid_path(std::string(256, 'a')));
     CHECK_FALSE(valid_tree_directory("turns/x"));
-    CHECK_FALSE(valid_tree_directory("damaged"));
+    CHECK_FALSE(valid_tree_directory("reserve"));
     CHECK(valid_tree_directory("sessions/ann/3"));
     CHECK(is_below("a/b", "a"));
     CHECK(is_below("a", "a"));
