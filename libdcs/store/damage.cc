@@ -125,6 +125,20 @@ Status Engine::set_aside(const std::string &directory, std::uint64_t turn, const
     return status;
 }
 
+Status Engine::set_aside(const std::string &directory, const std::string &why) {
+    if (!broken_) return broken_;
+    const std::string marker = marker_of(directory);
+    Status status = disk_.remove(marker);
+    if (status)
+        status = disk_.create(marker, "This tree is set aside: " + why +
+                                          ". To use it again, stop the scheduler and remove this file.\n");
+    if (status) status = sync_file(marker);
+    if (status) status = sync_dir(directory);
+    if (doubt_) broken_ = status;
+    if (status) set_aside_.insert(directory);
+    return status;
+}
+
 // Of the recovery before this one, perhaps: visible after a kill, and not durable. Replay leaves
 // these trees alone, so it would not find the damage again.
 Status Engine::resync_markers() {

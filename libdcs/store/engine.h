@@ -32,6 +32,7 @@ public:
 
     CommitResult commit(const std::vector<TreeUpdate> &updates, Room room) override;
     CommitResult flush() override;
+    Status set_aside(const std::string &directory, const std::string &why) override;
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes; }
     Result<std::string> read(const std::string &path, std::uint64_t offset,

@@ -17,7 +17,8 @@ inline constexpr const char *format_temporary = "format.tmp";
 inline constexpr const char *applied_file = "turns/applied";
 inline constexpr const char *applied_temporary = "turns/applied.tmp";
 inline constexpr const char *reserve_file = "reserve";
-inline constexpr const char *damage_marker = "DAMAGED";  // in the directory of a tree that is set aside
+// In the directory of a tree that is set aside: what happened, in words.
+inline constexpr const char *damage_marker = "DAMAGED";
 inline constexpr const char *lock_file = "lock";  // the scheduler's; the store only leaves it alone
 
 // Numbers are zero-padded, so that the order of names is the order of turns.

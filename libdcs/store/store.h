@@ -130,6 +130,10 @@ public:
     // no descriptor to do it with; nothing is lost (the turn roots stay) and it is done later.
     virtual CommitResult flush() = 0;
 
+    // Sets a tree aside for a reason that its owner has: the marker with this text is durable when it
+    // returns. For the start, before anything is committed.
+    virtual Status set_aside(const std::string &directory, const std::string &why) = 0;
+
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
     virtual std::uint64_t pending_bytes() const = 0;
 

@@ -7,6 +7,7 @@
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
+#include "store/names.h"
 
 namespace dcs::record {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 // No file that is read whole here gets near these; a length from a damaged record might.
 constexpr std::uint64_t max_log = std::uint64_t{4} << 30;
 constexpr std::uint64_t max_status = 4u << 20;
+constexpr std::uint64_t max_marker = 4096;
 constexpr std::uint64_t max_table = 64u << 20;
 
 // A session as it was read; its grains' hosts are indexes into `hosts` until the State knows them.
@@ -93,7 +95,17 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
     return Status::ok();
 }
 
+// A tree that the store, or this scheduler, has set aside: the marker's text, as an error.
+Status check_marker(store::Store &store, const std::string &directory) {
+    const std::string path = directory + "/" + store::damage_marker;
+    auto text = store.read(path, 0, max_marker);
+    if (!text && text.status().code == Code::not_found) return Status::ok();
+    if (text) text->erase(text->find_last_not_of('\n') + 1);
+    return about(path, text ? fail(Code::io_error, *text) : text.status());
+}
+
 Result<GrainRecord> read_own_tree(store::Store &store, const GrainKey &key) {
+    if (auto s = check_marker(store, grain_directory(key)); !s) return s;
     const std::string path = grain_directory(key) + "/" + status_file;
     auto bytes = store.read(path, 0, max_status);
     if (!bytes) return about(path, bytes.status());
@@ -151,6 +163,7 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
 
 Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
     SessionOnDisk session;
+    if (auto s = check_marker(store, session_directory(key)); !s) return s;
     const std::string path = session_directory(key) + "/" + status_file;
     auto bytes = store.read(path, 0, max_status);
     if (!bytes) return about(path, bytes.status());
@@ -165,7 +178,8 @@ Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
 
 class Builder {
 public:
-    Builder(store::Store &store, Instant now) : store_(store), now_(now) {}
+    Builder(store::Store &store, Instant now, const Watcher &watcher)
+        : store_(store), now_(now), watcher_(watcher) {}
 
     Result<Rebuilt> build() {
         auto users = directories(store_, sessions_directory);
@@ -199,6 +213,7 @@ private:
                 continue;
             }
             const SessionKey key{user, *number};
+            if (watcher_) watcher_(key);
             auto session = read_session(store_, key);
             if (session && !seniorities_.insert(session->info.seniority).second)
                 session = fail(Code::io_error, session_directory(key) +
@@ -288,12 +303,15 @@ private:
 
     store::Store &store_;
     Instant now_;
+    const Watcher &watcher_;
     std::set<std::uint64_t> seniorities_;
     Rebuilt out_;
 };
 
 }  // namespace
 
-Result<Rebuilt> rebuild(store::Store &store, Instant now) { return Builder(store, now).build(); }
+Result<Rebuilt> rebuild(store::Store &store, Instant now, const Watcher &watcher) {
+    return Builder(store, now, watcher).build();
+}
 
 }  // namespace dcs::record

@@ -2,6 +2,7 @@
 // Store -> State at the start of the scheduler. What comes out equals the State that was lost,
 // but for what is volatile (connections, contacts, confirmed launches). Hosts that grains
 // remember are known by name only (configured == false) until the host table names them.
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct Rebuilt {
 
 // `now` becomes the last contact of every host that is interned here: grace after the start (S7).
 // Fails only when the store itself cannot be listed, or when what verified contradicts itself.
-Result<Rebuilt> rebuild(store::Store &store, Instant now);
+// `watcher` is told of each session before anything of it is looked at.
+using Watcher = std::function<void(const SessionKey &)>;
+Result<Rebuilt> rebuild(store::Store &store, Instant now, const Watcher &watcher = {});
 
 }  // namespace dcs::record

@@ -10,6 +10,7 @@
 #include "daemon/options.h"
 #include "daemon/signals.h"
 #include "locks/kernel_lock.h"
+#include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/serve.h"
@@ -58,6 +59,18 @@ void report_recovery(const store::RecoveryReport &report) {
         log_error("backing store: " + damage.path + ": " + damage.what);
 }
 
+// A session over which the scheduler aborted twice running must not stop it a third time.
+Status set_aside_culprit(Suspect &suspect, store::Store &store) {
+    const std::string culprit = suspect.culprit();
+    const auto session = session_of(culprit);
+    if (!session) return Status::ok();
+    const std::string directory = record::session_directory(*session);
+    if (!store.list(directory)) return Status::ok();  // it was never saved
+    const std::string why = "the scheduler aborted twice while it was working on it";
+    log_error("session " + culprit + " is set aside: " + why);
+    return store.set_aside(directory, why);
+}
+
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
     if (Status s = make_directory(line.directory); !s) return s;
@@ -85,7 +98,13 @@ Status run(const Arguments &line) {
     auto store = store::Store::open(**disk, record::forest(), store::StoreOptions(), &recovery);
     if (!store) return store.status();
     report_recovery(recovery);
-    auto rebuilt = record::rebuild(**store, boot_clock());
+    auto suspect = Suspect::open(line.directory + "/suspect");
+    if (!suspect) return suspect.status();
+    if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
+    auto rebuilt = record::rebuild(**store, boot_clock(), [&](const SessionKey &session) {
+        (*suspect)->working_on(session_text(session));
+    });
+    (*suspect)->working_on("");
     if (!rebuilt) return rebuilt.status();
     for (const std::string &what : rebuilt->reports) log_error(what);
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
@@ -97,7 +116,7 @@ Status run(const Arguments &line) {
     setup.state = std::move(rebuilt->state);
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
-    Service service(std::move(settings), *signals, **store, *loop, std::move(setup));
+    Service service(std::move(settings), *signals, **suspect, **store, *loop, std::move(setup));
     if (Status s = service.listen(); !s) return s;
     return service.run();
 }

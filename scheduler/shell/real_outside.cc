@@ -29,9 +29,11 @@ void RealOutside::log(turn::Level level, const std::string &line) {
     }
 }
 
-void RealOutside::start_commit(std::vector<store::TreeUpdate> updates) {
-    storage_.commit(std::move(updates));
+void RealOutside::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {
+    storage_.commit(std::move(updates), room);
 }
+
+void RealOutside::working_on(const SessionKey &session) { suspect_.working_on(session_text(session)); }
 
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying, start it again: it recovers");

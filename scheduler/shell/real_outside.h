@@ -2,25 +2,29 @@
 // turn::Outside of the daemon: the event loop, the clocks, the log, the storage thread.
 #include "net/loop.h"
 #include "scheduler/shell/storage_thread.h"
+#include "scheduler/shell/suspect.h"
 #include "scheduler/turn/outside.h"
 
 namespace dcs::shell {
 
 class RealOutside final : public turn::Outside {
 public:
-    RealOutside(net::Loop &loop, StorageThread &storage) : loop_(loop), storage_(storage) {}
+    RealOutside(net::Loop &loop, StorageThread &storage, Suspect &suspect)
+        : loop_(loop), storage_(storage), suspect_(suspect) {}
     Instant now() override;
     std::int64_t wall_s() override;
     Token fresh_token() override;
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;
     void log(turn::Level level, const std::string &line) override;
-    void start_commit(std::vector<store::TreeUpdate> updates) override;
+    void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
+    void working_on(const SessionKey &session) override;
     [[noreturn]] void fatal(const std::string &why) override;
 
 private:
     net::Loop &loop_;
     StorageThread &storage_;
+    Suspect &suspect_;
 };
 
 }  // namespace dcs::shell

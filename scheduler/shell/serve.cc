@@ -32,11 +32,11 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
 }  // namespace
 
-Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop,
-                 turn::Turn::Setup setup)
+Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
+                 net::Loop &loop, turn::Turn::Setup setup)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop),
       storage_(store, loop),
-      outside_(loop, storage_), turn_(std::move(setup), store, outside_) {}
+      outside_(loop, storage_, suspect), turn_(std::move(setup), store, outside_) {}
 
 Status Service::listen() {
     auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,

@@ -23,8 +23,8 @@ struct ServeSettings {
 class Service {
 public:
     // What is given by reference outlives the Service.
-    Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop,
-            turn::Turn::Setup setup);
+    Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
+            net::Loop &loop, turn::Turn::Setup setup);
     // Makes user.sock and server.sock (mode 0600).
     Status listen();
     // Says ready and serves. Returns when stopped, all committed and synced; otherwise why not.

@@ -27,9 +27,10 @@ void StorageThread::start(Job job) {
     changed_.notify_all();
 }
 
-void StorageThread::commit(std::vector<store::TreeUpdate> updates) {
+void StorageThread::commit(std::vector<store::TreeUpdate> updates, store::Room room) {
     DCS_REQUIRE(!busy_, "the storage thread does one thing at a time");
     updates_ = std::move(updates);
+    room_ = room;
     start(Job::commit);
 }
 
@@ -59,7 +60,7 @@ void StorageThread::work() {
 
         Done done;
         done.was_commit = job == Job::commit;
-        done.result = done.was_commit ? store_.commit(updates_) : store_.flush();
+        done.result = done.was_commit ? store_.commit(updates_, room_) : store_.flush();
         updates_.clear();
 
         lock.lock();

@@ -25,7 +25,7 @@ public:
     StorageThread(const StorageThread &) = delete;
     StorageThread &operator=(const StorageThread &) = delete;
 
-    void commit(std::vector<store::TreeUpdate> updates);
+    void commit(std::vector<store::TreeUpdate> updates, store::Room room);
     void flush();
     // A job was started and its answer not taken.
     bool busy() const { return busy_; }
@@ -47,6 +47,7 @@ private:
     std::condition_variable changed_;
     Job job_ = Job::none;
     std::vector<store::TreeUpdate> updates_;
+    store::Room room_ = store::Room::ordinary;
     std::optional<Done> done_;
     std::thread thread_;
 };

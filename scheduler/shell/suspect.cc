@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "scheduler/record/paths.h"
+
 namespace dcs::shell {
 namespace {
 
@@ -34,6 +36,18 @@ void copy_name(char *to, const std::string &name) {
 std::string name_in(const char *field) { return std::string(field, ::strnlen(field, name_bytes - 1)); }
 
 }  // namespace
+
+std::string session_text(const SessionKey &session) {
+    return session.user.empty() ? std::string() : to_text(session);
+}
+
+std::optional<SessionKey> session_of(const std::string &text) {
+    const std::size_t slash = text.rfind('/');
+    if (slash == std::string::npos || slash == 0) return {};
+    const auto number = record::number_of(text.substr(slash + 1));
+    if (!number) return {};
+    return SessionKey{text.substr(0, slash), *number};
+}
 
 struct Suspect::Page {
     std::uint32_t aborted;         // the process that had this page mapped did

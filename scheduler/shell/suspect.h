@@ -4,11 +4,17 @@
 // It is a small file that is mapped into memory: noting a session costs a copy of its name, and what
 // was noted outlives the process (not a power failure, after which there is nobody to blame).
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/ids.h"
 #include "base/status.h"
 
 namespace dcs::shell {
+
+// How sessions are called in it: "ann/3". Nothing for what is no such name.
+std::string session_text(const SessionKey &session);  // empty for the empty key
+std::optional<SessionKey> session_of(const std::string &text);
 
 class Suspect {
 public:

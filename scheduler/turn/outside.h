@@ -25,9 +25,12 @@ public:
     // Closes after what is queued went out; no Arrival follows.
     virtual void close(ConnId conn) = 0;
     virtual void log(Level level, const std::string &line) = 0;
-    // Starts Store::commit(updates) elsewhere. Turn::committed() is called with the answer later,
+    // Starts Store::commit(updates, room) elsewhere. Turn::committed() is called with the answer later,
     // never from in here; until then nobody else touches the store.
-    virtual void start_commit(std::vector<store::TreeUpdate> updates) = 0;
+    virtual void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) = 0;
+    // From now on something of this session is at hand (empty: of nobody in particular). If the
+    // process aborts, this is who is suspected.
+    virtual void working_on(const SessionKey &session) { (void)session; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.
     virtual void fatal(const std::string &why) = 0;

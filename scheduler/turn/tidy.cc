@@ -58,7 +58,7 @@ void Turn::tidy() {
     if (phase_ != Phase::open || !intake_.empty()) return;
     now_ = outside_.now();
     if (now_ >= pack_not_before_ && pack_some()) return;
-    if (hosts_stale_ && now_ >= hosts_not_before_) return start_commit();
+    if (hosts_stale_ && now_ >= hosts_not_before_) return start_commit(store::Room::ordinary);
     if (now_ >= scrub_not_before_) scrub_some();
 }
 
@@ -66,6 +66,7 @@ void Turn::tidy() {
 bool Turn::pack_some() {
     for (const SessionKey &session : state_.unpacked) {
         if (stuck_.count(session) != 0) continue;
+        outside_.working_on(session);
         core::PackGrains batch{session, {}};
         std::uint64_t bytes = 0;
         for (const GrainNumber number : state_.session(session)->packable) {

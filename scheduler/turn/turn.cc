@@ -4,6 +4,7 @@
 #include <deque>
 #include <iterator>
 
+#include "scheduler/turn/concerns.h"
 #include "scheduler/turn/decode.h"
 
 namespace dcs::turn {
@@ -66,7 +67,7 @@ void Turn::run() {
         if (changes_.empty())
             finish();
         else
-            start_commit();
+            start_commit(store::Room::ordinary);
         now_ = outside_.now();
     }
     promised_ = next_wakeup();
@@ -132,20 +133,21 @@ void Turn::hang_up(ConnId conn) {
 // ---- decide and apply ---------------------------------------------------------------------
 
 void Turn::decide_new(core::Input input) {
-    const bool needed_disk = decide_all(input, true);
+    const bool needed_disk = decide_all(input, DiskFor::all);
     taken_.push_back(Taken{std::move(input), needed_disk});
 }
 
-bool Turn::decide_all(const core::Input &input, bool disk_works) {
+bool Turn::decide_all(const core::Input &input, DiskFor disk) {
     std::deque<core::Input> work{input};
     bool own_needs_disk = false;
     for (std::size_t step = 0; !work.empty(); ++step) {
         DCS_REQUIRE(step < max_follow_ups, "follow-ups run in a circle");
+        outside_.working_on(concerns(work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk =
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
-        if (needs_disk && !disk_works) {
+        if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {
             // Free slots are filled at the next call-in; nobody else asks for a parked wait.
             if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
                 delayed_.emplace(now_ + retry_after, work.front());
@@ -183,13 +185,14 @@ void Turn::grace_after_pause() {
 
 // ---- commit -------------------------------------------------------------------------------
 
-void Turn::start_commit() {
-    const bool hosts_are_due = now_ >= hosts_not_before_;
+void Turn::start_commit(store::Room room) {
+    const bool hosts_are_due = now_ >= hosts_not_before_ && room == store::Room::ordinary;
     with_hosts_ = hosts_stale_ && hosts_are_due;
     record::Plan plan = changes_.plan(state_, with_hosts_);
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     phase_ = Phase::committing;
-    outside_.start_commit(std::move(plan.updates));
+    room_ = room;
+    outside_.start_commit(std::move(plan.updates), room);
 }
 
 void Turn::committed(const store::CommitResult &result) {
@@ -218,7 +221,11 @@ void Turn::finish() {
     taken_.clear();
     taken_bytes_ = 0;
     for (const std::string &event : events) outside_.log(Level::info, event);
-    for (const core::Effect &effect : effects) perform_.perform(effect);
+    for (const core::Effect &effect : effects) {
+        outside_.working_on(concerns(effect));
+        perform_.perform(effect);
+    }
+    outside_.working_on({});
     for (core::Input &failed : perform_.take_failed_launches())
         delayed_.emplace(now_ + relaunch_after, std::move(failed));
     for (const ConnId conn : perform_.take_closed()) hang_up(conn);
@@ -233,12 +240,31 @@ void Turn::decide_again(const Status &why) {
     changes_ = record::TurnChanges();
     effects_.clear();
     events_.clear();
-    for (const Taken &t : taken) {
+    const bool reserve = why.code == Code::no_space && room_ == store::Room::ordinary;
+    for (Taken &t : taken) {
         if (link_is_gone(t.input)) continue;
-        if (t.needed_disk || decide_all(t.input, false)) refuse(t.input, why);
+        const bool goes_on = reserve && t.needed_disk && may_use_reserve(t.input);
+        const bool needs_disk =
+            goes_on ? decide_all(t.input, DiskFor::own)
+                    : t.needed_disk || decide_all(t.input, DiskFor::none);
+        if (needs_disk && !goes_on)
+            refuse(t.input, why);
+        else
+            taken_.push_back(Taken{std::move(t.input), needs_disk});
     }
-    DCS_REQUIRE(changes_.empty(), "something durable was decided without a disk");
-    finish();
+    if (changes_.empty()) return finish();
+    DCS_REQUIRE(reserve, "something durable was decided without a disk");
+    start_commit(store::Room::reserve);
+}
+
+// It frees something, or nobody could ever get rid of it on a full disk.
+bool Turn::may_use_reserve(const core::Input &input) {
+    if (const auto *call = std::get_if<core::UserCall>(&input))
+        return std::holds_alternative<wire::Gkill>(call->request) ||
+               std::holds_alternative<wire::CloseSession>(call->request) ||
+               std::holds_alternative<wire::CleanSession>(call->request);
+    const auto *report = std::get_if<core::ServerReport>(&input);
+    return report && report->report->ended;
 }
 
 // The link on which a server said this was not accepted after all; it will say it again.

@@ -11,10 +11,12 @@
 //
 // The commit's answer:
 //   done      the effects go out, in order
-//   nothing   the State is rolled back. Inputs whose own decision needed the disk are refused: a
-//             call gets the error, a report the verdict `later`, a first call loses its link (the
-//             server tries again), what came from inside is decided again a little later.
-//             The others are decided again, without those of their follow-ups that need the disk
+//   nothing   the State is rolled back. If the disk is full, what makes room or ends something (kill,
+//             close, clean, a grain's end) is decided again and committed with the store's reserve.
+//             The other inputs whose own decision needed the disk are refused: a call gets the error,
+//             a report the verdict `later`, a first call loses its link (the server tries again),
+//             what came from inside is decided again a little later. The rest is decided again,
+//             without those of their follow-ups that need the disk
 //   unknown   nothing is said to anybody and the process ends (Outside::fatal)
 #include <map>
 #include <set>
@@ -75,14 +77,17 @@ private:
     bool gather();
     void take_one(Arrival arrival);
     void decide_new(core::Input input);
-    // Decides an input and its follow-ups; true if its own decision needs the disk. With
-    // `disk_works` false nothing that needs the disk is applied.
-    bool decide_all(const core::Input &input, bool disk_works);
+    // What may need the disk: everything, the input's own decision (not its follow-ups), nothing.
+    enum class DiskFor : std::uint8_t { all, own, none };
+    // Decides an input and its follow-ups; true if its own decision needs the disk. What may not
+    // need it, but does, is not applied.
+    bool decide_all(const core::Input &input, DiskFor disk);
     void apply(const core::Change &change);
-    void start_commit();
+    void start_commit(store::Room room);
     void finish();
     void decide_again(const Status &why);
     void refuse(const core::Input &input, const Status &why);
+    static bool may_use_reserve(const core::Input &input);
     bool link_is_gone(const core::Input &input) const;
     void hang_up(ConnId conn);
     bool tick_is_due() const;
@@ -107,6 +112,8 @@ private:
     bool with_hosts_ = false;              // the commit in flight brings them there
     Instant hosts_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
+
+    store::Room room_ = store::Room::ordinary;  // of the commit in flight
 
     // of the turn at hand
     Phase phase_ = Phase::open;

@@ -40,7 +40,7 @@ public:
     }
     void close(ConnId) override {}
     void log(turn::Level, const std::string &) override {}
-    void start_commit(std::vector<store::TreeUpdate> updates) override { job = std::move(updates); }
+    void start_commit(std::vector<store::TreeUpdate> updates, store::Room) override { job = std::move(updates); }
     void fatal(const std::string &why) override {
         std::fprintf(stderr, "fatal: %s\n", why.c_str());
         std::exit(1);

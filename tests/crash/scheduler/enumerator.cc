@@ -67,7 +67,7 @@ std::string Enumerator::recover(SimDisk &state, const Moment &moment, int depth,
     auto opened = store::Store::open(state, record::forest(), options_, &report);
     state.after_operation = nullptr;
     if (!opened) return opened.status().text;
-    if (!report.damaged.empty()) return report.damaged[0] + " was set aside";
+    if (!report.damaged.empty()) return report.damaged[0].path + " was set aside: " + report.damaged[0].what;
     if (report.turns_finished > 1) ++replayed;
     store::Store &store = **opened;
     auto rebuilt = record::rebuild(store, moment.world->people.clock);

@@ -139,7 +139,7 @@ void World::commit() {
     }
     const std::uint64_t pending = store_->pending_bytes();
     const bool trouble = make_trouble();
-    const store::CommitResult result = store_->commit(updates);
+    const store::CommitResult result = store_->commit(updates, room_);
     disk.set_capacity(~0ull);
     disk.clear_faults();
     if (result.answer == store::Answer::unknown) return die(updates, result, trouble);
@@ -179,7 +179,7 @@ void World::die(const std::vector<store::TreeUpdate> &updates, const store::Comm
     turn_->committed(result);
     if (!died_) return complain("the turn goes on though its disk is in doubt");
     if (sent_.size() != sent) return complain("something was said though the disk is in doubt");
-    if (store_->commit(updates).answer != store::Answer::unknown)
+    if (store_->commit(updates, room_).answer != store::Answer::unknown)
         return complain("the store goes on though its disk is in doubt");
     restart(random_.chance(50));
 }

@@ -89,7 +89,10 @@ private:
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;
     void log(turn::Level, const std::string &) override {}
-    void start_commit(std::vector<store::TreeUpdate> updates) override { job_ = std::move(updates); }
+    void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override {
+        job_ = std::move(updates);
+        room_ = room;
+    }
     void fatal(const std::string &) override { died_ = true; }
 
     void complain(const std::string &what);
@@ -126,6 +129,7 @@ private:
     std::unique_ptr<store::Store> store_;
     std::unique_ptr<turn::Turn> turn_;
     std::optional<std::vector<store::TreeUpdate>> job_;
+    store::Room room_ = store::Room::ordinary;
     std::deque<Sent> sent_;
     bool died_ = false;
     bool quiet_ = false;      // nothing happens by chance

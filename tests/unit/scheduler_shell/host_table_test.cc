@@ -1,5 +1,4 @@
-// The host table's file. Its source is compiled in here: it needs nothing of the shell's libraries,
-// and this program does not link them.
+// The host table's file.
 #include "scheduler/shell/host_table_file.h"
 #include "support/catch.h"
 

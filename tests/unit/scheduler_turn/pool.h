@@ -28,7 +28,7 @@ public:
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override { closed.push_back(conn); }
     void log(turn::Level level, const std::string &line) override;
-    void start_commit(std::vector<store::TreeUpdate> updates) override;
+    void start_commit(std::vector<store::TreeUpdate> updates, store::Room with) override;
     void fatal(const std::string &why) override { died = why; }
 
     Instant clock{seconds(1000).ns};
@@ -37,6 +37,7 @@ public:
     std::vector<ConnId> closed;
     std::vector<std::string> lines;
     std::optional<std::vector<store::TreeUpdate>> job;
+    store::Room room = store::Room::ordinary;  // of that job
     std::string died;
 };
 
@@ -51,13 +52,15 @@ public:
     void restart(std::uint64_t capacity = ~0ull);
 
     // ---- what arrives ----
-    ConnId open(turn::Door door, const std::string &user);
+    ConnId open(turn::Door door, const std::string &user, bool privileged = false);
     void hang_up(ConnId conn);
     // One frame, taken but not decided before pump().
     std::uint64_t post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
     // Turns and commits until nothing is left to do.
     void pump();
-    // post and pump, then the one reply to it.
+    // The one reply to a request that was posted and pumped.
+    wire::AnyMessage reply(ConnId conn, std::uint64_t request);
+    // post, pump, reply.
     wire::AnyMessage call(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
     template <class Reply> Reply ask(ConnId conn, const wire::AnyMessage &message,
                                      std::uint64_t request = 0) {
