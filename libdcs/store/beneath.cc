@@ -42,10 +42,11 @@ bool Descriptor::close_checked() {
     return ::close(fd) == 0 || errno == EINTR;
 }
 
-Beneath::Beneath(Descriptor root, std::string directory) : root_(std::move(root)), directory_(std::move(directory)) {
+Beneath::Beneath(Descriptor root, std::string directory, bool one_call)
+    : root_(std::move(root)), directory_(std::move(directory)) {
     // Linux before 5.6 and some sandboxes do not have it.
     const Descriptor tried(open_beneath(root_.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    one_call_ = bool(tried);
+    one_call_ = one_call && tried;
     take_spares();
 }
 

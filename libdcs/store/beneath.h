@@ -35,7 +35,8 @@ Code code_of(int error);
 
 class Beneath {
 public:
-    Beneath(Descriptor root, std::string directory);
+    // `one_call`: whole paths at once where the kernel can (openat2), else component by component.
+    Beneath(Descriptor root, std::string directory, bool one_call);
     int root() const { return root_.get(); }
     // errno, with the whole path.
     Status failed(const char *what, const std::string &path, int error) const;
@@ -58,7 +59,7 @@ private:
 
     Descriptor root_;
     std::string directory_;
-    bool one_call_;  // the kernel has openat2
+    bool one_call_;
     Descriptor spare_[2];
 };
 

@@ -17,6 +17,7 @@ Status Engine::prepare_big(const Step &step) {
     if (Status status = disk_.create(name, step.bytes); !status) return status;
     failpoint("store.temporary_write.after");
     if (planted(plant_no_sync_temp)) return Status::ok();
+    failpoint("store.temporary_sync.before");
     Status status = sync_file(name);
     failpoint("store.temporary_sync.after");
     return status;
@@ -55,6 +56,7 @@ Status Engine::write_root(const TurnPlan &plan) {
     failpoint("store.root_write.before");
     Status status = disk_.create(temporary, plan.root);
     failpoint("store.root_write.after");
+    failpoint("store.root_sync.before");
     if (status && !planted(plant_no_sync_root)) status = sync_file(temporary);
     failpoint("store.root_sync.after");
     if (!status) return status;
@@ -63,6 +65,7 @@ Status Engine::write_root(const TurnPlan &plan) {
     failpoint("store.root_rename.after");
     // No room or no descriptor: refused before anything changed. Anything else may have happened.
     if (!status && status.code != Code::no_space && status.code != Code::limit) doubt_ = true;
+    failpoint("store.commit_sync.before");
     if (status && !planted(plant_no_sync_commit)) status = sync_dir(turns_directory);
     failpoint("store.commit_sync.after");
     if (status) pending_.bytes += plan.root.size() + plan.big_bytes;

@@ -21,8 +21,8 @@ namespace {
 
 class PosixDisk final : public Disk {
 public:
-    PosixDisk(Descriptor root, const std::string &directory, bool reports)
-        : below_(std::move(root), directory), directory_(directory), reports_(reports) {}
+    PosixDisk(Descriptor root, const std::string &directory, bool reports, bool one_call)
+        : below_(std::move(root), directory, one_call), directory_(directory), reports_(reports) {}
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length,
                            std::string_view bytes) override;
@@ -275,7 +275,7 @@ Status check_file_system(long magic, const std::string &directory) {
                                    "failure: give a directory on a local disk");
 }
 
-Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory) {
+Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory, bool one_call) {
     Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!root) {
         const Code code = errno == EACCES || errno == EPERM ? Code::refused : code_of(errno);
@@ -287,7 +287,7 @@ Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory) {
     if (Status status = check_file_system(static_cast<long>(about.f_type), directory); !status)
         return status;
     return std::unique_ptr<Disk>(
-        std::make_unique<PosixDisk>(std::move(root), directory, syncfs_reports()));
+        std::make_unique<PosixDisk>(std::move(root), directory, syncfs_reports(), one_call));
 }
 
 }  // namespace dcs::store

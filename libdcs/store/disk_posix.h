@@ -1,5 +1,5 @@
 #pragma once
-// The real Disk: files below one directory, reached component by component from its descriptor, so
+// The real Disk: files below one directory, each reached anew from its descriptor (beneath.h), so
 // that no symbolic link and no renamed parent leads anywhere else. Owner-only modes. No descriptor
 // stays open between calls but the directory's own and two spare ones, which are given up for a
 // moment when the process has run out.
@@ -12,8 +12,9 @@
 namespace dcs::store {
 
 // The directory must exist. Fails with not_found, refused (no permission; a network file system,
-// which cannot keep the promises of sync) or limit. Threads: one at a time.
-Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory);
+// which cannot keep the promises of sync) or limit. Threads: one at a time. `one_call` false: as on
+// a kernel without openat2.
+Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory, bool one_call = true);
 
 // What open_posix_disk thinks of a file system, by the magic number of statfs(2).
 Status check_file_system(long magic, const std::string &directory);

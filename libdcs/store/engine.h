@@ -88,7 +88,7 @@ private:
 
     // reserve.cc
     Status check_space(const TurnPlan &plan, Room room);
-    Status use_reserve(std::uint64_t before, std::uint64_t after);
+    Status use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after);
     Status grow_reserve();
     bool shrink_reserve(std::uint64_t bytes);
     template <class Do> Status with_reserve(std::uint64_t bytes, const Do &act);

@@ -41,8 +41,12 @@ Status Engine::replace_file(const char *temporary, const char *file, const std::
         Status removed = disk_.remove(temporary);
         return removed ? disk_.create(temporary, bytes) : removed;
     });
+    failpoint("store.text_sync.before");
     if (status) status = sync_file(temporary);
+    failpoint("store.text_sync.after");
+    failpoint("store.text_rename.before");
     if (status) status = disk_.rename(temporary, file);
+    failpoint("store.text_rename.after");
     return status;
 }
 
@@ -53,6 +57,7 @@ Status Engine::write_stamp(std::uint64_t turn) {
         status = replace_file(applied_temporary, applied_file, encode_stamp(turn, layout().block));
         failpoint("store.stamp_sync.before");
         if (status) status = sync_dir(turns_directory);
+        failpoint("store.stamp_sync.after");
     } else {
         status = disk_.remove(applied_temporary);
         if (status) status = disk_.create(applied_temporary, encode_stamp(turn, layout().block));
@@ -74,10 +79,11 @@ Status Engine::flush_pending() {
     // From here on nothing needs them. One that cannot be removed now is removed later.
     for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn)
         if (!disk_.remove(root_name(turn))) leftovers_.push_back(root_name(turn));
+    failpoint("store.drop_roots.after");
     failpoint("store.drop_temporaries.before");
     for (const std::string &name : pending_.temporaries)
         if (!disk_.remove(name)) leftovers_.push_back(name);
-    failpoint("store.drop_roots.after");
+    failpoint("store.drop_temporaries.after");
     applied_ = turn_;
     pending_ = Pending();
     return Status::ok();

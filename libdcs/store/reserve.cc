@@ -51,20 +51,18 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
     }
     if (room == Room::ordinary) return no_room(*free, before + after + missing);
     if (*free >= before + after) return Status::ok();
-    return use_reserve(before, after);
+    return use_reserve(*free, before, after);
 }
 
 // As much of it is given up as the root needs; the rest must be enough to finish the turn, even if
 // somebody else takes all that is free from now on.
-Status Engine::use_reserve(std::uint64_t before, std::uint64_t after) {
-    Result<std::uint64_t> free = disk_.free_bytes();
-    if (!free) return free.status();
-    if (*free + reserve_ < before + after) return no_room(*free + reserve_, before + after);
+Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after) {
+    if (free + reserve_ < before + after) return no_room(free + reserve_, before + after);
     if (planted(plant_reserve_all_at_once)) {
         (void)shrink_reserve(reserve_);
         return Status::ok();
     }
-    if (*free < before) (void)shrink_reserve(before - *free);
+    if (free < before) (void)shrink_reserve(before - free);
     return Status::ok();
 }
 

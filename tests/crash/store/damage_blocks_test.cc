@@ -201,7 +201,8 @@ TEST_CASE("any bit of small roots, stamps and temporaries may be flipped") {
             Verdict verdict;
             for (const auto &[path, bytes] : patient.disk.files())
                 for (std::size_t at = 0; at < bytes.size(); ++at)
-                    examine(patient, path, at, 1, [at](char c) { return static_cast<char>(c ^ (1 << at % 8)); }, verdict);
+                    examine(
+                        patient, path, at, 1, [at](char c) { return static_cast<char>(c ^ (1 << at % 8)); }, verdict);
             print("flipped bits", verdict);
             INFO(verdict.first_wrong);
             CHECK(verdict.wrong == 0);

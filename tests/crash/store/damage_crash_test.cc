@@ -29,7 +29,8 @@ void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t 
         REQUIRE((*opened)->commit(workload.turns[turn - 1].updates).answer == Answer::done);
         const Files files = disk.files();
         for (const auto &[path, bytes] : files) {
-            const bool needed = path.find(".commit") != path.npos || (is_temporary(path) && !bytes.empty());
+            const bool text = path == applied_file || path == format_file;
+            const bool needed = text || path.find(".commit") != path.npos || (is_temporary(path) && !bytes.empty());
             if (!needed || random.below(8) != 0) continue;
             const std::size_t at = random.below(bytes.size()) / options.layout.block * options.layout.block;
             for (SimDisk image : {disk.killed(), disk.crashed()}) {

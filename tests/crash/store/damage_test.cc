@@ -76,9 +76,11 @@ TEST_CASE("a root without a readable head is refused, nothing has changed, and a
 
 TEST_CASE("a lost turn that is accepted is kept aside, and replay goes on behind it") {
     const std::vector<TreeUpdate> turns[] = {
-        {{ann, "session", {{"grains", "one,", 0}, {"status", "1", 0}}, false}, {"auth", "auth", {{"table", "1", 0}}, false}},
+        {{ann, "session", {{"grains", "one,", 0}, {"status", "1", 0}}, false},
+         {"auth", "auth", {{"table", "1", 0}}, false}},
         {{ann, "session", {{"grains", "two,", 4}, {"status", "2", 0}}, false}},
-        {{ann, "session", {{"grains", "three,", 8}, {"status", "3", 0}}, false}, {"auth", "auth", {{"table", "3", 0}}, false}},
+        {{ann, "session", {{"grains", "three,", 8}, {"status", "3", 0}}, false},
+         {"auth", "auth", {{"table", "3", 0}}, false}},
     };
     for (const std::uint64_t gone : {1u, 2u, 3u})
         for (const bool missing : {false, true}) {
@@ -177,7 +179,8 @@ TEST_CASE("a tree that is set aside: named, left alone, and at an end with its r
     CHECK((*opened)->commit({{grain, "grain", {{"status", "x", 0}}, false}}).answer == Answer::nothing);
 
     // Removed and begun anew, in one turn or in two.
-    const std::vector<TreeUpdate> removal{{grain, "grain", {}, true}}, anew{{grain, "grain", {{"status", "n", 0}}, false}};
+    const std::vector<TreeUpdate> removal{{grain, "grain", {}, true}};
+    const std::vector<TreeUpdate> anew{{grain, "grain", {{"status", "n", 0}}, false}};
     SimDisk other = later.killed();
     REQUIRE((*opened)->commit({removal[0], anew[0]}).answer == Answer::done);
     CHECK(*(*opened)->list(grain) == std::vector<std::string>{"status"});

@@ -16,7 +16,7 @@ store::StoreOptions small_options(unsigned variant) {
     options.flush_turns = flush_turns[variant % 6];
     options.sync_all_above = sync_all_above[variant % 3];
     options.flush_bytes = variant % 5 == 4 ? 300 : 100000;
-    options.reserve_bytes = variant % 2 ? 0 : variant % 4 ? 40 : 6000;
+    options.reserve_bytes = variant % 2 ? 0 : variant % 8 == 2 ? 40 : 6000;
     options.append_inline_limit = options.inline_limit;
     options.step_room = 20;
     options.turn_room = 200;

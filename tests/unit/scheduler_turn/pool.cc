@@ -57,7 +57,7 @@ core::HostConfig host(const std::string &name, int slots) {
 store::StoreOptions Pool::options() {
     store::StoreOptions o;
     o.inline_limit = 4096;
-    o.reserve_bytes = 64 * 1024;
+    o.reserve_bytes = 256 * 1024;
     o.flush_turns = 16;
     return o;
 }

@@ -24,8 +24,8 @@ struct Directory {
         path = name;
     }
     ~Directory() { (void)!::system(("rm -rf " + path).c_str()); }
-    std::unique_ptr<Disk> open() const {
-        auto disk = open_posix_disk(path);
+    std::unique_ptr<Disk> open(bool one_call = true) const {
+        auto disk = open_posix_disk(path, one_call);
         INFO((disk ? "" : disk.status().text));
         REQUIRE(disk);
         return std::move(*disk);
@@ -50,8 +50,9 @@ template <class Body> int in_child(Body body) {
 }  // namespace
 
 TEST_CASE("the disk does what its header says") {
+    const bool one_call = GENERATE(true, false);
     Directory directory;
-    auto disk = directory.open();
+    auto disk = directory.open(one_call);
     CHECK(*disk->make_dir("a"));
     CHECK_FALSE(*disk->make_dir("a"));
     CHECK(disk->make_dir("no/parent").status().code == Code::not_found);
@@ -94,9 +95,10 @@ TEST_CASE("the disk does what its header says") {
 }
 
 TEST_CASE("nothing outside the directory can be named") {
+    const bool one_call = GENERATE(true, false);
     Directory directory, outside;
     REQUIRE(outside.open()->create("secret", "s"));
-    auto disk = directory.open();
+    auto disk = directory.open(one_call);
     REQUIRE(disk->make_dir("d"));
     REQUIRE(::symlink(outside.path.c_str(), (directory.path + "/d/link").c_str()) == 0);
     REQUIRE(::symlink((outside.path + "/secret").c_str(), (directory.path + "/d/file").c_str()) ==
@@ -124,8 +126,9 @@ TEST_CASE("nothing outside the directory can be named") {
 }
 
 TEST_CASE("the simulated disk behaves like the real one") {
+    const bool one_call = GENERATE(true, false);
     Directory directory;
-    auto real = directory.open();
+    auto real = directory.open(one_call);
     test::SimDisk sim;
     test::Random random(3);
     const std::vector<std::string> names{"a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "x/y"};
@@ -177,8 +180,9 @@ TEST_CASE("the simulated disk behaves like the real one") {
 }
 
 TEST_CASE("no call leaves a descriptor open") {
+    const bool one_call = GENERATE(true, false);
     Directory directory;
-    auto disk = directory.open();
+    auto disk = directory.open(one_call);
     (void)disk->create("warm", "up");
     const int before = open_descriptors();
     (void)disk->create("f", "x");

@@ -112,6 +112,39 @@ TEST_CASE("what one turn says about one file twice ends as the last says") {
     CHECK(*again->list("g/1") == std::vector<std::string>{"out"});
 }
 
+TEST_CASE("many records of a turn are one write to each file, small or big") {
+    for (const std::size_t records : {1u, 1000u}) {
+        SimDisk disk;
+        auto store = open(disk);
+        std::vector<TreeUpdate> updates;
+        std::string expected[2];
+        for (std::size_t i = 0; i < 2 * records; ++i) {
+            std::string &log = expected[i % 2];
+            const std::string record = "record " + std::to_string(i) + ";";
+            updates.push_back(update(i % 2 ? "g/1" : "g/2", {{"status", "s" + std::to_string(i), 0}}));
+            updates.push_back(update(i % 2 ? "g/1" : "g/2", {{"out", record, log.size()}}));
+            log += record;
+        }
+        const std::uint64_t before = disk.calls();
+        commit(*store, updates);
+        CHECK(disk.calls() - before < 30);
+        SimDisk after = disk.crashed();
+        auto again = open(after);
+        for (const auto &s : {&store, &again}) {
+            CHECK(content(**s, "g/1/out") == expected[1]);
+            CHECK(content(**s, "g/2/out") == expected[0]);
+            CHECK(content(**s, "g/1/status") == "s" + std::to_string(2 * records - 1));
+        }
+    }
+    // A gap between two records of a turn is found as one in the file is.
+    SimDisk disk;
+    auto store = open(disk);
+    const auto result = store->commit({update("g/1", {{"out", "12345", 0}}), update("g/1", {{"out", "x", 6}})});
+    CHECK(result.answer == Answer::nothing);
+    CHECK(result.status.code == Code::io_error);
+    CHECK(result.status.text.find("g/1/out has 5 bytes, 6 were recorded") != std::string::npos);
+}
+
 TEST_CASE("a removed tree is gone with what is below it, and parents that became empty") {
     SimDisk disk;
     auto store = open(disk);

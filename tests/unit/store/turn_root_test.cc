@@ -78,7 +78,8 @@ TEST_CASE("a root that lost either copy comes back whole, and says so") {
 TEST_CASE("of bytes that are there once, only the node is damaged that they belong to") {
     std::vector<Step> steps = some_steps();
     static const std::string more(2000, 'm');
-    steps.push_back(Step{StepKind::inside, "auth", "auth", "table", Action::replace, 0, more.size(), crc32c(more), more});
+    steps.push_back(
+        Step{StepKind::inside, "auth", "auth", "table", Action::replace, 0, more.size(), crc32c(more), more});
     const std::string root = encode_turn(12, steps, RootLayout{512, 1000});
     std::string damaged = root;
     damaged[root.find("mmmm") + 700] = 'x';
