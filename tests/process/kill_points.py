@@ -58,8 +58,8 @@ class Points:
 class Lives:
     """Starts the scheduler again and again, and sees to it that it dies."""
 
-    def __init__(self, pool, rng):
-        self.pool, self.rng, self.points = pool, rng, Points(rng)
+    def __init__(self, pool, rng, clients):
+        self.pool, self.rng, self.clients, self.points = pool, rng, clients, Points(rng)
         self.count = {"point": 0, "random": 0}
         self.lock = os.path.join(pool.dir, "scheduler/lock")
         self.old = set()
@@ -83,11 +83,14 @@ class Lives:
         pid = wait_for("a scheduler", lambda: self.scheduler() or up.poll(), 30, 0.005)
         pid = self.scheduler()
         ended_itself = True
+        quiet = began + self.rng.random() * 2.0  # then no call comes for a while, and the scheduler flushes
         while pid and not is_dead(pid):
+            self.clients.pause(quiet < time.monotonic() < quiet + 0.6)
             if time.monotonic() - began > seconds:
                 ended_itself = False
                 self.end(pid, point and ".stop." in point[0])
             time.sleep(0.005)
+        self.clients.pause(False)
         self.old.add(pid)
         up.kill()
         up.wait()
@@ -123,7 +126,7 @@ class Clients:
         self.directory = os.path.join(pool.base, "histories")
         os.mkdir(self.directory)
         self.stop_file = os.path.join(self.directory, "stop")
-        self.processes, self.histories = [], []
+        self.processes, self.histories, self.paused = [], [], False
         for i in range(count):
             history = os.path.join(self.directory, f"client{i}")
             # Half of them soon give a call up, so that calls stay in doubt.
@@ -132,6 +135,13 @@ class Clients:
                                               str(i * SESSIONS_EACH + 1), self.stop_file]))
             self.histories.append(history)
         pool.env.pop("DCS_PATIENCE_S")
+
+    def pause(self, paused):
+        if paused == self.paused:
+            return
+        self.paused = paused
+        for process in self.processes:
+            process.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
 
     def check_alive(self):
         for i, process in enumerate(self.processes):
@@ -186,11 +196,11 @@ def judge(pool, clients):
 
 def run(pool, a):
     rng = random.Random(a.seed)
-    lives = Lives(pool, rng)
     pool.up()
-    first = lives.scheduler()
     clients = Clients(pool, rng, a.clients)
     try:
+        lives = Lives(pool, rng, clients)
+        first = lives.scheduler()
         lives.end(first, ask=False)
         lives.old.add(first)
         lives.live(("shell.stop.none", 1), 3.0)  # warm-up: the points of working, and of stopping

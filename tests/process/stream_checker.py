@@ -136,7 +136,9 @@ class Checker:
 
     def on_clean(self, arguments, error):
         s = self.at(arguments)
-        if error == "NO_ERROR" or (error == "D_E_SESSION_UNKNOWN" and s.removing):
+        # The library repeats a removal whose answer was lost, and a removed session has nothing left by which that
+        # could be recognised: so "unknown" means gone as well. It must stay gone.
+        if error in ("NO_ERROR", "D_E_SESSION_UNKNOWN"):
             s.gone = True
         elif error == IN_DOUBT:
             s.removing = True
