@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 
-from pool import BIN, FULL, Pool, is_dead, lock_holder, program, wait_for
+from pool import BIN, FULL, Pool, lock_holder, start_time, wait_for
 from stream_checker import Checker
 
 STREAM = os.path.join(os.path.dirname(BIN), "tests/stream")
@@ -55,6 +55,10 @@ class Points:
         return ended
 
 
+def is_gone(daemon):
+    return start_time(daemon[0]) != daemon[1]
+
+
 class Lives:
     """Starts the scheduler again and again, and sees to it that it dies."""
 
@@ -62,11 +66,12 @@ class Lives:
         self.pool, self.rng, self.clients, self.points = pool, rng, clients, Points(rng)
         self.count = {"point": 0, "random": 0}
         self.lock = os.path.join(pool.dir, "scheduler/lock")
-        self.old = set()
 
     def scheduler(self):
+        """(pid, start time) of a live one; the lock still names the last one for a moment after its death."""
         pid = lock_holder(self.lock)
-        return pid if pid and pid not in self.old and not is_dead(pid) else None
+        started = start_time(pid) if pid else None
+        return (pid, started) if started is not None else None
 
     def live(self, point, seconds):
         """One life: to the armed point, or for `seconds`, after which it is killed (or asked to stop, for the
@@ -80,33 +85,32 @@ class Lives:
         up = subprocess.Popen([os.path.join(self.pool.bin, "dcs"), "up", "--dir", self.pool.dir], env=environment,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         began = time.monotonic()
-        pid = wait_for("a scheduler", lambda: self.scheduler() or up.poll(), 30, 0.005)
-        pid = self.scheduler()
+        wait_for("a scheduler", lambda: self.scheduler() or up.poll() is not None, 30, 0.005)
+        daemon = self.scheduler()
         ended_itself = True
         quiet = began + self.rng.random() * 2.0  # then no call comes for a while, and the scheduler flushes
-        while pid and not is_dead(pid):
+        while daemon and not is_gone(daemon):
             self.clients.pause(quiet < time.monotonic() < quiet + 0.6)
             if time.monotonic() - began > seconds:
                 ended_itself = False
-                self.end(pid, point and ".stop." in point[0])
+                self.end(daemon, point and ".stop." in point[0])
             time.sleep(0.005)
         self.clients.pause(False)
-        self.old.add(pid)
         up.kill()
         up.wait()
         at_point = self.points.learn(log)
         assert at_point or not ended_itself, f"the scheduler ended by itself, armed was {point}: see its log"
         self.count["point" if at_point else "random"] += 1
 
-    def end(self, pid, ask):
+    def end(self, daemon, ask):
         if ask:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(daemon[0], signal.SIGTERM)
             try:
-                return wait_for("the scheduler to stop", lambda: is_dead(pid), 20, 0.005)
+                return wait_for("the scheduler to stop", lambda: is_gone(daemon), 20, 0.005)
             except AssertionError:
                 pass
-        os.kill(pid, signal.SIGKILL)
-        wait_for("the end of the scheduler", lambda: is_dead(pid), 20, 0.005)
+        os.kill(daemon[0], signal.SIGKILL)
+        wait_for("the end of the scheduler", lambda: is_gone(daemon), 20, 0.005)
 
     def one(self):
         time.sleep(self.rng.choice((0, 0.03, 0.2)))  # away for a while, so that calls run out of patience
@@ -200,9 +204,7 @@ def run(pool, a):
     clients = Clients(pool, rng, a.clients)
     try:
         lives = Lives(pool, rng, clients)
-        first = lives.scheduler()
-        lives.end(first, ask=False)
-        lives.old.add(first)
+        lives.end(lives.scheduler(), ask=False)
         lives.live(("shell.stop.none", 1), 3.0)  # warm-up: the points of working, and of stopping
         lives.count = {"point": 0, "random": 0}
         end = time.monotonic() + a.seconds

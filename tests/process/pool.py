@@ -56,12 +56,13 @@ def bin_directory(path, test_builds):
     return path
 
 
-def is_dead(pid):
-    """Ended, whether or not somebody has asked for its exit status."""
+def start_time(pid):
+    """Tells a process from a later one of the same number; None if it has ended, waited for or not."""
     try:
-        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z"
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     except OSError:
-        return True
+        return None
+    return None if fields[0] == "Z" else int(fields[19])
 
 
 class Pool:
