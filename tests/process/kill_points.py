@@ -154,7 +154,7 @@ class Clients:
     def finish(self):
         open(self.stop_file, "w").close()
         for i, process in enumerate(self.processes):
-            assert process.wait(timeout=600) == 0, f"client{i}: exit code {process.returncode}"
+            assert process.wait(timeout=900 if FULL else 180) == 0, f"client{i}: exit code {process.returncode}"
 
     def kill(self):
         for process in self.processes:

@@ -276,9 +276,10 @@ static void one_session(void)
     if (error != NO_ERROR) enter("resume", 0);
     work(3 + (int)below(8));
     if (chance(75)) drain();
-    if (chance(40)) {
-        enter("resume", 1);
-        drain();
+    for (int again = (int)below(3); again > 0; again--) { /* from the start, or from what was acknowledged */
+        enter("resume", chance(50));
+        if (chance(50)) wait_result(0);
+        else drain();
     }
     close_session();
     if (chance(40)) replay();

@@ -18,7 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { descriptors_max = 4096, descriptor_lowest = 0 };
+enum { descriptors_max = 4096 };
 
 static char watched[4096];
 static size_t watched_length;
@@ -48,7 +48,7 @@ void faulty_stop(void)
     memset(below, 0, sizeof below);
 }
 
-static int known(int fd) { return watched_length != 0 && fd >= descriptor_lowest && fd < descriptors_max && below[fd]; }
+static int known(int fd) { return watched_length != 0 && fd >= 0 && fd < descriptors_max && below[fd]; }
 
 static int concerns(int fd, const char *path)
 {
@@ -184,7 +184,10 @@ int close(int fd)
     return -1
 
 ssize_t write(int fd, const void *from, size_t bytes) { TRANSFER(write, faulty_writes, fd, from, bytes); }
-ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at) { TRANSFER(pwrite, faulty_writes, fd, from, bytes, at); }
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+    TRANSFER(pwrite, faulty_writes, fd, from, bytes, at);
+}
 ssize_t pwrite64(int fd, const void *from, size_t bytes, off64_t at)
 {
     TRANSFER(pwrite64, faulty_writes, fd, from, bytes, at);
