@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/launcher/process_tree.h"
 
@@ -240,7 +241,9 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         break;
     }
     }
+    failpoint("launcher.start.before_answer");
     send_to(peer, answer);
+    failpoint("launcher.start.after_answer");
 }
 
 void Launcher::list(int peer) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/launcher/launcher.h"
 #include "grainserver/launcher/process_tree.h"
@@ -94,7 +95,9 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
 bool Launcher::finish(const std::string &dir, Running &grain) {
     const Result<files::Fd> fd = files::open_directory(grains_fd_.get(), dir);
     if (fd) {
+        failpoint("launcher.exit_record.before_write");
         const Status s = files::write_file(fd->get(), files::exit_name, files::pack(grain.exit));
+        failpoint("launcher.exit_record.after_write");
         if (!s) {  // disk full: the zombie keeps the status until there is room
             std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
             std::fflush(stdout);
@@ -118,6 +121,7 @@ void Launcher::look_at_children() {
         }
         const std::string dir = it->first;
         it = grains_.erase(it);  // and with it the slot
+        failpoint("launcher.exit.before_send");
         for (const int peer : peers_) send_to(peer, {files::Verb::exited, dir});
     }
 }

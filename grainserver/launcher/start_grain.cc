@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/files/small_file.h"
@@ -224,7 +225,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     plan.argv = argv_list.data();
     plan.env = env_list.data();
     plan.launcher = ::getpid();
+    failpoint("launcher.start.before_fork");
     const pid_t pid = fork_grain(plan);
+    failpoint("launcher.start.after_fork");
     if (pid < 0) return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(errno));
     report_out = Fd();
     Failure failure{};
@@ -235,6 +238,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         return told(failure, launch);
     }
     StartOutcome outcome;
+    failpoint("launcher.start.after_exec");
     outcome.kind = StartOutcome::Kind::started;
     outcome.pid = pid;
     outcome.slot = std::move(slot);

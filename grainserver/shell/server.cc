@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/limits.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/shell/host_gauge.h"
@@ -49,26 +50,48 @@ struct Performer {
 
     void operator()(Connect &) { s.conn_ = s.loop_->connect_unix(s.options_.scheduler, link_limits()); }
     void operator()(Disconnect &) { s.drop_link(); }
-    void operator()(Send &e) { s.loop_->send(s.conn_, wire::encode(e.message, 0)); }
+    void operator()(Send &e) {
+        failpoint("server.message.before_send");
+        s.loop_->send(s.conn_, wire::encode(e.message, 0));
+    }
     void operator()(WriteLaunch &e) {
+        failpoint("server.launch_record.before_write");
         const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
+        failpoint("server.launch_record.after_write");
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }
-    void operator()(StartGrain &e) { s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots)); }
+    void operator()(StartGrain &e) {
+        failpoint("server.start.before_send");
+        s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots));
+        failpoint("server.start.after_send");
+    }
     void operator()(CheckpointSignal &e) { s.launcher_.send(call_of(files::Verb::signal, e.id, SIGUSR1)); }
     void operator()(TerminateGrain &e) { s.launcher_.send(call_of(files::Verb::term, e.id)); }
     void operator()(KillGrain &e) { s.launcher_.send(call_of(files::Verb::kill, e.id)); }
-    void operator()(WriteAcked &e) { tell(e.id, s.files_.write_acked(e.id, e.sequence)); }
-    void operator()(WriteEnding &e) { tell(e.id, s.files_.write_ending(e.id, e.ending, e.reason)); }
-    void operator()(RemoveDir &e) { tell(e.id, s.files_.remove(e.id)); }
+    void operator()(WriteAcked &e) {
+        failpoint("server.acked_record.before_write");
+        tell(e.id, s.files_.write_acked(e.id, e.sequence));
+        failpoint("server.acked_record.after_write");
+    }
+    void operator()(WriteEnding &e) {
+        failpoint("server.ending_record.before_write");
+        tell(e.id, s.files_.write_ending(e.id, e.ending, e.reason));
+        failpoint("server.ending_record.after_write");
+    }
+    void operator()(RemoveDir &e) {
+        failpoint("server.directory.before_remove");
+        tell(e.id, s.files_.remove(e.id));
+        failpoint("server.directory.after_remove");
+    }
     void operator()(Look &e) { s.put(Looked{e.id, s.files_.look(e.id)}); }
     void operator()(SendReport &e) {
         auto built = s.files_.build(e);
-        if (auto *report = std::get_if<wire::GrainReport>(&built))
-            s.loop_->send(s.conn_, wire::encode(std::move(*report), 0));
-        else
-            s.put(std::get<ReportUnsendable>(built));
+        auto *report = std::get_if<wire::GrainReport>(&built);
+        if (!report) return s.put(std::get<ReportUnsendable>(built));
+        failpoint("server.report.before_send");
+        s.loop_->send(s.conn_, wire::encode(std::move(*report), 0));
+        failpoint("server.report.after_send");
     }
     void operator()(Gauge &) {
         const HostFigures figures = read_host_figures();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/signals.h"
@@ -92,12 +93,14 @@ Status run(const Arguments &line) {
     auto signals = Signals::open();
     if (!signals) return signals.status();
 
+    failpoint("shell.start.before_recovery");
     auto disk = store::open_posix_disk(state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     auto store = store::Store::open(**disk, record::forest(), store::StoreOptions(), &recovery);
     if (!store) return store.status();
     report_recovery(recovery);
+    failpoint("shell.start.after_recovery");
     auto suspect = Suspect::open(line.directory + "/suspect");
     if (!suspect) return suspect.status();
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
@@ -106,6 +109,7 @@ Status run(const Arguments &line) {
     });
     (*suspect)->working_on("");
     if (!rebuilt) return rebuilt.status();
+    failpoint("shell.start.after_rebuild");
     for (const std::string &what : rebuilt->reports) log_error(what);
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
                      std::to_string((*store)->turn()));
@@ -117,7 +121,9 @@ Status run(const Arguments &line) {
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
     Service service(std::move(settings), *signals, **suspect, **store, *loop, std::move(setup));
+    failpoint("shell.start.before_listen");
     if (Status s = service.listen(); !s) return s;
+    failpoint("shell.start.after_listen");
     return service.run();
 }
 

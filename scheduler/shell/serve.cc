@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 #include "scheduler/shell/host_table_file.h"
@@ -55,6 +56,7 @@ Status Service::run() {
     turn_.take_host_table(std::move(settings_.hosts));
     last_activity_ = boot_clock();
     turn_.run();
+    failpoint("shell.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
     log_info("serving in " + settings_.directory);
@@ -167,12 +169,15 @@ void Service::reread_hosts() {
 // What is in flight is finished and answered; what was not decided is asked again by its sender.
 Status Service::stop() {
     log_info("stopping");
+    failpoint("shell.stop.begin");
     while (storage_.busy()) {
         storage_.wait();
         if (auto done = storage_.take()) storage_answered(std::move(*done));
     }
     loop_.wait(boot_clock() + farewell, arrivals_at_once);
+    failpoint("shell.stop.before_flush");
     const store::CommitResult flushed = store_.flush();
+    failpoint("shell.stop.after_flush");
     if (flushed.answer != store::Answer::done)
         return fail(Code::io_error, "the backing store is in doubt: " + flushed.status.text);
     if (!flushed.status) log_warn("last flush: " + flushed.status.text);

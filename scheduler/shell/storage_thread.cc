@@ -1,5 +1,6 @@
 #include "scheduler/shell/storage_thread.h"
 
+#include "base/failpoint.h"
 #include "base/require.h"
 
 namespace dcs::shell {
@@ -60,7 +61,9 @@ void StorageThread::work() {
 
         Done done;
         done.was_commit = job == Job::commit;
+        failpoint(done.was_commit ? "shell.commit.before" : "shell.flush.before");
         done.result = done.was_commit ? store_.commit(updates_, room_) : store_.flush();
+        failpoint(done.was_commit ? "shell.commit.after" : "shell.flush.after");
         updates_.clear();
 
         lock.lock();

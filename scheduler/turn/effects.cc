@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/failpoint.h"
 #include "scheduler/record/read_blob.h"
 
 namespace dcs::turn {
@@ -35,7 +36,12 @@ Result<wire::GrainSpec> Effects::read_spec(const GrainKey &key, const core::Grai
 
 void Effects::act(const core::Reply &e) {
     const auto *reply = std::get_if<wire::QueryReply>(&e.message);
-    if (!reply) return outside_.send(e.conn, e.message, e.request);
+    if (!reply) {
+        failpoint("turn.reply.before_send");
+        outside_.send(e.conn, e.message, e.request);
+        failpoint("turn.reply.after_send");
+        return;
+    }
     wire::QueryReply completed = *reply;
     completed.system.pid = about_.pid;
     completed.system.version = about_.version;
@@ -56,7 +62,9 @@ void Effects::act(const core::ReplyResult &e) {
     if (!err) return reply_error(e.conn, e.request, e.key, err.status());
     result.out = std::move(*out);
     result.err = std::move(*err);
+    failpoint("turn.result.before_send");
     outside_.send(e.conn, std::move(result), e.request);
+    failpoint("turn.result.after_send");
 }
 
 Result<wire::Piece> Effects::read_piece(const GrainKey &key, const wire::Fetch &fetch) {
@@ -114,7 +122,15 @@ void Effects::act(const core::ReplyGrainDetail &e) {
     act(core::Reply{e.conn, e.request, std::move(reply)});
 }
 
-void Effects::act(const core::SendServer &e) { outside_.send(e.conn, e.message, 0); }
+void Effects::act(const core::SendServer &e) {
+    const bool ack = std::holds_alternative<wire::ReportAck>(e.message);
+    const bool withdraw = std::holds_alternative<wire::Withdraw>(e.message);
+    if (ack) failpoint("turn.ack.before_send");
+    if (withdraw) failpoint("turn.withdraw.before_send");
+    outside_.send(e.conn, e.message, 0);
+    if (ack) failpoint("turn.ack.after_send");
+    if (withdraw) failpoint("turn.withdraw.after_send");
+}
 
 Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
                                 wire::Launch &launch) {
@@ -152,7 +168,9 @@ void Effects::act(const core::SendLaunch &e) {
         failed_.push_back(core::ServerLaunchResult{e.conn, grain->host, std::move(result)});
         return;
     }
+    failpoint("turn.launch.before_send");
     outside_.send(e.conn, std::move(launch), 0);
+    failpoint("turn.launch.after_send");
 }
 
 void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <iterator>
 
+#include "base/failpoint.h"
 #include "scheduler/turn/concerns.h"
 #include "scheduler/turn/decode.h"
 
@@ -133,8 +134,10 @@ void Turn::hang_up(ConnId conn) {
 // ---- decide and apply ---------------------------------------------------------------------
 
 void Turn::decide_new(core::Input input) {
+    failpoint("turn.decide.before");
     const bool needed_disk = decide_all(input, DiskFor::all);
     taken_.push_back(Taken{std::move(input), needed_disk});
+    failpoint("turn.decide.after");
 }
 
 bool Turn::decide_all(const core::Input &input, DiskFor disk) {
@@ -192,13 +195,16 @@ void Turn::start_commit(store::Room room) {
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     phase_ = Phase::committing;
     room_ = room;
+    failpoint("turn.commit.before_start");
     outside_.start_commit(std::move(plan.updates), room);
+    failpoint("turn.commit.after_start");
 }
 
 void Turn::committed(const store::CommitResult &result) {
     DCS_REQUIRE(phase_ == Phase::committing, "a commit was answered that was not started");
     phase_ = Phase::open;
     now_ = outside_.now();
+    failpoint("turn.commit.answered");
     switch (result.answer) {
     case store::Answer::done:
         if (std::exchange(with_hosts_, false)) {
@@ -221,11 +227,13 @@ void Turn::finish() {
     taken_.clear();
     taken_bytes_ = 0;
     for (const std::string &event : events) outside_.log(Level::info, event);
+    if (!effects.empty()) failpoint("turn.effects.before");
     for (const core::Effect &effect : effects) {
         outside_.working_on(concerns(effect));
         perform_.perform(effect);
     }
     outside_.working_on({});
+    if (!effects.empty()) failpoint("turn.effects.after");
     for (core::Input &failed : perform_.take_failed_launches())
         delayed_.emplace(now_ + relaunch_after, std::move(failed));
     for (const ConnId conn : perform_.take_closed()) hang_up(conn);

@@ -43,9 +43,32 @@ def process_cpu(pid, start):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def bin_directory(path, test_builds):
+    """The programs of a pool with some daemons replaced by their test builds. Each program finds the others in the
+    folder of its own executable, as the kernel names it, so these are hard links or copies, not symbolic links."""
+    os.mkdir(path)
+    for name in ("dcs", "dcs_scheduler", "dcs_grainserver", "dcs_launcher", "dcs_begin"):
+        source = os.path.join(os.path.dirname(BIN), "tests", name + "_test") if name in test_builds else program(name)
+        try:
+            os.link(source, os.path.join(path, name))
+        except OSError:
+            shutil.copy2(source, os.path.join(path, name))
+    return path
+
+
+def start_time(pid):
+    """Tells a process from a later one of the same number; None if it has ended, waited for or not."""
+    try:
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else int(fields[19])
+
+
 class Pool:
-    def __init__(self, servers=2, slots=1, interval=1.0, directory=None):
+    def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=()):
         self.base = tempfile.mkdtemp(prefix="dcs-test-")
+        self.bin = bin_directory(os.path.join(self.base, "bin"), test_builds) if test_builds else BIN
         self.dir = directory or os.path.join(self.base, "pool")
         self.servers, self.slots, self.interval = servers, slots, interval
         self.env = dict(os.environ, DCS_DIR=self.dir)
@@ -72,7 +95,7 @@ class Pool:
         return self.dcs("down", "--dir", self.dir, check=False)
 
     def dcs(self, *arguments, check=True, data=None, timeout=300, cwd=None):
-        result = subprocess.run([program("dcs"), *arguments], input=data, env=self.env, timeout=timeout, cwd=cwd,
+        result = subprocess.run([os.path.join(self.bin, "dcs"), *arguments], input=data, env=self.env, timeout=timeout, cwd=cwd,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if check and result.returncode != 0:
             raise AssertionError(f"dcs {' '.join(arguments)}: exit {result.returncode}\n"

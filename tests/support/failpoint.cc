@@ -1,7 +1,8 @@
 // What failpoint() does in the test build of a daemon. Two variables of its environment:
 //   DCS_FAILPOINTS      NAME=ACTION@N, several separated by commas: at the N-th visit of NAME the
 //                       process is killed (`kill`), stopped (`stop`) or aborts (`abort`)
-//   DCS_FAILPOINT_LOG   a file to which each name is appended when it is visited first
+//   DCS_FAILPOINT_LOG   a file to which each name is appended when it is visited first, and a line
+//                       `NAME ACTION N` before that is done
 #include "base/failpoint.h"
 
 #include <csignal>
@@ -39,18 +40,21 @@ public:
     void visit(const std::string &name) {
         const std::lock_guard<std::mutex> guard(mutex_);
         const long count = ++visits_[name];
-        if (count == 1 && log_ >= 0) {
-            const std::string line = name + "\n";
-            if (::write(log_, line.data(), line.size()) < 0) std::perror("DCS_FAILPOINT_LOG");
-        }
+        if (count == 1) log(name);
         const auto armed = armed_.find(name);
         if (armed == armed_.end() || armed->second.visit != count) return;
+        log(name + " " + armed->second.action + " " + std::to_string(count));
         if (armed->second.action == "kill") ::kill(::getpid(), SIGKILL);
         if (armed->second.action == "stop") ::raise(SIGSTOP);
         if (armed->second.action == "abort") std::abort();
     }
 
 private:
+    void log(const std::string &text) {
+        const std::string line = text + "\n";
+        if (log_ >= 0 && ::write(log_, line.data(), line.size()) < 0)
+            std::perror("DCS_FAILPOINT_LOG");
+    }
     void arm(const std::string &point) {
         const std::size_t equals = point.find('='), at = point.find('@');
         const std::string action =
