@@ -31,7 +31,8 @@ Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant
       entered_(now),
       pause_(shortest_pause),
       greeted_(terms_.greeted),
-      reused_(terms_.greeted) {
+      reused_(terms_.greeted),
+      removes_(std::holds_alternative<wire::CleanSession>(request)) {
     DCS_REQUIRE(terms_.request != 0, "request ids of users begin with 1");
     until_ = now + terms_.silence;
 }
@@ -58,7 +59,10 @@ void Conversation::connected(Instant now) {
 
 void Conversation::sent(Instant now) {
     DCS_REQUIRE(at_ == At::sending_hello || at_ == At::sending_request, "sent() answers send");
-    if (at_ == At::sending_request) request_left_ = true;
+    if (at_ == At::sending_request) {
+        repeated_ = request_left_;
+        request_left_ = true;
+    }
     at_ = at_ == At::sending_hello ? At::waiting_welcome : At::waiting_reply;
     // A parked wait is not hung, whatever time it takes. The Welcome always comes at once.
     const bool no_limit = at_ == At::waiting_reply && terms_.for_ever;
@@ -73,6 +77,10 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
             return nonsense(fail(Code::protocol, "an error reply to another request"));
         const bool usable = at_ == At::waiting_reply && request != 0 &&
                             error->code != static_cast<int>(Code::protocol);
+        // Nothing is left of a removed session by which the scheduler could recognise a repetition.
+        const bool removed_before = removes_ && repeated_ && at_ == At::waiting_reply &&
+                                    error->code == static_cast<int>(Code::session_unknown);
+        if (removed_before) return finish(wire::AnyMessage(wire::Done{}), usable);
         return finish(std::move(message), usable);
     }
     if (request != terms_.request)

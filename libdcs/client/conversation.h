@@ -87,6 +87,7 @@ private:
     Instant until_{}, trouble_since_ = Instant::never(), entered_{};
     Duration pause_{};
     bool greeted_, reused_, request_left_ = false;
+    bool removes_, repeated_ = false;  // d_clean_ses; it may have happened on an earlier connection
     std::string last_trouble_;
     std::optional<wire::Welcome> welcome_;
     std::optional<Result<wire::AnyMessage>> outcome_;

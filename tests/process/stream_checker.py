@@ -136,9 +136,8 @@ class Checker:
 
     def on_clean(self, arguments, error):
         s = self.at(arguments)
-        # The library repeats a removal whose answer was lost, and a removed session has nothing left by which that
-        # could be recognised: so "unknown" means gone as well. It must stay gone.
-        if error in ("NO_ERROR", "D_E_SESSION_UNKNOWN"):
+        # The library knows when it repeats a removal; "unknown" is for a program that itself asks a second time.
+        if error == "NO_ERROR" or (error == "D_E_SESSION_UNKNOWN" and (s.removing or s.gone)):
             s.gone = True
         elif error == IN_DOUBT:
             s.removing = True

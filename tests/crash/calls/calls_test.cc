@@ -126,7 +126,7 @@ public:
         RecoveryReport report;
         auto store = Store::open(**disk, test_forest(), options_, &report);
         if (!store) return "does not open again: " + store.status().text;
-        if (!report.damaged.empty()) return report.damaged[0] + " was set aside";
+        if (!report.damaged.empty()) return report.damaged[0].path + ": " + report.damaged[0].what;
         const std::size_t turn = (*store)->turn();
         if (turn < low || turn > high)
             return "is at turn " + std::to_string(turn) + " of " + std::to_string(low) + ".." + std::to_string(high);

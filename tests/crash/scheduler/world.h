@@ -49,7 +49,8 @@ struct Inhabitants {
 // What happened, to know that the workload is worth something.
 struct Counts {
     std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
-                  in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0, packed = 0;
+                  in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0,
+                  packed = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };

@@ -288,6 +288,28 @@ TEST_CASE("a blocking wait of a process that met no scheduler has patience only"
     CHECK(met.what() == Do::connect);
 }
 
+TEST_CASE("a removal that is repeated and finds nothing has happened") {
+    const wire::ErrorReply unknown{static_cast<std::int32_t>(Code::session_unknown), "no session 3"};
+    for (const bool repeated : {false, true}) {
+        for (const bool removal : {false, true}) {
+            Bench b;
+            b.start(removal ? wire::AnyMessage(wire::CleanSession{{}, 3}) : wire::Gwait{3, 4, false});
+            b.greet();
+            if (repeated) {
+                b.send();
+                b.c->broken("cut", b.now);
+                b.sleep();
+                b.greet();
+            }
+            b.send();
+            b.receive(unknown);
+            REQUIRE(b.what() == Do::done);
+            CHECK(is<wire::Done>(*b.c->outcome()) == (repeated && removal));
+            CHECK(b.c->connection_good());
+        }
+    }
+}
+
 TEST_CASE("error replies are replies") {
     Bench b;
     b.start();

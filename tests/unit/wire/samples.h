@@ -35,7 +35,9 @@ inline GrainRow grain_row() {
     r.argv = {"bin/ecm", "12"};
     return r;
 }
-inline HostRow host_row() { return {"local1", "active", "x86_64-linux-gnu", 3, 2, 1, 0.5, 10, 0.75, 123456, 9, 7, 1, 1, 2.5}; }
+inline HostRow host_row() {
+    return {"local1", "active", "x86_64-linux-gnu", 3, 2, 1, 0.5, 10, 0.75, 123456, 9, 7, 1, 1, 2.5};
+}
 inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
 inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
 
