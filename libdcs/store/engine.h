@@ -29,6 +29,7 @@ public:
     CommitResult flush() override;
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes; }
+    Result<Room> room() override;
     Result<std::string> read(const std::string &path, std::uint64_t offset,
                              std::uint64_t max) override;
     Result<std::vector<std::string>> list(const std::string &directory) override;

@@ -37,6 +37,12 @@ Status Engine::check_space(const TurnPlan &plan) {
     return reserve_ ? Status::ok() : make_reserve();
 }
 
+Result<Room> Engine::room() {
+    Result<std::uint64_t> free = disk_.free_bytes();
+    if (!free) return free.status();
+    return Room{*free, reserve_};
+}
+
 Status Engine::make_reserve() {
     if (options_.reserve_bytes == 0) {
         reserve_ = true;

@@ -84,6 +84,12 @@ struct RecoveryReport {
     std::vector<std::string> damaged;         // files that did not verify, set aside by name
 };
 
+// What is left where the store lies.
+struct Room {
+    std::uint64_t free_bytes = 0;
+    bool reserve = true;  // false: gone into finishing a turn on a full disk, and not made anew yet
+};
+
 class Store {
 public:
     // Recovers: finishes what was committed, discards what was not. Creates an empty store in an
@@ -105,6 +111,7 @@ public:
 
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
     virtual std::uint64_t pending_bytes() const = 0;
+    virtual Result<Room> room() = 0;
 
     // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps
     // for itself at the top (turns/, damaged/, format, reserve).

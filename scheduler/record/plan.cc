@@ -70,6 +70,13 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
     } else if (const auto *erase = std::get_if<core::EraseSession>(&change)) {
         sessions_[erase->key] = SessionChanges{};
         sessions_[erase->key].erased = true;
+    } else if (const auto *damaged = std::get_if<core::EraseDamaged>(&change)) {
+        sessions_[damaged->key].erased = true;
+    } else if (const auto *many = std::get_if<core::AddGrains>(&change)) {
+        SessionChanges &session = sessions_[many->key];
+        session.filled = true;
+        for (const auto &[number, grain_of] : *many->grains)
+            if (grain_of.own_tree) session.grains[number].became_own_tree = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         if (grain->volatile_only) return;
         const core::Grain *old = before.grain(grain->key);
@@ -107,8 +114,13 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
                                grain_changes.err.used;
         DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
         if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
-        if (!grain.own_tree || grain_changes.became_own_tree)
+        if (!changes.filled && (!grain.own_tree || grain_changes.became_own_tree))
             log += encode_grain(after, number, grain);
+    }
+
+    if (changes.filled) {
+        log = live_log(after, *session);
+        sizes[key] = 2 * log.size() + log_slack;
     }
 
     store::TreeUpdate update{session_directory(key), session_tree, {}, false};
@@ -127,8 +139,8 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
             const std::uint64_t length = base + log.size();
             look_at = std::max(bound, length + length / 8);
         }
-        update.nodes.push_back(node(grains_file, log, base));
         info.grains_length = base + log.size();
+        update.nodes.push_back(node(grains_file, std::move(log), base));
     }
     if (changes.inputs.used)
         update.nodes.push_back(node(inputs_file, changes.inputs.bytes, changes.inputs.old_length));

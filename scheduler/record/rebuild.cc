@@ -16,6 +16,8 @@ constexpr std::uint64_t max_log = std::uint64_t{4} << 30;
 constexpr std::uint64_t max_status = 4u << 20;
 constexpr std::uint64_t max_table = 64u << 20;
 
+constexpr const char *stray_advice = "move it away while the scheduler is stopped";
+
 struct SessionOnDisk {
     core::SessionInfo info;
     std::map<GrainNumber, GrainRecord> grains;
@@ -118,8 +120,8 @@ public:
         for (const std::string &name : *users) {
             const auto user = decode_login(name);
             if (!user) {
-                out_.reports.push_back(std::string(sessions_directory) + "/" + name +
-                                       ": not the directory of a login name; left alone");
+                report(std::string(sessions_directory) + "/" + name,
+                       "not the directory of a login name; left alone", "nothing", stray_advice);
                 continue;
             }
             if (auto s = add_user(*user); !s) return s;
@@ -138,8 +140,8 @@ private:
         for (const std::string &name : *numbers) {
             const auto number = number_of(name);
             if (!number) {
-                out_.reports.push_back(path + "/" + name +
-                                       ": not a session's directory; left alone");
+                report(path + "/" + name, "not a session's directory; left alone", "nothing",
+                       stray_advice);
                 continue;
             }
             const SessionKey key{user, *number};
@@ -158,6 +160,12 @@ private:
     void set_aside(const SessionKey &key, const std::string &why) {
         out_.set_aside[key] = why;
         out_.reports.push_back("session " + to_text(key) + " is set aside: " + why);
+    }
+
+    void report(const std::string &file, const std::string &problem, const std::string &affects,
+                const std::string &advice) {
+        out_.reports.push_back(file + ": " + problem + "; " + advice);
+        out_.problems.push_back({"backing store", file, problem, affects, advice});
     }
 
     void apply(const core::Change &change) {
@@ -204,8 +212,8 @@ private:
             }
             why = table.status();
         }
-        out_.reports.push_back(path + ": " + why.text +
-                               "; control programs must be started again to get new tokens");
+        report(path, why.text, "control programs that were running when the scheduler started",
+               "control programs must be started again to get new tokens");
     }
 
     store::Store &store_;

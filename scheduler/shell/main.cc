@@ -58,6 +58,15 @@ void report_recovery(const store::RecoveryReport &report) {
         log_error("backing store: " + file + " is damaged and was set aside");
 }
 
+std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
+                                                std::vector<wire::ProblemRow> rebuilt) {
+    for (const std::string &file : recovery.damaged)
+        rebuilt.push_back({"backing store", file, "it was damaged and moved to state/damaged/",
+                           "what it belonged to is named beside it, if it is",
+                           "look at the scheduler's log and at the disk"});
+    return rebuilt;
+}
+
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
     if (Status s = make_directory(line.directory); !s) return s;
@@ -97,6 +106,7 @@ Status run(const Arguments &line) {
     setup.state = std::move(rebuilt->state);
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
+    setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
     Service service(std::move(settings), *signals, **store, *loop, std::move(setup));
     if (Status s = service.listen(); !s) return s;
     return service.run();

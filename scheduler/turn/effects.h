@@ -16,6 +16,7 @@ struct AboutProcess {
     std::int64_t pid = 0;
     Instant started{};
     std::string version;
+    std::vector<wire::ProblemRow> problems;  // found at the start, and not told by the State
 };
 
 class Effects {
@@ -37,6 +38,8 @@ private:
     void act(const core::ReplyPiece &e);
     void act(const core::ReplyDifference &e);
     void act(const core::ReplyGrainDetail &e);
+    void act(const core::ReplyExport &e);
+    void act(const core::ReplyDoctor &e);
     void act(const core::SendServer &e);
     void act(const core::SendLaunch &e);
     void act(const core::CloseConnection &e);

@@ -22,8 +22,10 @@ constexpr Duration stood_still = seconds(2);
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
-    : state_(std::move(setup.state)), set_aside_(std::move(setup.set_aside)), store_(store),
-      outside_(outside), perform_(state_, store, outside, std::move(setup.about)) {}
+    : state_(std::move(setup.state)), store_(store), outside_(outside),
+      perform_(state_, store, outside, std::move(setup.about)) {
+    state_.set_aside = std::move(setup.set_aside);
+}
 
 // ---- what arrives -------------------------------------------------------------------------
 
@@ -106,10 +108,11 @@ void Turn::take_one(Arrival arrival) {
     taken_bytes_ += arrival.payload.size();
     if (arrival.kind == Arrival::Kind::closed) {
         connections_.erase(arrival.conn);
+        uploads_.drop(arrival.conn);
         decide_new(core::ConnectionClosed{arrival.conn});
         return;
     }
-    DecodeContext context{connections_, state_, set_aside_, outside_};
+    DecodeContext context{connections_, state_, outside_, uploads_};
     Decoded decoded = decode(context, arrival);
     if (!decoded.note.empty())
         outside_.log(Level::warning,
@@ -122,6 +125,7 @@ void Turn::take_one(Arrival arrival) {
 // No Arrival follows our own close, so the core is told like this.
 void Turn::hang_up(ConnId conn) {
     outside_.close(conn);
+    uploads_.drop(conn);
     if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
 }
 

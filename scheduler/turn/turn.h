@@ -26,6 +26,7 @@
 #include "scheduler/turn/effects.h"
 #include "scheduler/turn/intake.h"
 #include "scheduler/turn/outside.h"
+#include "scheduler/turn/uploads.h"
 
 namespace dcs::turn {
 
@@ -81,10 +82,10 @@ private:
     void grace_after_pause();
 
     core::State state_;
-    std::map<SessionKey, std::string> set_aside_;
     store::Store &store_;
     Outside &outside_;
     Connections connections_;
+    Uploads uploads_;
     Intake intake_;
     Effects perform_;
     record::LogSizes log_sizes_;
