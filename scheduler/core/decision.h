@@ -55,8 +55,8 @@ struct SendServer { ConnId conn; wire::AnyMessage message; };
 // The turn adds argv, env, directory and input.
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
-using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, ReplyExport,
-                            ReplyDoctor, SendServer, SendLaunch, CloseConnection>;
+using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor>;
 
 struct Decision {
     std::vector<Change> changes;

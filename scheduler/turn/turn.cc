@@ -105,7 +105,6 @@ bool Turn::gather() {
 
 void Turn::take_one(Arrival arrival) {
     if (!connections_.find(arrival.conn)) return;  // we hung up in the meantime
-    taken_bytes_ += arrival.payload.size();
     if (arrival.kind == Arrival::Kind::closed) {
         connections_.erase(arrival.conn);
         uploads_.drop(arrival.conn);
@@ -119,7 +118,9 @@ void Turn::take_one(Arrival arrival) {
                      "connection " + std::to_string(arrival.conn) + ": " + decoded.note);
     if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
     if (decoded.close) hang_up(arrival.conn);
-    if (decoded.input) decide_new(std::move(*decoded.input));
+    if (!decoded.input) return;
+    taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
+    decide_new(std::move(*decoded.input));
 }
 
 // No Arrival follows our own close, so the core is told like this.

@@ -15,6 +15,8 @@ namespace {
 // An upload is bound to its connection; it is begun again after each one that breaks.
 constexpr int most_uploads = 5;
 
+constexpr int patience_s = 60;
+
 const client::How any_caller{client::With::any};
 
 Status upload(PackedSession &session) {
@@ -80,6 +82,8 @@ int import(const Call &call) {
         failure.hint = "nothing was sent; docs/SESSION_EXPORT.md describes the format";
         return call.fail(failure);
     }
+    // A million grains are decided, written and synced before the answer comes.
+    set_patience(patience_s);
     const auto number = static_cast<std::int32_t>(wanted.value_or(session->head.session));
     if (Status s = send(*session, number, call.arguments.has("--replace")); !s)
         return call.fail(failure_of(directory + " was not imported", s));
