@@ -165,11 +165,15 @@ def kills(pool, random):
     needed = time.monotonic() - start
     assert argv_of(pool, 50) == old
     seen = {"scheduler": [0, 0], "client": [0, 0]}
-    for turn in range(24 if FULL else 10):
-        victim = ("scheduler", "client")[turn % 2]
+    hits = {"scheduler": 0, "client": 0}  # kills that met an import that was not over
+    for turn in range(200):
+        victim = min(hits, key=hits.get)
+        if hits[victim] >= (10 if FULL else 4):
+            break
         client = pool.start([program("dcs"), "session", "import", os.path.join(pool.base, "new"), "--replace"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(random.random() * needed)
+        hits[victim] += client.poll() is None
         if victim == "client":
             client.kill()
         else:
@@ -184,7 +188,8 @@ def kills(pool, random):
         if what == new:
             pool.dcs("session", "import", os.path.join(pool.base, "old"), "--replace")
         assert pool.json("doctor", check=False)["problems"] is not None
-    print("after kills (old, new):", seen)
+    print(f"kills in mid-import: {hits}; after all of them (old, new): {seen}")
+    assert min(hits.values()) >= 4, hits
     pool.dcs("session", "clean", "50", "--yes")
 
 
