@@ -123,7 +123,9 @@ TEST_CASE("who may export, and what cannot be imported as it is") {
 TEST_CASE("pieces belong to one upload of one connection") {
     Pool pool({host("h1", 1)});
     const ConnId control = pool.control("ann", "prog"), second = pool.control("ann", "prog");
-    const std::string stream = stream_of(Exported{});
+    Exported empty;
+    empty.head.ident = "prog";
+    const std::string stream = stream_of(empty);
     const auto finish = [&](ConnId conn, const std::string &bytes) {
         return pool.refusal(conn, wire::ImportSession{1, false, bytes.size(), crc32c(bytes)});
     };
@@ -140,12 +142,17 @@ TEST_CASE("pieces belong to one upload of one connection") {
     CHECK(pool.refusal(control, wire::ImportPiece{5, 10, "67890"}) == Code::not_found);
     CHECK(finish(second, stream + "x") == Code::invalid);
     CHECK(finish(second, stream) == Code::not_found);
+    pool.ask<wire::Done>(second, wire::ImportPiece{0, stream.size(), stream});
+    CHECK(pool.refusal(second, wire::ImportSession{1, false, stream.size(), crc32c(stream) ^ 1}) ==
+          Code::invalid);
     // The connection closes, and with it the upload.
     pool.ask<wire::Done>(second, wire::ImportPiece{0, stream.size(), stream});
     pool.hang_up(second);
     pool.pump();
     CHECK(finish(control, stream) == Code::not_found);
     CHECK(pool.turn->state().sessions.empty());
+    CHECK(import_session(pool, control, stream, 1) == Code::ok);  // no grains, but a session
+    pool.verify();
 }
 
 TEST_CASE("uploads of all users together are bounded, and one that stands still gives way") {
