@@ -43,6 +43,20 @@ inline constexpr std::size_t query_rows = 4096;
 // Connections: all of them, and of one user.
 inline constexpr std::size_t connections = 4096;
 inline constexpr std::size_t connections_per_user = 512;
+// One page of an export; a single grain may be longer, but never than a frame. Streams above the
+// second figure are fetched by themselves.
+inline constexpr std::size_t export_page_bytes = 4u << 20;
+inline constexpr std::size_t export_inline_bytes = 32 * 1024;
+// An import is held in memory until it is committed, in one turn: one of them, and those of all
+// users together.
+inline constexpr std::size_t import_bytes = 1u << 30;
+inline constexpr std::size_t import_bytes_of_all = 2u << 30;
+// Hosts that one grain must not be tried on, as an import may name them.
+inline constexpr std::size_t nogo_items = 4096;
+// Checkpoint and unread input that an imported grain may have: they travel in one launch.
+inline constexpr std::size_t restart_bytes = report_bytes - (1u << 20);
+// Less free room than this where the backing store lies is worth a warning.
+inline constexpr std::size_t disk_low_bytes = 64u << 20;
 // Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
 inline constexpr int attempts = 3;
 // Token entries without sessions age out (S11).

@@ -35,6 +35,7 @@ public:
     Status set_aside(const std::string &directory, const std::string &why) override;
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes; }
+    Result<Space> space() override;
     Result<std::string> read(const std::string &path, std::uint64_t offset,
                              std::uint64_t max) override;
     Result<std::vector<std::string>> list(const std::string &directory) override;

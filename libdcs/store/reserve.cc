@@ -31,6 +31,12 @@ Status no_room(std::uint64_t free, std::uint64_t need) {
 
 }  // namespace
 
+Result<Space> Engine::space() {
+    Result<std::uint64_t> free = disk_.free_bytes();
+    if (!free) return free.status();
+    return Space{*free, reserve_ == options_.reserve_bytes};
+}
+
 // Up to the commit a turn needs room for its root and big temporaries, afterwards for what they
 // become in the trees, and for the stamp.
 Status Engine::check_space(const TurnPlan &plan, Room room) {

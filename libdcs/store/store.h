@@ -107,6 +107,12 @@ struct RecoveryReport {
     std::vector<Damage> damaged;              // found now, and trees that still are set aside
 };
 
+// What is left where the store lies.
+struct Space {
+    std::uint64_t free_bytes = 0;
+    bool reserve = true;  // false: a part of it went into a turn on a full disk, and is not made anew yet
+};
+
 class Store {
 public:
     // Recovers: finishes what was committed, discards what was not. Creates an empty store in an
@@ -136,6 +142,7 @@ public:
 
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
     virtual std::uint64_t pending_bytes() const = 0;
+    virtual Result<Space> space() = 0;
 
     // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps
     // for itself at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.

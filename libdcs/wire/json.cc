@@ -31,7 +31,7 @@ std::size_t sequence_length(std::string_view s) {
     return n;
 }
 
-std::string valid_utf8(std::string_view s) {
+std::string made_valid(std::string_view s) {
     std::string r;
     r.reserve(s.size());
     while (!s.empty()) {
@@ -45,9 +45,18 @@ std::string valid_utf8(std::string_view s) {
 
 }  // namespace
 
+bool valid_utf8(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const std::size_t n = sequence_length(bytes);
+        if (n == 0) return false;
+        bytes.remove_prefix(n);
+    }
+    return true;
+}
+
 std::string json_string(std::string_view bytes) {
-    const std::string text = valid_utf8(bytes);
-    return boost::json::serialize(boost::json::string_view(text.data(), text.size()));
+    if (!valid_utf8(bytes)) return json_string(made_valid(bytes));
+    return boost::json::serialize(boost::json::string_view(bytes.data(), bytes.size()));
 }
 
 std::string json_number(double value) {
@@ -61,5 +70,6 @@ std::string to_json(const SystemRow &row) { return JsonText::of(row); }
 std::string to_json(const HostRow &row) { return JsonText::of(row); }
 std::string to_json(const SessionRow &row) { return JsonText::of(row); }
 std::string to_json(const GrainRow &row) { return JsonText::of(row); }
+std::string to_json(const ProblemRow &row) { return JsonText::of(row); }
 
 }  // namespace dcs::wire

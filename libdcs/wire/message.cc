@@ -19,7 +19,8 @@ constexpr std::size_t kinds = std::variant_size_v<AnyMessage>;
 constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth", "AuthReply",
     "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
-    "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw"};
+    "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
+    "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -34,6 +35,7 @@ constexpr Cap caps[] = {
     {"directory", limits::path_bytes},
     {"argv", limits::argv_items},
     {"env", limits::argv_items},
+    {"nogo", limits::nogo_items},
     {"bytes", limits::fetch_chunk_bytes},
 };
 
@@ -53,6 +55,21 @@ constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {
     return {&decode_as<I>...};
 }
 constexpr std::array<Decoder, kinds> decoders = make_decoders(std::make_index_sequence<kinds>{});
+
+template <class Struct> std::string packed(const Struct &value) {
+    Writer writer;
+    writer << value;
+    return std::move(writer.bytes());
+}
+
+template <class Struct> Result<Struct> unpacked(std::string_view bytes, const char *what) {
+    Struct value;
+    Reader reader(bytes);
+    reader >> value;
+    Status status = reader.status();
+    if (!status) return fail(status.code, std::string(what) + ": " + status.text);
+    return value;
+}
 
 std::string in_hex(std::string_view bytes) {
     static const char digits[] = "0123456789abcdef";
@@ -131,19 +148,18 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 
-std::string pack(const GrainSpec &spec) {
-    Writer writer;
-    writer << spec;
-    return std::move(writer.bytes());
-}
+std::string pack(const GrainSpec &spec) { return packed(spec); }
+std::string pack(const ExportedSession &session) { return packed(session); }
+std::string pack(const ExportedGrain &grain) { return packed(grain); }
 
 Result<GrainSpec> unpack_spec(std::string_view bytes) {
-    GrainSpec spec;
-    Reader reader(bytes);
-    reader >> spec;
-    Status status = reader.status();
-    if (!status) return fail(status.code, "grain parameters: " + status.text);
-    return spec;
+    return unpacked<GrainSpec>(bytes, "grain parameters");
+}
+Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
+    return unpacked<ExportedSession>(bytes, "the session's record");
+}
+Result<ExportedGrain> unpack_exported_grain(std::string_view bytes) {
+    return unpacked<ExportedGrain>(bytes, "a grain's record");
 }
 
 }  // namespace dcs::wire

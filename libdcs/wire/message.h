@@ -1,5 +1,5 @@
 #pragma once
-// A message is one of the structs of user_calls.h or server_calls.h, in a frame.
+// A message is one of the structs of user_calls.h, session_calls.h or server_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -16,13 +16,15 @@
 
 #include "base/status.h"
 #include "wire/server_calls.h"
+#include "wire/session_calls.h"
 #include "wire/user_calls.h"
 
 namespace dcs::wire {
 
 using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
     CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
-    FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw>;
+    FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
+    ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply>;
 
 inline constexpr std::size_t header_bytes = 24;
 
@@ -47,6 +49,11 @@ const char *kind_name(const AnyMessage &message);  // "Gexec"
 // Bare encoding of one struct without a frame (records of the backing store, fingerprints).
 std::string pack(const GrainSpec &spec);
 Result<GrainSpec> unpack_spec(std::string_view bytes);
+// Records of an import stream.
+std::string pack(const ExportedSession &session);
+std::string pack(const ExportedGrain &grain);
+Result<ExportedSession> unpack_exported_session(std::string_view bytes);
+Result<ExportedGrain> unpack_exported_grain(std::string_view bytes);
 
 // Which fields of two specs differ, one line each: `argv[2]: recorded "x", now "y"` (C7, C16).
 std::string difference(const GrainSpec &recorded, const GrainSpec &now);
@@ -56,5 +63,6 @@ std::string to_json(const SystemRow &);
 std::string to_json(const HostRow &);
 std::string to_json(const SessionRow &);
 std::string to_json(const GrainRow &);
+std::string to_json(const ProblemRow &);
 
 }  // namespace dcs::wire

@@ -35,7 +35,8 @@ public:
     template <class T> void load_override(const boost::serialization::nvp<T> &field) {
         if (!good()) return;  // keep the name of the field that was bad
         field_ = field.name();
-        cap_ = cap_of_field(field.name());
+        if constexpr (std::is_same_v<T, std::string> || is_vector<T>)
+            cap_ = cap_of_field(field.name());
         load_override(field.value());
     }
     template <class T> void load_override(T &value) {

@@ -125,7 +125,7 @@ struct HostRow {
 };
 struct SessionRow {
     std::string user; std::int32_t session = 0;
-    std::string ident, state;               // state: active terminated
+    std::string ident, state;               // state: active terminated damaged
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
 };
 struct GrainRow {

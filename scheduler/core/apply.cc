@@ -153,6 +153,21 @@ void put_back(State &state, const SessionKey &key, Session session) {
     state.sessions.insert_or_assign(key, std::move(session));
 }
 
+// Many at once need one before-image: that there were none.
+void add_grains(State &state, const SessionKey &key, const GrainList &grains) {
+    const auto found = state.sessions.find(key);
+    DCS_REQUIRE(found != state.sessions.end() && found->second.grains.empty(),
+                "many grains are only added to a session without any");
+    Session &session = found->second;
+    for (const auto &[number, g] : grains) {
+        count_grain(state, session, GrainKey{key, number}, g, true);
+        session.grains.emplace_hint(session.grains.end(), number, g);
+    }
+    DCS_REQUIRE(session.grains.size() == grains.size(), "a grain is added twice");
+    refresh_waiting(state, key, session);
+    refresh_unpacked(state, key, session);
+}
+
 std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) {
     std::optional<Host> before;
     const auto index = static_cast<std::size_t>(id);
@@ -221,6 +236,13 @@ struct WasErased {
     SessionKey key;
     Session session;
 };
+struct WasDamaged {
+    SessionKey key;
+    std::string why;
+};
+struct WasEmpty {
+    SessionKey key;
+};
 struct WasGrain {
     GrainKey key;
     std::optional<Grain> grain;
@@ -234,7 +256,7 @@ struct WasWaiters {
     SessionKey key;
     std::vector<Waiter> waiters;
 };
-using Step = std::variant<WasAuth, WasSession, WasErased, WasGrain, WasHost, WasWaiters>;
+using Step = std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters>;
 
 struct Applier {
     State &state;
@@ -253,6 +275,15 @@ struct Applier {
     }
     void operator()(const EraseSession &c) {
         steps.push_back(WasErased{c.key, take_out(state, c.key)});
+    }
+    void operator()(const EraseDamaged &c) {
+        auto node = state.set_aside.extract(c.key);
+        DCS_REQUIRE(!node.empty(), "only a session that was set aside can be erased as one");
+        steps.push_back(WasDamaged{c.key, std::move(node.mapped())});
+    }
+    void operator()(const AddGrains &c) {
+        add_grains(state, c.key, *c.grains);
+        steps.push_back(WasEmpty{c.key});
     }
     void operator()(const SetGrain &c) {
         auto before = put_grain(state, c.key, c.grain);
@@ -280,6 +311,11 @@ struct Restorer {
         put_grain(state, s.key, std::move(s.grain));
         if (!s.damaged.empty())
             state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
+    }
+    void operator()(WasDamaged &s) { state.set_aside.emplace(s.key, std::move(s.why)); }
+    void operator()(WasEmpty &s) {
+        SessionInfo info = take_out(state, s.key).info;
+        put_session(state, s.key, std::move(info));
     }
     void operator()(WasHost &s) { put_host(state, s.id, std::move(s.host)); }
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }

@@ -1,18 +1,6 @@
-#include <algorithm>
-
-#include "base/limits.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
-
-bool good_name(const std::string &name) {
-    const auto good = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '.' || c == '_' || c == '-';
-    };
-    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
-           std::all_of(name.begin(), name.end(), good);
-}
 
 Status check_token(const State &state, const Caller &caller) {
     if (!caller.has_token)

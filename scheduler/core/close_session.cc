@@ -40,8 +40,8 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
-// The numbers of these grains may be given to others. What is under way from a connected host is
-// still about these; a host that is away says at its first call what it holds.
+}  // namespace
+
 void raise_fences(Draft &d, const Session &session) {
     Incarnation last = 0;
     for (const auto &[number, g] : session.grains) last = std::max(last, g.incarnation);
@@ -50,8 +50,6 @@ void raise_fences(Draft &d, const Session &session) {
         if (host.conn != 0 && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
     }
 }
-
-}  // namespace
 
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call) {
     const bool secure = !call.user.empty();
@@ -75,6 +73,11 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     const SessionKey key{secure ? call.user : caller.user, call.number};
     Status allowed = secure ? check_owner(caller, key.user) : check_token(d.state, caller);
     if (!allowed) return d.refuse(caller, allowed);
+    if (d.state.set_aside.count(key) != 0) {
+        d.change(EraseDamaged{key});
+        d.reply(caller, wire::Done{});
+        return d.event("damaged session " + to_text(key) + " removed");
+    }
     const Session *session = d.state.session(key);
     if (!session) return d.refuse(caller, unknown_session(key));
     if (session->info.status == SessionStatus::active)

@@ -15,6 +15,9 @@ struct UserDispatch {
     void operator()(const wire::Gwait &call) { wait_grain(d, caller, call); }
     void operator()(const wire::Fetch &call) { fetch_stream(d, caller, call); }
     void operator()(const wire::Query &call) { query(d, caller, call); }
+    void operator()(const wire::ExportPage &call) { export_session(d, caller, call); }
+    void operator()(const ImportSession &call) { import_session(d, caller, call); }
+    void operator()(const wire::Doctor &call) { doctor(d, caller, call); }
 };
 
 struct Dispatch {

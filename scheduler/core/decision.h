@@ -15,6 +15,8 @@ struct SetAuth { TokenHash hash; AuthEntry entry; };
 struct EraseAuth { TokenHash hash; };
 struct SetSession { SessionKey key; SessionInfo info; };
 struct EraseSession { SessionKey key; };          // with all its grains and files
+struct EraseDamaged { SessionKey key; };          // one that was set aside, with all its files
+struct AddGrains { SessionKey key; std::shared_ptr<const GrainList> grains; };  // to a session without any
 // volatile_only: only volatile fields and the usage of the running incarnation differ from what is
 // recorded; needs no commit, and the next durable SetGrain carries it.
 struct SetGrain { GrainKey key; Grain grain; bool volatile_only = false; };
@@ -31,8 +33,8 @@ enum class File : std::uint8_t {
     grain_err         // append
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
-using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, SetGrain, SetHost, SetWaiters,
-                            WriteFile>;
+using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
+                            SetHost, SetWaiters, WriteFile>;
 // Needs a commit before effects may leave? (SetHost, SetWaiters and a volatile_only SetGrain do not.)
 bool durable(const Change &change);
 
@@ -45,12 +47,16 @@ struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetc
 struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };
 // The turn adds argv and message.
 struct ReplyGrainDetail { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainRow row; };
+// The turn adds the grains after `after`.
+struct ReplyExport { ConnId conn; std::uint64_t request; SessionKey key; GrainNumber after; std::int32_t most; };
+// The turn adds what it knows of disk and recovery.
+struct ReplyDoctor { ConnId conn; std::uint64_t request; std::vector<wire::ProblemRow> problems; };
 struct SendServer { ConnId conn; wire::AnyMessage message; };
 // The turn adds argv, env, directory and input.
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor>;
 
 struct Decision {
     std::vector<Change> changes;

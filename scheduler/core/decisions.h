@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "scheduler/core/draft.h"
+#include "wire/session_check.h"
 
 namespace dcs::core {
 
@@ -16,6 +17,9 @@ void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call);
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call);
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
 void query(Draft &d, const Caller &caller, const wire::Query &call);
+void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
+void import_session(Draft &d, const Caller &caller, const ImportSession &call);
+void doctor(Draft &d, const Caller &caller, const wire::Doctor &call);
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
@@ -40,6 +44,11 @@ void fill_host(Draft &d, const FillHost &in);
 void place_grain(Draft &d, const PlaceGrain &in);
 void answer_waiters(Draft &d, const AnswerWaiters &in);
 
+// ---- what goes with a removed session (close_session.cc) ----------------------------------
+// The numbers of these grains may be given to others. What is under way from a connected host is
+// still about these; a host that is away says at its first call what it holds.
+void raise_fences(Draft &d, const Session &session);
+
 // ---- who may call (callers.cc) ------------------------------------------------------------
 // The caller's token is known and the caller's own; otherwise no_auth.
 Status check_token(const State &state, const Caller &caller);
@@ -53,8 +62,7 @@ Status unknown_session(const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
 Status missing_grain(const State &state, const GrainKey &key);
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
-// Control idents, host names: 1-64 bytes of letters, digits, . _ -, not beginning with . or -
-bool good_name(const std::string &name);
+using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 
 // ---- placement (place_grain.cc) -----------------------------------------------------------

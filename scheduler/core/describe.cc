@@ -144,6 +144,13 @@ struct ChangeText {
     std::string operator()(const EraseSession &c) const {
         return "session " + to_text(c.key) + " erased";
     }
+    std::string operator()(const EraseDamaged &c) const {
+        return "damaged session " + to_text(c.key) + " erased";
+    }
+    std::string operator()(const AddGrains &c) const {
+        return "session " + to_text(c.key) + " gets " + std::to_string(c.grains->size()) +
+               " grains";
+    }
     std::string operator()(const SetGrain &c) const {
         return Line("grain " + to_text(c.key) + " " + describe(state, c.grain))
             .flag("(volatile)", c.volatile_only);
@@ -186,6 +193,13 @@ struct EffectText {
     }
     std::string operator()(const ReplyGrainDetail &e) const {
         return to(e.conn, e.request) + "detail of " + to_text(e.key) + " " + e.row.state;
+    }
+    std::string operator()(const ReplyExport &e) const {
+        return to(e.conn, e.request) + "export of " + to_text(e.key) + " after " +
+               std::to_string(e.after);
+    }
+    std::string operator()(const ReplyDoctor &e) const {
+        return to(e.conn, e.request) + std::to_string(e.problems.size()) + " problems";
     }
     std::string operator()(const SendServer &e) const {
         return "to server " + std::to_string(e.conn) + ": " + describe(e.message);
@@ -239,6 +253,16 @@ struct CallText {
         return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" +
                std::to_string(c.grain);
     }
+    std::string operator()(const wire::ExportPage &c) const {
+        return "export " + of(c.user) + "/" + std::to_string(c.session) + " after " +
+               std::to_string(c.after);
+    }
+    std::string operator()(const ImportSession &c) const {
+        return Line("import " + user + "/" + std::to_string(c.number))
+            .flag("replace", c.replace)
+            .flag("lost", !c.content);
+    }
+    std::string operator()(const wire::Doctor &) const { return "doctor"; }
     std::string operator()(const wire::Query &c) const {
         return std::string("query ") + name_of(c.type);
     }

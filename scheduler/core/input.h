@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "scheduler/core/state.h"
+#include "wire/session_calls.h"
 
 namespace dcs::core {
 
@@ -35,8 +36,21 @@ struct SubmitGrain {
 // A d_get_auth; the shell drew the token at random.
 struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
 
+// A session from an export, validated and packed by the turn.
+enum class File : std::uint8_t;
+struct ImportedFile { GrainNumber grain = 0; File file{}; Payload bytes; };
+using GrainList = std::vector<std::pair<GrainNumber, Grain>>;  // ascending
+struct ImportContent {
+    SessionInfo info;             // status, ident, counts, queue and lengths; the rest is core's
+    std::shared_ptr<const GrainList> grains;
+    Payload inputs, results;      // of the session's append files
+    std::vector<ImportedFile> files;
+};
+// content is null when nothing was uploaded on this connection (any more).
+struct ImportSession { std::int32_t number = 0; bool replace = false; std::shared_ptr<const ImportContent> content; };
+
 using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
-    SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query>;
+    SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor>;
 struct UserCall { Caller caller; UserRequest request; };
 
 struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };

@@ -153,6 +153,8 @@ void Checker::check_hosts() {
 void Checker::check_indexes() {
     std::map<std::uint64_t, SessionKey> active, waiting;
     std::set<std::uint64_t> seniorities;
+    for (const auto &[key, why] : state.set_aside)
+        require(!state.session(key), "session " + to_text(key) + " is there and set aside");
     for (const auto &[key, session] : state.sessions) {
         require(seniorities.insert(session.info.seniority).second, "two sessions of one seniority");
         const bool closed = session.info.status == SessionStatus::terminated;

@@ -1,5 +1,6 @@
 // d_query and the streams of a grain (C10). Decides nothing, so floating point is allowed in rows.
 #include <algorithm>
+#include <tuple>
 
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
@@ -62,6 +63,14 @@ wire::SessionRow session_row(const SessionKey &key, const Session &session) {
     row.finished = count(GrainStatus::finished);
     row.killed = count(GrainStatus::killed);
     row.sent = session.info.sent;
+    return row;
+}
+
+wire::SessionRow damaged_row(const SessionKey &key) {
+    wire::SessionRow row;
+    row.user = key.user;
+    row.session = key.number;
+    row.state = "damaged";
     return row;
 }
 
@@ -143,6 +152,15 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
         if (call.session >= 0 && it->first.number != call.session) continue;
         reply.sessions.push_back(session_row(it->first, it->second));
     }
+    for (const auto &[key, why] : d.state.set_aside) {
+        if (!call.user.empty() && key.user != call.user) continue;
+        if (call.session >= 0 && key.number != call.session) continue;
+        if (reply.sessions.size() >= rows_in_one_answer) break;
+        reply.sessions.push_back(damaged_row(key));
+    }
+    std::sort(reply.sessions.begin(), reply.sessions.end(), [](const auto &a, const auto &b) {
+        return std::tie(a.user, a.session) < std::tie(b.user, b.session);
+    });
     d.reply(caller, std::move(reply));
 }
 

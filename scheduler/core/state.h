@@ -152,6 +152,7 @@ struct State {
     std::map<SessionKey, Session> sessions;
     std::vector<Host> hosts;
     std::map<TokenHash, AuthEntry> auth;
+    std::map<SessionKey, std::string> set_aside;  // did not verify ("file: why"); not among sessions
     std::uint64_t next_seniority = 1;  // durable with the session that used it (rebuilt as max + 1)
     std::uint64_t epoch = 1;
     // derived

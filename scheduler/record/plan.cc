@@ -76,6 +76,13 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
     } else if (const auto *erase = std::get_if<core::EraseSession>(&change)) {
         sessions_[erase->key] = SessionChanges{};
         sessions_[erase->key].erased = true;
+    } else if (const auto *damaged = std::get_if<core::EraseDamaged>(&change)) {
+        sessions_[damaged->key].erased = true;
+    } else if (const auto *many = std::get_if<core::AddGrains>(&change)) {
+        SessionChanges &session = sessions_[many->key];
+        session.filled = true;
+        for (const auto &[number, grain_of] : *many->grains)
+            if (grain_of.own_tree) session.grains[number].became_own_tree = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         if (grain->volatile_only) return;
         const core::Grain *old = before.grain(grain->key);
@@ -127,6 +134,11 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
         if (!grain.own_tree || grain_changes.became_own_tree) log += record;
     }
     const std::uint64_t base = changes.erased ? 0 : info.grains_length;
+    if (changes.filled) {
+        log = live_log(after, session);
+        info.grains_length = info.grains_live = log.size();
+        return log;
+    }
     // The log must go on to name what was set aside.
     const bool renewable = session.damaged.empty();
     if (!log.empty() && renewable && base + log.size() > 2 * live + log_slack) {

@@ -59,6 +59,7 @@ private:
     struct SessionChanges {
         bool erased = false;  // what follows is a new session of the same name
         bool status = false;  // its own fields changed
+        bool filled = false;  // it got all its grains at once: the log is written as a whole
         std::map<GrainNumber, GrainChanges> grains;
         Append inputs, results;
     };

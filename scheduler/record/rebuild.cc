@@ -18,6 +18,8 @@ constexpr std::uint64_t max_status = 4u << 20;
 constexpr std::uint64_t max_marker = 4096;
 constexpr std::uint64_t max_table = 64u << 20;
 
+constexpr const char *stray_advice = "move it away while the scheduler is stopped";
+
 // A session as it was read; its grains' hosts are indexes into `hosts` until the State knows them.
 struct SessionOnDisk {
     core::SessionInfo info;
@@ -187,8 +189,8 @@ public:
         for (const std::string &name : *users) {
             const auto user = decode_login(name);
             if (!user) {
-                out_.reports.push_back(std::string(sessions_directory) + "/" + name +
-                                       ": not the directory of a login name; left alone");
+                report(std::string(sessions_directory) + "/" + name,
+                       "not the directory of a login name; left alone", "nothing", stray_advice);
                 continue;
             }
             if (auto s = add_user(*user); !s) return s;
@@ -208,8 +210,8 @@ private:
         for (const std::string &name : *numbers) {
             const auto number = number_of(name);
             if (!number) {
-                out_.reports.push_back(path + "/" + name +
-                                       ": not a session's directory; left alone");
+                report(path + "/" + name, "not a session's directory; left alone", "nothing",
+                       stray_advice);
                 continue;
             }
             const SessionKey key{user, *number};
@@ -229,6 +231,12 @@ private:
     void set_aside(const SessionKey &key, const std::string &why) {
         out_.set_aside[key] = why;
         out_.reports.push_back("session " + to_text(key) + " is set aside: " + why);
+    }
+
+    void report(const std::string &file, const std::string &problem, const std::string &affects,
+                const std::string &advice) {
+        out_.reports.push_back(file + ": " + problem + "; " + advice);
+        out_.problems.push_back({"backing store", file, problem, affects, advice});
     }
 
     void apply(const core::Change &change) {
@@ -275,8 +283,8 @@ private:
             }
             why = table.status();
         }
-        out_.reports.push_back(path + ": " + why.text +
-                               "; control programs must be started again to get new tokens");
+        report(path, why.text, "control programs that were running when the scheduler started",
+               "control programs must be started again to get new tokens");
     }
 
     // Only figures for people: damaged, they begin anew.
@@ -298,7 +306,7 @@ private:
                 return;
             }
         }
-        out_.reports.push_back(path + ": " + why.text + "; the hosts' statistics begin anew");
+        report(path, why.text, "the hosts' statistics", "nothing, they begin anew");
     }
 
     store::Store &store_;

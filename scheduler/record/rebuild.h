@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scheduler/core/state.h"
+#include "wire/session_calls.h"
 #include "store/store.h"
 
 namespace dcs::record {
@@ -20,6 +21,8 @@ struct Rebuilt {
     // The same for people, and whatever else was found damaged (a foreign directory, the
     // authorization table): one line each.
     std::vector<std::string> reports;
+    // What of it is not a session that was set aside, for `dcs doctor`.
+    std::vector<wire::ProblemRow> problems;
 };
 
 // `now` becomes the last contact of every host that is interned here: grace after the start (S7).

@@ -37,21 +37,6 @@ void Scrub::next_grain(const core::State &state) {
         at_ = GrainKey{session->first, session->second.grains.begin()->first};
 }
 
-Result<std::string> Scrub::read(store::Store &store, const Place &place, std::uint64_t offset,
-                                std::uint64_t length) {
-    const std::uint64_t from = place.offset + offset;
-    const bool there = ahead_path_ == place.path && from >= ahead_offset_ &&
-                       from + length <= ahead_offset_ + ahead_.size();
-    if (!there) {
-        auto bytes = store.read(place.path, from, std::max(length, window_bytes));
-        if (!bytes) return bytes;
-        ahead_ = std::move(*bytes);
-        ahead_path_ = place.path;
-        ahead_offset_ = from;
-    }
-    return ahead_.substr(from - ahead_offset_, length);
-}
-
 // One part, or as much of it as `bytes` allow. Returns what it cost.
 std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
                                   std::uint64_t bytes) {
@@ -63,19 +48,17 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
     const std::uint64_t length = std::min(place.length - reading_->at, std::max(bytes, window_bytes));
     std::string wrong;
     if (length > 0) {
-        auto piece = read(store, place, reading_->at, length);
+        auto piece = ahead_.read(store, place, reading_->at, length);
         if (!piece)
             wrong = piece.status().text;
-        else if (piece->size() != length)
-            wrong = "it is shorter than recorded";
         else
             reading_->sum = crc32c(*piece, reading_->sum);
         reading_->at += length;
     }
     if (wrong.empty() && reading_->at == place.length && reading_->sum != place.sum)
-        wrong = "its checksum is wrong";
+        wrong = place.path + ": its checksum is wrong";
     if (!wrong.empty()) {
-        found_[*at_] = place.path + ": " + wrong;
+        found_[*at_] = wrong;
         damaged_ = true;
     }
     if (!wrong.empty() || reading_->at == place.length) {
@@ -87,7 +70,7 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
 
 bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t bytes) {
     if (!at_) next_grain(state);
-    ahead_path_.clear();  // it may be out of date by now
+    ahead_.forget();  // it may be out of date by now
     std::uint64_t spent = 0;
     while (at_ && spent < bytes) {
         const core::Grain *grain = state.grain(*at_);

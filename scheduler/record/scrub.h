@@ -6,7 +6,7 @@
 #include <string>
 
 #include "scheduler/core/state.h"
-#include "scheduler/record/read_blob.h"
+#include "scheduler/record/read_ahead.h"
 #include "store/store.h"
 
 namespace dcs::record {
@@ -27,16 +27,12 @@ private:
     };
     void next_grain(const core::State &state);
     std::uint64_t look_at_part(store::Store &store, const core::Grain &grain, std::uint64_t bytes);
-    Result<std::string> read(store::Store &store, const Place &place, std::uint64_t offset,
-                             std::uint64_t length);
 
     std::optional<GrainKey> at_;
     int part_ = 0;
     bool damaged_ = false;  // a part of it that was looked at
     std::optional<Reading> reading_;
-    // What was read ahead: small grains lie side by side in their session's files.
-    std::string ahead_path_, ahead_;
-    std::uint64_t ahead_offset_ = 0;
+    ReadAhead ahead_;
     std::map<GrainKey, std::string> found_;
 };
 

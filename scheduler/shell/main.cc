@@ -72,6 +72,14 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     return store.set_aside(directory, why);
 }
 
+std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
+                                                std::vector<wire::ProblemRow> rebuilt) {
+    for (const store::Damage &damage : recovery.damaged)
+        rebuilt.push_back({"backing store", damage.path, damage.what, "see the rows of sessions and grains, if any",
+                           "look at the disk"});
+    return rebuilt;
+}
+
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
     if (Status s = make_directory(line.directory); !s) return s;
@@ -120,6 +128,7 @@ Status run(const Arguments &line) {
     setup.state = std::move(rebuilt->state);
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
+    setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
     Service service(std::move(settings), *signals, **suspect, **store, *loop, std::move(setup));
     failpoint("shell.start.before_listen");
     if (Status s = service.listen(); !s) return s;

@@ -1,6 +1,7 @@
 #include "scheduler/turn/decode.h"
 
 #include "pki/digest.h"
+#include "scheduler/turn/import_stream.h"
 
 namespace dcs::turn {
 namespace {
@@ -101,6 +102,8 @@ struct ToRequest {
     bool operator()(wire::Gwait &m) { return pass(m); }
     bool operator()(wire::Fetch &m) { return pass(m); }
     bool operator()(wire::Query &m) { return pass(m); }
+    bool operator()(wire::ExportPage &m) { return pass(m); }
+    bool operator()(wire::Doctor &m) { return pass(m); }
     template <class Other> bool operator()(Other &) { return false; }
 
     template <class M> bool pass(M &m) {
@@ -108,6 +111,31 @@ struct ToRequest {
         return true;
     }
 };
+
+Decoded take_piece(DecodeContext &context, const Arrival &arrival, const Connection &who,
+                   wire::ImportPiece &piece) {
+    Status s = context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece));
+    if (!s) return refuse(s.code, std::move(s.text));
+    Decoded d;
+    d.reply = wire::Done{};
+    return d;
+}
+
+// The uploaded stream as content; none if nothing was uploaded: only the core knows whether that is
+// a repetition.
+Status import_session(DecodeContext &context, const Arrival &arrival, const Connection &who,
+                      const wire::ImportSession &call, core::UserRequest &into) {
+    core::ImportSession import{call.number, call.replace, nullptr};
+    auto stream = context.uploads.take(arrival.conn, who.user, call);
+    if (!stream && stream.status().code != Code::not_found) return stream.status();
+    if (stream) {
+        auto content = read_import(*stream, context.state);
+        if (!content) return content.status();
+        import.content = std::move(*content);
+    }
+    into = std::move(import);
+    return Status::ok();
+}
 
 Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                    wire::AnyMessage message) {
@@ -117,17 +145,26 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     if (const auto *call = std::get_if<wire::Gexec>(&message)) {
         if (Status s = check_spec(call->spec); !s) return refuse(s.code, std::move(s.text));
     }
+    if (auto *piece = std::get_if<wire::ImportPiece>(&message))
+        return take_piece(context, arrival, who, *piece);
     if (const auto *call = std::get_if<wire::OpenSession>(&message)) {
-        const auto damaged = context.set_aside.find(SessionKey{who.user, call->number});
-        if (damaged != context.set_aside.end())
+        const auto &set_aside = context.state.set_aside;
+        const auto damaged = set_aside.find(SessionKey{who.user, call->number});
+        if (damaged != set_aside.end())
             return refuse(Code::io_error, "session " + to_text(damaged->first) +
                                               " is set aside, " + damaged->second +
                                               "; take another number, or restore that file while "
-                                              "the scheduler is stopped");
+                                              "the scheduler is stopped, or import an export "
+                                              "of it (dcs session import DIR --replace), or "
+                                              "remove it (dcs session clean)");
     }
     core::UserCall call;
-    if (!std::visit(ToRequest{context, &call.request}, message))
+    if (const auto *import = std::get_if<wire::ImportSession>(&message)) {
+        if (Status s = import_session(context, arrival, who, *import, call.request); !s)
+            return refuse(s.code, std::move(s.text));
+    } else if (!std::visit(ToRequest{context, &call.request}, message)) {
         return nonsense(kind + " is not a request of a control program");
+    }
     call.caller.conn = arrival.conn;
     call.caller.request = arrival.header.request;
     call.caller.user = who.user;

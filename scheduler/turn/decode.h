@@ -8,6 +8,7 @@
 #include "scheduler/core/input.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/outside.h"
+#include "scheduler/turn/uploads.h"
 
 namespace dcs::turn {
 
@@ -21,9 +22,8 @@ struct Decoded {
 struct DecodeContext {
     Connections &connections;
     const core::State &state;
-    // Sessions that must not be opened, and why.
-    const std::map<SessionKey, std::string> &set_aside;
     Outside &outside;
+    Uploads &uploads;
 };
 
 // `arrival` is a frame of a connection in `context.connections`.

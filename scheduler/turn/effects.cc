@@ -4,6 +4,7 @@
 
 #include "base/failpoint.h"
 #include "scheduler/record/read_blob.h"
+#include "scheduler/turn/export_page.h"
 
 namespace dcs::turn {
 
@@ -120,6 +121,39 @@ void Effects::act(const core::ReplyGrainDetail &e) {
     row.message = std::move(*message);
     reply.grains.push_back(std::move(row));
     act(core::Reply{e.conn, e.request, std::move(reply)});
+}
+
+void Effects::act(const core::ReplyExport &e) {
+    auto page = export_page(state_, store_, e.key, e.after, e.most);
+    if (page) return outside_.send(e.conn, std::move(*page), e.request);
+    const Status &why = page.status();
+    outside_.log(Level::error, "export: " + why.text);
+    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, e.request);
+}
+
+void Effects::act(const core::ReplyDoctor &e) {
+    wire::DoctorReply reply{e.problems};
+    reply.problems.insert(reply.problems.end(), about_.problems.begin(), about_.problems.end());
+    for (const auto &[key, what] : scrub_.found())
+        if (state_.grain(key))
+            reply.problems.push_back({"grain " + to_text(key), what.substr(0, what.find(": ")),
+                                      what.substr(std::min(what.size(), what.find(": ") + 2)),
+                                      "reading it is an error; if it is needed to start the grain, that "
+                                      "is tried again and again",
+                                      "restore the file, or kill the grain and submit it anew"});
+    const auto room = store_.space();
+    if (room && room->free_bytes < limits::disk_low_bytes)
+        reply.problems.push_back({"backing store", "",
+                                  "its disk has only " + std::to_string(room->free_bytes >> 20) +
+                                      " MiB free",
+                                  "calls are refused when it is full", "make room"});
+    if (room && !room->reserve)
+        reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
+                                  "every call that needs more room is refused",
+                                  "make room; the reserve is made anew by the next call"});
+    // As many as a list has rows; a doctor who is told more cannot do more.
+    if (reply.problems.size() > limits::query_rows) reply.problems.resize(limits::query_rows);
+    outside_.send(e.conn, std::move(reply), e.request);
 }
 
 void Effects::act(const core::SendServer &e) {

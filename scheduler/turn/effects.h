@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/core/decision.h"
+#include "scheduler/record/scrub.h"
 #include "scheduler/turn/outside.h"
 #include "store/store.h"
 
@@ -16,12 +17,14 @@ struct AboutProcess {
     std::int64_t pid = 0;
     Instant started{};
     std::string version;
+    std::vector<wire::ProblemRow> problems;  // found at the start, and not told by the State
 };
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, Outside &outside, AboutProcess about)
-        : state_(state), store_(store), outside_(outside), about_(std::move(about)) {}
+    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Outside &outside,
+            AboutProcess about)
+        : state_(state), store_(store), scrub_(scrub), outside_(outside), about_(std::move(about)) {}
 
     void perform(const core::Effect &effect);
 
@@ -37,6 +40,8 @@ private:
     void act(const core::ReplyPiece &e);
     void act(const core::ReplyDifference &e);
     void act(const core::ReplyGrainDetail &e);
+    void act(const core::ReplyExport &e);
+    void act(const core::ReplyDoctor &e);
     void act(const core::SendServer &e);
     void act(const core::SendLaunch &e);
     void act(const core::CloseConnection &e);
@@ -50,6 +55,7 @@ private:
 
     const core::State &state_;
     store::Store &store_;
+    const record::Scrub &scrub_;
     Outside &outside_;
     AboutProcess about_;
     std::vector<core::Input> failed_;

@@ -27,8 +27,10 @@ constexpr Duration stood_still = seconds(2);
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
-    : state_(std::move(setup.state)), set_aside_(std::move(setup.set_aside)), store_(store),
-      outside_(outside), perform_(state_, store, outside, std::move(setup.about)) {}
+    : state_(std::move(setup.state)), store_(store), outside_(outside),
+      perform_(state_, store, scrub_, outside, std::move(setup.about)) {
+    state_.set_aside = std::move(setup.set_aside);
+}
 
 // ---- what arrives -------------------------------------------------------------------------
 
@@ -109,25 +111,28 @@ bool Turn::gather() {
 
 void Turn::take_one(Arrival arrival) {
     if (!connections_.find(arrival.conn)) return;  // we hung up in the meantime
-    taken_bytes_ += arrival.payload.size();
     if (arrival.kind == Arrival::Kind::closed) {
         connections_.erase(arrival.conn);
+        uploads_.drop(arrival.conn);
         decide_new(core::ConnectionClosed{arrival.conn});
         return;
     }
-    DecodeContext context{connections_, state_, set_aside_, outside_};
+    DecodeContext context{connections_, state_, outside_, uploads_};
     Decoded decoded = decode(context, arrival);
     if (!decoded.note.empty())
         outside_.log(Level::warning,
                      "connection " + std::to_string(arrival.conn) + ": " + decoded.note);
     if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
     if (decoded.close) hang_up(arrival.conn);
-    if (decoded.input) decide_new(std::move(*decoded.input));
+    if (!decoded.input) return;
+    taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
+    decide_new(std::move(*decoded.input));
 }
 
 // No Arrival follows our own close, so the core is told like this.
 void Turn::hang_up(ConnId conn) {
     outside_.close(conn);
+    uploads_.drop(conn);
     if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
 }
 

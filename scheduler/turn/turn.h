@@ -30,6 +30,7 @@
 #include "scheduler/turn/effects.h"
 #include "scheduler/turn/intake.h"
 #include "scheduler/turn/outside.h"
+#include "scheduler/turn/uploads.h"
 
 namespace dcs::turn {
 
@@ -94,15 +95,15 @@ private:
     void grace_after_pause();
 
     core::State state_;
-    std::map<SessionKey, std::string> set_aside_;
     store::Store &store_;
     Outside &outside_;
     Connections connections_;
+    Uploads uploads_;
     Intake intake_;
+    record::Scrub scrub_;
     Effects perform_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
-    record::Scrub scrub_;
     std::set<GrainKey> reported_;          // damage that the log has named
     Instant scrub_not_before_{};
     std::set<GrainKey> unpackable_;        // cannot be read

@@ -40,6 +40,7 @@ struct Session {  // owned copy of a row
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     bool terminated() const { return state == "terminated"; }
+    bool damaged() const { return state == "damaged"; }
 };
 
 // Sessions that a selector means, in ascending order; user and number are those of the rows. A

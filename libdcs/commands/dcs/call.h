@@ -34,9 +34,9 @@ struct Verb {
 // One per file. The order of `dcs --help` is that of all_verbs().
 extern const Verb up_verb, down_verb, status_verb, run_verb, map_verb;
 extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb,
-    session_close_verb, session_clean_verb;
+    session_close_verb, session_clean_verb, session_export_verb, session_import_verb;
 extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb;
-extern const Verb host_ls_verb;
+extern const Verb host_ls_verb, doctor_verb;
 const std::vector<const Verb *> &all_verbs();
 
 // The whole command; `line` without the program's name. What main() returns.

@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "call.h"
+#include "client/call.h"
 #include "json.h"
 #include "table.h"
 
@@ -22,11 +23,13 @@ void print_names(const std::vector<Session> &sessions) {
 void print_table(const std::vector<Session> &sessions) {
     Table table{">SESSION", "IDENT",     "STATE",   ">READY",
                 ">RUNNING", ">FINISHED", ">KILLED", ">SENT"};
-    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0;
+    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0,
+              damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.ident, s.state, std::to_string(s.ready), std::to_string(s.running),
                    std::to_string(s.finished), std::to_string(s.killed), std::to_string(s.sent)});
-        active += !s.terminated();
+        active += !s.terminated() && !s.damaged();
+        damaged += s.damaged();
         ready += s.ready;
         running += s.running;
         finished += s.finished;
@@ -36,6 +39,7 @@ void print_table(const std::vector<Session> &sessions) {
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
                 counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active,
                 ready, running, finished, killed);
+    if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
 
 int list(const Call &call) {
@@ -90,6 +94,9 @@ int close(const Call &call) {
     if (answer.failed) return call.fail(answer.failure);
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
+        if (session.damaged())
+            return call.fail({exits::error, "io_error", "session " + session.name() + " is damaged",
+                              "`dcs doctor` says how, `dcs session clean` removes it"});
         int error = session.terminated() ? D_E_SESSION_CLOSED
                                          : d_close_ses_of(session.user.c_str(), session.number);
         if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
@@ -106,13 +113,25 @@ int close(const Call &call) {
 }
 
 bool confirmed(const std::vector<Session> &sessions) {
-    std::fprintf(stderr, "Remove all data of %s for good? [y/N] ",
-                 sessions.size() == 1
-                     ? ("session " + sessions[0].name()).c_str()
-                     : counted(static_cast<std::int64_t>(sessions.size()), "session").c_str());
+    const std::string which =
+        sessions.size() == 1
+            ? std::string(sessions[0].damaged() ? "damaged session " : "session ") +
+                  sessions[0].name()
+            : counted(static_cast<std::int64_t>(sessions.size()), "session");
+    if (sessions.size() == 1 && sessions[0].damaged())
+        std::fprintf(stderr, "What is damaged may still be restored by hand or from an export "
+                             "(`dcs doctor` says more).\n");
+    std::fprintf(stderr, "Remove all data of %s for good? [y/N] ", which.c_str());
     char answer[16] = "";
     return std::fgets(answer, sizeof answer, stdin) != nullptr &&
            (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+// Nobody knows its ident any more: the owner's name must do.
+Status clean_damaged(const Session &session) {
+    return client::ask<wire::Done>(wire::CleanSession{session.user, session.number},
+                                   client::How{client::With::any})
+        .status();
 }
 
 int clean(const Call &call) {
@@ -129,25 +148,33 @@ int clean(const Call &call) {
         if (!session.own())
             return call.fail({exits::refused, "refused",
                               "session " + session.name() + " belongs to another user", ""});
-        if (!session.terminated() && named)
+        if (session.damaged() && !named) continue;  // may yet be restored
+        if (!session.terminated() && !session.damaged() && named)
             return call.fail({exits::error, "session_active",
                               "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
-        if (session.terminated()) chosen.push_back(session);
+        if (session.terminated() || session.damaged()) chosen.push_back(session);
     }
     if (!chosen.empty() && !call.arguments.has("--yes") && ::isatty(STDIN_FILENO) == 1 &&
         !confirmed(chosen))
         return call.fail({exits::error, "cancelled", "nothing was removed", ""});
     std::vector<std::string> cleaned;
     for (const Session &session : chosen) {
-        int error = d_get_auth(session.ident.c_str());
-        if (error == NO_ERROR) error = d_clean_ses(session.number);
-        if (error != NO_ERROR)
-            return call.fail(call_failure("session " + session.name() + " was not removed", error));
+        if (session.damaged()) {
+            if (Status s = clean_damaged(session); !s)
+                return call.fail(failure_of("session " + session.name() + " was not removed", s));
+        } else {
+            int error = d_get_auth(session.ident.c_str());
+            if (error == NO_ERROR) error = d_clean_ses(session.number);
+            if (error != NO_ERROR)
+                return call.fail(
+                    call_failure("session " + session.name() + " was not removed", error));
+        }
         cleaned.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s removed\n", session.name().c_str());
+            std::printf("session %s removed%s\n", session.name().c_str(),
+                        session.damaged() ? " (it was damaged)" : "");
     }
     if (call.format == Format::json)
         print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
@@ -220,7 +247,8 @@ const Verb session_clean_verb = {
     "clean",
     "remove a closed session's data",
     R"(Removes all data of closed sessions of yours: inputs, checkpoints, outputs, results. A session that is
-named must be closed; `all` means all of yours that are. Asks on a terminal.
+named must be closed, or damaged (what is left of it is removed); `all` means all of yours that are
+closed. Asks on a terminal.
 
 Examples:
   dcs session clean 7

@@ -113,7 +113,7 @@ private:
     }
     static std::string kind_of(const Effect &e) {
         constexpr const char *names[] = {"reply",  "result", "piece",  "difference",
-                                         "detail", "server", "launch", "close"};
+                                         "detail", "server", "launch", "close", "export", "doctor"};
         return names[e.index()];
     }
     // Finished may only become killed, and only if it was not handed out.

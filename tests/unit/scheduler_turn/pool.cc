@@ -62,7 +62,9 @@ store::StoreOptions Pool::options() {
     return o;
 }
 
-Pool::Pool(std::vector<core::HostConfig> table) : hosts(std::move(table)) { start(); }
+Pool::Pool(std::vector<core::HostConfig> table, SimDisk on) : disk(std::move(on)), hosts(std::move(table)) {
+    start();
+}
 
 void Pool::start() {
     auto opened = store::Store::open(disk, record::forest(), options(), nullptr);

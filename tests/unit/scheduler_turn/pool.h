@@ -45,7 +45,7 @@ core::HostConfig host(const std::string &name, int slots);
 
 class Pool {
 public:
-    explicit Pool(std::vector<core::HostConfig> hosts);
+    explicit Pool(std::vector<core::HostConfig> table, SimDisk on = SimDisk());
     static store::StoreOptions options();
     // The process is killed and started again on what the disk holds, which has room for that many
     // bytes in all. All connections are gone.

@@ -41,6 +41,21 @@ inline HostRow host_row() {
 inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
 inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
 
+inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12}; }
+inline ExportedGrain exported_grain() {
+    ExportedGrain g;
+    g.grain = 17, g.spec = spec(), g.state = "ready", g.host = "local1", g.nogo = {"h1", "h2"};
+    g.spec.input.clear();
+    g.incarnation = 4, g.sequence = 3, g.failures = 1, g.exit_code = -1, g.signal = 9;
+    g.result_index = 5, g.queued = true, g.queue = -8, g.input_position = 6;
+    g.usage = usage();
+    g.input = {12, true, std::string("line\n\0\xff tail", 12)};
+    g.out = {1ull << 40, false, ""}, g.err = {3, true, "err"};
+    g.checkpoint = {4, true, "ckpt"}, g.message = {3, true, "msg"};
+    return g;
+}
+inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "restore it"}; }
+
 inline std::vector<AnyMessage> all() {
     const WireGrain key{"ann", 3, 17};
     GrainReport report;
@@ -65,7 +80,10 @@ inline std::vector<AnyMessage> all() {
         FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2}, {key, 3}}},
         CallIn{0.5, 1000}, report, LaunchResult{key, 2, true, 21, "gone"}, Configure{2.5, 3, 4},
         Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
-        Withdraw{key, 2, true, "killed"}};
+        Withdraw{key, 2, true, "killed"}, ExportPage{"ann", 3, 16, 2},
+        ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
+        ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
+        Doctor{}, DoctorReply{{problem(), problem()}}};
 }
 
 }  // namespace dcs::wire::samples

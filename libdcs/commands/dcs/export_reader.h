@@ -1,0 +1,22 @@
+#pragma once
+// Reads an export back, all of it, before anything of it is sent anywhere. Files are only opened in
+// the export's directory and its `files`, never through a symbolic link.
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "client/streams.h"
+#include "wire/session_calls.h"
+
+namespace dcs::commands {
+
+struct PackedSession {
+    wire::ExportedSession head;
+    client::File stream;  // as wire/session_calls.h has it, positioned at its beginning
+    std::uint64_t length = 0;
+    std::uint32_t crc = 0;
+};
+// An error names file and line: "grains:17: ...".
+Result<PackedSession> read_export(const std::string &directory);
+
+}  // namespace dcs::commands

@@ -1,0 +1,118 @@
+// dcs session import.
+#include <cstdio>
+
+#include "ask.h"
+#include "base/limits.h"
+#include "call.h"
+#include "client/call.h"
+#include "export_reader.h"
+#include "json.h"
+#include "table.h"
+
+namespace dcs::commands {
+namespace {
+
+// An upload is bound to its connection; it is begun again after each one that breaks.
+constexpr int most_uploads = 5;
+
+constexpr int patience_s = 60;
+
+const client::How any_caller{client::With::any};
+
+Status upload(PackedSession &session) {
+    std::rewind(session.stream.get());
+    wire::ImportPiece piece;
+    piece.total = session.length;
+    std::string buffer(limits::fetch_chunk_bytes, '\0');
+    while (piece.offset < session.length) {
+        const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), session.stream.get());
+        if (n == 0) return fail(Code::io_error, "the packed session cannot be read back");
+        piece.bytes = buffer.substr(0, n);
+        auto done = client::ask<wire::Done>(piece, any_caller);
+        if (!done) return done.status();
+        piece.offset += n;
+    }
+    return Status::ok();
+}
+
+Status send(PackedSession &session, std::int32_t number, bool replace) {
+    Status s;
+    for (int attempt = 0; attempt < most_uploads; ++attempt) {
+        s = upload(session);
+        if (s)
+            s = client::ask<wire::Done>(
+                    wire::ImportSession{number, replace, session.length, session.crc}, any_caller)
+                    .status();
+        if (s.code != Code::not_found) return s;
+    }
+    return s;
+}
+
+int tell(const Call &call, std::int32_t number, const wire::ExportedSession &head) {
+    if (call.format == Format::json) {
+        JsonObject row;
+        row.add("session", number).add("grains", head.grains).add("ident", head.ident);
+        print_document("dcs.session.import/1", "imported", row.text());
+    } else if (call.format == Format::name) {
+        std::printf("%d\n", number);
+    } else {
+        std::printf("session %d imported, %s; its control program %s can reopen it\n", number,
+                    counted(static_cast<std::int64_t>(head.grains), "grain").c_str(),
+                    head.ident.c_str());
+    }
+    return exits::ok;
+}
+
+int import(const Call &call) {
+    if (call.arguments.words.size() != 1)
+        return call.fail(usage_failure("dcs session import: which directory?",
+                                       "dcs session import DIR, as `dcs session export` wrote it"));
+    const std::string &directory = call.arguments.words[0];
+    std::optional<std::int64_t> wanted;
+    if (const auto text = call.arguments.value("--number")) {
+        wanted = number_of(*text, 0, INT32_MAX);
+        if (!wanted)
+            return call.fail(usage_failure("dcs session import: --number " + *text +
+                                           " is not a session number"));
+    }
+    auto session = read_export(directory);
+    if (!session) {
+        Failure failure = failure_of(directory, session.status());
+        if (session.status().code == Code::invalid) failure.exit = exits::error;
+        failure.hint = "nothing was sent; docs/SESSION_EXPORT.md describes the format";
+        return call.fail(failure);
+    }
+    // A million grains are decided, written and synced before the answer comes.
+    set_patience(patience_s);
+    const auto number = static_cast<std::int32_t>(wanted.value_or(session->head.session));
+    if (Status s = send(*session, number, call.arguments.has("--replace")); !s)
+        return call.fail(failure_of(directory + " was not imported", s));
+    return tell(call, number, session->head);
+}
+
+}  // namespace
+
+const Verb session_import_verb = {
+    "session",
+    "import",
+    "make a session of an exported directory",
+    R"(Makes a closed session of yours from a directory that `dcs session export` wrote, in this pool or another
+one, edited by hand or not. Everything in it is checked before anything is sent; an error names file and
+line. Either all of it becomes the session or nothing changes. Grains that ran become ready, with their
+checkpoints. Its control program reopens it (d_reopen_ses) and goes on.
+
+Examples:
+  dcs session import session-ann-7
+  dcs session import session-ann-7 --number 8
+  dcs session import session-ann-7 --replace       in the place of session 7, which must be closed
+
+Usage: dcs session import [--number N] [--replace] [-o table|json|name] DIR
+
+N is the recorded number unless you name one. A number in use is refused without --replace.
+)",
+    {{"--number", 0, true}, {"--replace", 0, false}},
+    false,
+    0,
+    import};
+
+}  // namespace dcs::commands

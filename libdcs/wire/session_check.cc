@@ -1,0 +1,159 @@
+#include "wire/session_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/limits.h"
+
+namespace dcs::wire {
+namespace {
+
+std::string n(std::uint64_t value) { return std::to_string(value); }
+
+std::string wrong_words(const GrainSpec &s) {
+    if (s.argv.empty() || s.argv[0].empty())
+        return "\"argv\" has no first entry, the path of the program";
+    if (s.argv.size() + s.env.size() > limits::argv_items)
+        return "\"argv\" and \"env\" have more than " + n(limits::argv_items) + " entries";
+    std::size_t bytes = 0;
+    for (const auto *list : {&s.argv, &s.env})
+        for (const std::string &entry : *list) {
+            if (entry.find('\0') != std::string::npos)
+                return std::string(list == &s.argv ? "\"argv\"" : "\"env\"") + " has a NUL byte";
+            bytes += entry.size() + 1;
+        }
+    if (bytes > limits::argv_env_bytes)
+        return "\"argv\" and \"env\" have more than " + n(limits::argv_env_bytes) + " bytes";
+    for (const std::string &entry : s.env)
+        if (const auto at = entry.find('='); at == std::string::npos || at == 0)
+            return "\"env\" has the entry \"" + entry.substr(0, 80) + "\": it must be NAME=value";
+    if (s.directory.size() > limits::path_bytes || s.directory.find('\0') != std::string::npos)
+        return "\"directory\" is not a path";
+    if (s.label.size() > limits::label_bytes)
+        return "\"label\" has more than " + n(limits::label_bytes) + " bytes";
+    return {};
+}
+
+std::string wrong_usage(const Usage &u) {
+    for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
+                                 u.major_faults, u.in_blocks, u.out_blocks})
+        if (v < 0 || v > std::int64_t{1} << 50) return "\"usage\" has an absurd figure";
+    return {};
+}
+
+std::string wrong_numbers(const ExportedGrain &g) {
+    const GrainSpec &s = g.spec;
+    if (s.attempts < 1 || s.attempts > 255) return "\"attempts\" must be 1 to 255";
+    if (s.thrash < 0 || s.notice < 0) return "\"thrash\" and \"notice\" are not negative";
+    const bool over = g.state == "finished" || g.state == "killed";
+    if (g.failures < 0 || g.failures > s.attempts)
+        return "\"failures\" is more than \"attempts\"";
+    if (!over && g.failures == s.attempts)
+        return "\"failures\" leaves no attempt to a grain that is " + g.state;
+    if (g.sequence > INT32_MAX) return "\"sequence\" is absurd";
+    if (g.state == "finished" && g.result_index < 0)
+        return "\"result\" is missing: a finished grain has a place among the results";
+    if (g.state != "finished" && g.result_index != -1)
+        return "\"result\" must be null: the grain is " + g.state;
+    if (g.queued && g.state != "ready") return "\"queue\" must be null: the grain is " + g.state;
+    return wrong_usage(g.usage);
+}
+
+std::string wrong_streams(const ExportedGrain &g) {
+    for (const auto &[name, s] :
+         {std::pair{"input", &g.input}, std::pair{"out", &g.out}, std::pair{"err", &g.err},
+          std::pair{"checkpoint", &g.checkpoint}, std::pair{"message", &g.message}})
+        if (!s->whole || s->content.size() != s->length)
+            return "\"" + std::string(name) + "\" is not there as a whole";
+    if (!g.spec.input.empty()) return "\"input\" stands there twice";
+    if (g.input.length > limits::input_bytes)
+        return "\"input\" has " + n(g.input.length) + " bytes, the limit is " +
+               n(limits::input_bytes);
+    if (g.message.length > limits::message_bytes)
+        return "\"message\" has " + n(g.message.length) + " bytes, the limit is " +
+               n(limits::message_bytes);
+    if (g.input_position > g.input.length)
+        return "\"input_position\" is behind the end of the input, which has " +
+               n(g.input.length) + " bytes";
+    if (g.checkpoint.length + (g.input.length - g.input_position) > limits::restart_bytes)
+        return "\"checkpoint\" and unread input have more than " + n(limits::restart_bytes) +
+               " bytes";
+    return {};
+}
+
+std::string wrong_grain(const ExportedGrain &g) {
+    if (g.grain < 0) return "\"grain\" is not negative";
+    if (g.state != "ready" && g.state != "running" && g.state != "finished" && g.state != "killed")
+        return "\"state\" must be ready, running, finished or killed";
+    if (!g.host.empty() && !good_name(g.host)) return "\"host\" is not the name of a host";
+    for (const std::string &name : g.nogo)
+        if (!good_name(name)) return "\"nogo\" has an entry that is not the name of a host";
+    if (std::set<std::string>(g.nogo.begin(), g.nogo.end()).size() != g.nogo.size())
+        return "\"nogo\" names a host twice";
+    std::string wrong = wrong_words(g.spec);
+    if (wrong.empty()) wrong = wrong_numbers(g);
+    return wrong.empty() ? wrong_streams(g) : wrong;
+}
+
+// Two that have the same place.
+std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &places,
+                            const char *key) {
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 1; i < places.size(); ++i)
+        if (places[i].first == places[i - 1].first)
+            return Wrong{places[i].second,
+                         "\"" + std::string(key) + "\" is " + std::to_string(places[i].first) +
+                             ", and so is that of grain " + std::to_string(places[i - 1].second),
+                         places[i - 1].second};
+    return std::nullopt;
+}
+
+}  // namespace
+
+bool good_name(const std::string &name) {
+    const auto good = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '.' || c == '_' || c == '-';
+    };
+    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
+           std::all_of(name.begin(), name.end(), good);
+}
+
+std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
+    if (std::string why = wrong_grain(g); !why.empty()) return Wrong{g.grain, std::move(why)};
+    if (!numbers_.empty() && g.grain <= numbers_.back()) {
+        const std::string name = "grain " + std::to_string(g.grain);
+        if (std::binary_search(numbers_.begin(), numbers_.end(), g.grain))
+            return Wrong{g.grain, name + " stands there twice", g.grain};
+        return Wrong{g.grain, name + " comes behind grain " + std::to_string(numbers_.back()) +
+                                  ": they must stand in ascending order"};
+    }
+    numbers_.push_back(g.grain);
+    if (g.result_index >= 0) results_.emplace_back(g.result_index, g.grain);
+    if (g.queued) queue_.emplace_back(g.queue, g.grain);
+    return std::nullopt;
+}
+
+std::optional<Wrong> SessionCheck::finish(const ExportedSession &head) {
+    const auto session = [](std::string why) { return Wrong{-1, std::move(why)}; };
+    if (!good_name(head.ident))
+        return session("\"ident\" is not the name of a control program: 1 to 64 letters, digits, "
+                       "'.', '_' or '-', not beginning with '.' or '-'");
+    if (head.grains != numbers_.size())
+        return session("\"grains\" says " + n(head.grains) + ", there are " + n(numbers_.size()) +
+                       ": a line is missing, or correct the number");
+    if (head.acknowledged < 0 || head.acknowledged > head.handed_out ||
+        head.handed_out > head.results)
+        return session("\"acknowledged\", \"handed out\" and \"results\" do not ascend");
+    if (static_cast<std::uint64_t>(head.results) > numbers_.size())
+        return session("\"results\" is more than there are grains");
+    if (auto wrong = shared(queue_, "queue")) return wrong;
+    if (auto wrong = shared(results_, "result")) return wrong;
+    if (!results_.empty() && results_.back().first >= head.results)
+        return Wrong{results_.back().second,
+                     "\"result\" is " + std::to_string(results_.back().first) +
+                         ", the session has only " + std::to_string(head.results) + " results"};
+    return std::nullopt;
+}
+
+}  // namespace dcs::wire

@@ -1,0 +1,325 @@
+#include "wire/session_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include <boost/json/monotonic_resource.hpp>
+#include <boost/json/parser.hpp>
+#include <boost/json/value.hpp>
+
+#include "base/limits.h"
+#include "wire/json.h"
+
+namespace dcs::wire {
+namespace {
+
+namespace json = boost::json;
+
+// ---- to text ------------------------------------------------------------------------------
+
+std::string in_hex(std::string_view bytes) {
+    static const char digits[] = "0123456789abcdef";
+    std::string r;
+    for (const char c : bytes) {
+        r += digits[(static_cast<unsigned char>(c) >> 4) & 15];
+        r += digits[static_cast<unsigned char>(c) & 15];
+    }
+    return r;
+}
+
+// Bytes that are no UTF-8 must come back as they were.
+std::string words(std::string_view bytes) {
+    return valid_utf8(bytes) ? json_string(bytes) : "{\"hex\":\"" + in_hex(bytes) + "\"}";
+}
+
+std::string list(const std::vector<std::string> &items) {
+    std::string r = "[";
+    for (const std::string &item : items) r += (r.size() > 1 ? "," : "") + words(item);
+    return r + "]";
+}
+
+std::string crc_text(std::uint32_t crc) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(crc >> shift);
+    return in_hex(bytes);
+}
+
+std::string place(const StreamPlace &p) {
+    if (!p.in_file) return json_string(p.text);
+    std::string r = "{\"file\":" + json_string(p.file);
+    if (p.offset) r += ",\"offset\":" + std::to_string(*p.offset);
+    if (p.length) r += ",\"length\":" + std::to_string(*p.length);
+    if (p.crc) r += ",\"crc32c\":\"" + crc_text(*p.crc) + "\"";
+    return r + "}";
+}
+
+// ---- from text ----------------------------------------------------------------------------
+
+const char *type_of(const json::value &v) {
+    switch (v.kind()) {
+    case json::kind::null: return "null";
+    case json::kind::bool_: return "a truth value";
+    case json::kind::string: return "a string";
+    case json::kind::array: return "a list";
+    case json::kind::object: return "an object";
+    default: return "a number";
+    }
+}
+
+std::optional<std::string> from_hex(std::string_view text) {
+    if (text.size() % 2 != 0) return std::nullopt;
+    std::string bytes;
+    for (std::size_t i = 0; i < text.size(); i += 2) {
+        unsigned value = 0;
+        const auto [end, error] =
+            std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
+        if (error != std::errc() || end != text.data() + i + 2) return std::nullopt;
+        bytes += static_cast<char>(value);
+    }
+    return bytes;
+}
+
+// Takes the keys of one object, each once. The first thing that is wrong stays in `wrong`.
+class Keys {
+public:
+    Keys(const json::object &object, std::string where)
+        : object_(object), where_(std::move(where)) {}
+
+    std::string wrong;
+
+    const json::value *take(std::string_view key, bool needed = true) {
+        const auto found = object_.find(json::string_view(key.data(), key.size()));
+        if (found == object_.end()) {
+            if (needed) spoil("the key " + where_ + quoted(key) + " is missing");
+            return nullptr;
+        }
+        ++taken_;
+        return &found->value();
+    }
+    void spoil(std::string why) {
+        if (wrong.empty()) wrong = std::move(why);
+    }
+    void bad(std::string_view key, const json::value &v, const std::string &wanted) {
+        spoil(where_ + quoted(key) + " is " + type_of(v) + ", it must be " + wanted);
+    }
+
+    template <class T> void number(std::string_view key, T &into, T least, T most) {
+        const json::value *v = take(key);
+        if (v) number_of(key, *v, into, least, most);
+    }
+    template <class T>
+    void number_of(std::string_view key, const json::value &v, T &into, T least, T most) {
+        if (!v.is_int64() && !v.is_uint64())
+            return bad(key, v, v.is_double() ? "a whole number" : "a number");
+        json::error_code wrong_number;
+        const T value = v.to_number<T>(wrong_number);
+        if (wrong_number || value < least || value > most)
+            return spoil(where_ + quoted(key) + " must be " + std::to_string(least) + " to " +
+                         std::to_string(most));
+        into = value;
+    }
+    void flag(std::string_view key, bool &into) {
+        const json::value *v = take(key);
+        if (v && !v->is_bool()) return bad(key, *v, "true or false");
+        if (v) into = v->as_bool();
+    }
+    void bytes_of(std::string_view key, const json::value &v, std::string &into) {
+        if (v.is_string()) {
+            into.assign(v.as_string().data(), v.as_string().size());
+            return;
+        }
+        const json::object *o = v.if_object();
+        const json::value *hex = o && o->size() == 1 ? o->if_contains("hex") : nullptr;
+        if (!hex || !hex->is_string()) return bad(key, v, "a string or {\"hex\":\"...\"}");
+        auto bytes = from_hex({hex->as_string().data(), hex->as_string().size()});
+        if (!bytes) return spoil(where_ + quoted(key) + ": its hex is not pairs of hex digits");
+        into = std::move(*bytes);
+    }
+    void bytes(std::string_view key, std::string &into) {
+        if (const json::value *v = take(key)) bytes_of(key, *v, into);
+    }
+    void list(std::string_view key, std::vector<std::string> &into, std::size_t most) {
+        const json::value *v = take(key);
+        if (!v) return;
+        if (!v->is_array()) return bad(key, *v, "a list of strings");
+        if (v->as_array().size() > most)
+            return spoil(where_ + quoted(key) + " has " + std::to_string(v->as_array().size()) +
+                         " entries, the limit is " + std::to_string(most));
+        for (const json::value &item : v->as_array())
+            bytes_of(key, item, into.emplace_back());
+    }
+    // After all that are known: whatever is left is not.
+    void finish() {
+        if (!wrong.empty() || taken_ == object_.size()) return;
+        std::string left;
+        for (const auto &entry : object_)
+            if (!known(entry.key())) left += (left.empty() ? "" : ", ") + quoted(entry.key());
+        spoil("unknown key " + where_ + left);
+    }
+    void knows(std::initializer_list<std::string_view> keys) { known_ = keys; }
+
+    static std::string quoted(std::string_view key) { return "\"" + std::string(key) + "\""; }
+
+private:
+    bool known(std::string_view key) const {
+        return std::find(known_.begin(), known_.end(), key) != known_.end();
+    }
+    const json::object &object_;
+    std::string where_;
+    std::size_t taken_ = 0;
+    std::vector<std::string_view> known_;
+};
+
+std::string file_place(const json::object &object, const std::string &key, StreamPlace &into) {
+    Keys keys(object, Keys::quoted(key) + ", ");
+    keys.knows({"file", "offset", "length", "crc32c"});
+    into.in_file = true;
+    keys.bytes("file", into.file);
+    const auto optional_number = [&](const char *name, std::optional<std::uint64_t> &number) {
+        if (const json::value *v = keys.take(name, false))
+            keys.number_of<std::uint64_t>(name, *v, number.emplace(0), 0, INT64_MAX);
+    };
+    optional_number("offset", into.offset);
+    optional_number("length", into.length);
+    if (into.offset && !into.length)
+        keys.spoil("the key " + Keys::quoted(key) + ", \"length\" is missing beside \"offset\"");
+    if (const json::value *v = keys.take("crc32c", false)) {
+        std::string text;
+        if (v->is_string()) text = std::string(v->as_string().data(), v->as_string().size());
+        const auto bytes = from_hex(text);
+        if (!bytes || bytes->size() != 4)
+            keys.spoil(Keys::quoted(key) + ", \"crc32c\" must be a string of 8 hex digits");
+        else
+            for (const char c : *bytes)
+                into.crc = into.crc.value_or(0) << 8 | static_cast<unsigned char>(c);
+    }
+    keys.finish();
+    return keys.wrong;
+}
+
+void stream(Keys &keys, const std::string &key, StreamPlace &into) {
+    const json::value *v = keys.take(key);
+    if (!v) return;
+    if (const json::object *object = v->if_object())
+        return keys.spoil(file_place(*object, key, into));
+    if (!v->is_string()) return keys.bad(key, *v, "a string or {\"file\":...}");
+    into.text.assign(v->as_string().data(), v->as_string().size());
+}
+
+std::string usage_of(const json::object &object, Usage &u) {
+    Keys keys(object, "\"usage\", ");
+    keys.knows({"user_us", "system_us", "max_rss_kb", "minor_faults", "major_faults", "in_blocks",
+                "out_blocks"});
+    constexpr std::int64_t most = std::int64_t{1} << 50;
+    keys.number<std::int64_t>("user_us", u.user_us, 0, most);
+    keys.number<std::int64_t>("system_us", u.system_us, 0, most);
+    keys.number<std::int64_t>("max_rss_kb", u.max_rss_kb, 0, most);
+    keys.number<std::int64_t>("minor_faults", u.minor_faults, 0, most);
+    keys.number<std::int64_t>("major_faults", u.major_faults, 0, most);
+    keys.number<std::int64_t>("in_blocks", u.in_blocks, 0, most);
+    keys.number<std::int64_t>("out_blocks", u.out_blocks, 0, most);
+    keys.finish();
+    return keys.wrong;
+}
+
+void submitted(Keys &keys, GrainSpec &spec) {
+    constexpr std::int32_t most = INT32_MAX;
+    keys.list("argv", spec.argv, limits::argv_items);
+    keys.list("env", spec.env, limits::argv_items);
+    keys.bytes("directory", spec.directory);
+    keys.bytes("label", spec.label);
+    keys.number<std::uint32_t>("class", spec.host_class, 0, UINT32_MAX);
+    keys.number<std::int32_t>("thrash", spec.thrash, 0, most);
+    keys.flag("urgent", spec.urgent);
+    keys.number<std::int32_t>("notice", spec.notice, 0, most);
+    keys.number<std::int32_t>("attempts", spec.attempts, 1, 255);
+}
+
+void happened(Keys &keys, ExportedGrain &g) {
+    constexpr std::int32_t most = INT32_MAX;
+    keys.number<std::int32_t>("failures", g.failures, 0, 255);
+    keys.number<std::uint32_t>("incarnation", g.incarnation, 0, UINT32_MAX);
+    keys.number<std::uint32_t>("sequence", g.sequence, 0, INT32_MAX);
+    if (const json::value *v = keys.take("queue"); v && !v->is_null()) {
+        g.queued = true;
+        keys.number_of<std::int64_t>("queue", *v, g.queue, INT64_MIN / 4, INT64_MAX / 4);
+    }
+    if (const json::value *v = keys.take("result"); v && !v->is_null())
+        keys.number_of<std::int32_t>("result", *v, g.result_index, 0, most);
+    keys.number<std::int32_t>("exit_code", g.exit_code, INT32_MIN, most);
+    keys.number<std::int32_t>("signal", g.signal, 0, 1024);
+    keys.bytes("host", g.host);
+    keys.list("nogo", g.nogo, limits::nogo_items);
+    if (const json::value *v = keys.take("usage")) {
+        if (!v->is_object()) keys.bad("usage", *v, "an object");
+        else keys.spoil(usage_of(v->as_object(), g.usage));
+    }
+    keys.number<std::uint64_t>("input_position", g.input_position, 0, INT64_MAX);
+}
+
+}  // namespace
+
+bool plain_text(std::string_view bytes) {
+    return valid_utf8(bytes) && std::all_of(bytes.begin(), bytes.end(), [](char c) {
+               const auto byte = static_cast<unsigned char>(c);
+               return (byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t';
+           });
+}
+
+std::string to_line(const GrainLine &line) {
+    const ExportedGrain &g = line.grain;
+    const GrainSpec &s = g.spec;
+    const auto n = [](auto value) { return std::to_string(value); };
+    std::string r = "{\"grain\":" + n(g.grain) + ",\"state\":" + json_string(g.state);
+    r += ",\"argv\":" + list(s.argv) + ",\"env\":" + list(s.env);
+    r += ",\"directory\":" + words(s.directory) + ",\"label\":" + words(s.label);
+    r += ",\"class\":" + n(s.host_class) + ",\"thrash\":" + n(s.thrash);
+    r += std::string(",\"urgent\":") + (s.urgent ? "true" : "false");
+    r += ",\"notice\":" + n(s.notice) + ",\"attempts\":" + n(s.attempts);
+    r += ",\"failures\":" + n(g.failures) + ",\"incarnation\":" + n(g.incarnation);
+    r += ",\"sequence\":" + n(g.sequence) + ",\"queue\":" + (g.queued ? n(g.queue) : "null");
+    r += ",\"result\":" + (g.result_index < 0 ? "null" : n(g.result_index));
+    r += ",\"exit_code\":" + n(g.exit_code) + ",\"signal\":" + n(g.signal);
+    r += ",\"host\":" + words(g.host) + ",\"nogo\":" + list(g.nogo);
+    r += ",\"usage\":" + JsonText::of(g.usage) + ",\"input_position\":" + n(g.input_position);
+    r += ",\"input\":" + place(line.input) + ",\"checkpoint\":" + place(line.checkpoint);
+    r += ",\"message\":" + place(line.message);
+    return r + ",\"out\":" + place(line.out) + ",\"err\":" + place(line.err) + "}";
+}
+
+Result<GrainLine> grain_of_line(std::string_view text) {
+    json::monotonic_resource memory;  // released at the end, all at once
+    json::parser parser(&memory);
+    json::error_code wrong;
+    const std::size_t good = parser.write_some(text.data(), text.size(), wrong);
+    const auto bad_json = [&](const std::string &why) {
+        return fail(Code::invalid, "bad JSON at byte " + std::to_string(good + 1) + ": " + why);
+    };
+    if (wrong) return bad_json(wrong.message());
+    if (good != text.size()) return bad_json("something follows the object");
+    const json::value value = parser.release();
+    if (!value.is_object())
+        return fail(Code::invalid, std::string("the line is ") + type_of(value) +
+                                       ", it must be an object");
+    GrainLine line;
+    Keys keys(value.as_object(), "");
+    keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
+                "notice", "attempts", "failures", "incarnation", "sequence", "queue", "result",
+                "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
+                "checkpoint", "message", "out", "err"});
+    keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);
+    keys.bytes("state", line.grain.state);
+    submitted(keys, line.grain.spec);
+    happened(keys, line.grain);
+    stream(keys, "input", line.input);
+    stream(keys, "checkpoint", line.checkpoint);
+    stream(keys, "message", line.message);
+    stream(keys, "out", line.out);
+    stream(keys, "err", line.err);
+    keys.finish();
+    if (!keys.wrong.empty()) return fail(Code::invalid, keys.wrong);
+    return line;
+}
+
+}  // namespace dcs::wire

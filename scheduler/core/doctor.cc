@@ -1,0 +1,73 @@
+// `dcs doctor`: what the State knows to be wrong, each with what it affects and what to do.
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) {
+    const std::size_t colon = why.find(": ");
+    wire::ProblemRow row;
+    row.entity = "session " + to_text(key);
+    row.file = colon == std::string::npos ? "" : why.substr(0, colon);
+    row.problem = colon == std::string::npos ? why : why.substr(colon + 2);
+    row.affects = "the session is set aside with all its grains; everything else runs on";
+    row.advice = "restore the file while the scheduler is stopped, or import an export of it "
+                 "(dcs session import DIR --replace), or remove it (dcs session clean " +
+                 to_text(key) + ")";
+    return row;
+}
+
+// Alone; the rest of its session runs.
+wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
+    wire::ProblemRow row = damaged_session(key.session, why);
+    row.entity = "grain " + to_text(key);
+    row.affects = "the grain is set aside; the rest of its session runs on";
+    row.advice = "restore the file while the scheduler is stopped, or kill the grain "
+                 "(dcs grain kill " + std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
+    return row;
+}
+
+std::string age_text(const Draft &d, const Host &host) {
+    const auto s = static_cast<std::int64_t>((d.now - host.last_contact).seconds());
+    return std::to_string(std::max<std::int64_t>(0, s)) + " s";
+}
+
+std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
+    const Host &host = *d.state.host(id);
+    if (!host.configured || host.status == HostStatus::active) return {};
+    const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
+    wire::ProblemRow row;
+    row.entity = "host " + host.config.name;
+    row.affects = std::to_string(host.config.slots) + " slots";
+    row.advice = "look whether its grain server runs and can reach the scheduler; in a private "
+                 "pool `dcs up` starts it again";
+    if (host.status == HostStatus::unknown) {
+        row.problem = "has not called in since the scheduler started";
+        if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
+    } else if (host.status == HostStatus::delinquent) {
+        row.problem = "is delinquent: it was last heard of " + age_text(d, host) + " ago";
+        row.affects += ", " + std::to_string(running) + " grains that run there; they are moved "
+                       "when it stays away";
+    } else {
+        row.problem = "is dead: it was last heard of " + age_text(d, host) + " ago";
+        row.affects += "; its grains were moved";
+    }
+    return row;
+}
+
+}  // namespace
+
+void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
+    std::vector<wire::ProblemRow> problems;
+    for (const auto &[key, why] : d.state.set_aside) problems.push_back(damaged_session(key, why));
+    for (const auto &[key, session] : d.state.sessions)
+        for (const auto &[number, why] : session.damaged)
+            problems.push_back(damaged_grain(GrainKey{key, number}, why));
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
+        if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
+    d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,72 @@
+// `dcs session import`: an export becomes a terminated session of the caller, in one turn, alone
+// or in the place of one that is terminated or damaged.
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+// The call comes again because its reply was lost (C12).
+bool is_repetition(const Caller &caller, const Session *session) {
+    return session && session->info.status == SessionStatus::terminated &&
+           session->info.open_request == caller.request && session->info.token == TokenHash{};
+}
+
+Status may_take_its_place(const State &state, const SessionKey &key, bool replace) {
+    const std::string name = "session " + to_text(key);
+    const Session *session = state.session(key);
+    if (session && session->info.status == SessionStatus::active)
+        return fail(Code::session_active,
+                    name + " is active: close it, or import under another number (--number N)");
+    if (replace || (!session && state.set_aside.count(key) == 0)) return Status::ok();
+    return fail(Code::session_closed,
+                name + " exists" + (session ? "" : " (damaged)") +
+                    ": take its place with --replace, or import under another number (--number N)");
+}
+
+SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &key,
+                    const ImportContent &content) {
+    const Session *old = state.session(key);
+    SessionInfo info = content.info;
+    info.status = SessionStatus::terminated;
+    info.seniority = old ? old->info.seniority : state.next_seniority;
+    info.token = TokenHash{};
+    info.open_request = caller.request;
+    info.resumable = false;
+    info.grains_length = 0;
+    return info;
+}
+
+}  // namespace
+
+void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
+    if (call.number < 0)
+        return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    const SessionKey key{caller.user, call.number};
+    const Session *old = d.state.session(key);
+    if (is_repetition(caller, old)) return d.reply(caller, wire::Done{});
+    if (!call.content)
+        return d.refuse(caller, fail(Code::not_found, "nothing was uploaded on this connection: "
+                                                      "begin the import again"));
+    if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
+    const ImportContent &content = *call.content;
+    const SessionInfo info = info_of(d.state, caller, key, content);
+    if (old) {
+        raise_fences(d, *old);
+        d.change(EraseSession{key});
+    } else if (d.state.set_aside.count(key) != 0) {
+        d.change(EraseDamaged{key});
+    }
+    d.change(SetSession{key, info});
+    d.change(AddGrains{key, content.grains});
+    if (content.inputs.size() > 0)
+        d.write({key, 0}, File::session_inputs, 0, content.inputs);
+    if (content.results.size() > 0)
+        d.write({key, 0}, File::session_results, 0, content.results);
+    for (const ImportedFile &file : content.files)
+        d.write({key, file.grain}, file.file, 0, file.bytes);
+    d.reply(caller, wire::Done{});
+    d.event("session " + to_text(key) + " imported with " +
+            std::to_string(content.grains->size()) + " grains");
+}
+
+}  // namespace dcs::core

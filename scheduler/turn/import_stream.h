@@ -1,0 +1,17 @@
+#pragma once
+// An import stream (wire/session_calls.h) -> what the core makes a session of. The stream comes from
+// a user: everything that core::check or a launch relies on is checked here, whatever the client
+// checked before.
+#include <memory>
+#include <string_view>
+
+#include "base/status.h"
+#include "scheduler/core/input.h"
+
+namespace dcs::turn {
+
+// Hosts that `state` does not know are forgotten.
+Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream,
+                                                               const core::State &state);
+
+}  // namespace dcs::turn

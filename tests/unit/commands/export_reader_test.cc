@@ -1,0 +1,284 @@
+// Exports that a hand or an accident has broken: each is refused with file, line and reason.
+#include "commands/dcs/export_reader.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "commands/dcs/export_writer.h"
+#include "support/catch.h"
+#include "wire/message.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+struct Folder {
+    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
+    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
+    std::string at(const std::string &name) const { return std::string(path) + "/" + name; }
+    std::string read(const std::string &name) const {
+        std::ifstream in(at(name), std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    void write(const std::string &name, const std::string &text) const {
+        std::ofstream(at(name), std::ios::binary | std::ios::trunc) << text;
+    }
+    // Replaces the first `from` in the file; it must be there.
+    void edit(const std::string &name, const std::string &from, const std::string &to) const {
+        std::string text = read(name);
+        const std::size_t found = text.find(from);
+        INFO(from << " in " << name);
+        REQUIRE(found != std::string::npos);
+        write(name, text.replace(found, from.size(), to));
+    }
+    char path[40] = "/tmp/dcs-export-XXXXXX";
+};
+
+wire::ExportedGrain grain(int number, const std::string &state) {
+    wire::ExportedGrain g;
+    g.grain = number;
+    g.spec.argv = {"/usr/bin/wc", "-l", "\xff\xfe"};
+    g.spec.env = {"A=1"};
+    g.state = state;
+    g.usage.user_us = 5;
+    g.host = "h1";
+    g.nogo = {"h2"};
+    return g;
+}
+
+// Four grains: 1 finished with a binary output, 2 ready with a checkpoint, 5 killed, 6 ready.
+void write_export(const std::string &directory, ExportStyle style = {}) {
+    auto writer = ExportWriter::create(directory, style);
+    INFO((writer ? "" : writer.status().text));
+    REQUIRE(writer);
+    const auto add = [&](wire::ExportedGrain g, const std::string &input, const std::string &out,
+                         const std::string &checkpoint) {
+        wire::GrainLine line;
+        const std::string n = std::to_string(g.grain);
+        line.input = *(*writer)->keep(n + ".input", input);
+        line.out = *(*writer)->keep(n + ".out", out);
+        line.checkpoint = *(*writer)->keep(n + ".checkpoint", checkpoint);
+        line.grain = std::move(g);
+        REQUIRE((*writer)->add(line));
+    };
+    wire::ExportedGrain one = grain(1, "finished"), two = grain(2, "ready"), six = grain(6, "ready");
+    one.result_index = 0;
+    two.queued = six.queued = true;
+    two.queue = 7, six.queue = -3;
+    two.input_position = 4;
+    add(one, "first\n", std::string("\0\1\2binary", 9), "");
+    add(two, "one two", "so far", std::string(5000, 'c'));
+    add(grain(5, "killed"), "", "", "");
+    add(six, "\ttext\n", "", "");
+    REQUIRE((*writer)->finish({"ann", 3, "prog", "terminated", 1, 0, 1, 4}));
+}
+
+std::string wrong_with(const std::string &directory) {
+    auto session = read_export(directory);
+    return session ? "nothing" : session.status().text;
+}
+
+struct Broken {
+    const char *expected;
+    std::function<void(const Folder &)> damage;
+};
+
+// Replaces a text in one of the files.
+std::function<void(const Folder &)> edit(const char *file, const char *from, const char *to) {
+    return [=](const Folder &f) { f.edit("e/" + std::string(file), from, to); };
+}
+std::function<void(const Folder &)> line(const char *from, const char *to) {
+    return edit("grains", from, to);
+}
+std::function<void(const Folder &)> head(const char *from, const char *to) {
+    return edit("session", from, to);
+}
+
+const std::vector<Broken> broken_exports = {
+    {"session: No such file or directory", [](const Folder &f) { ::unlink(f.at("e/session").c_str()); }},
+    {"grains: No such file or directory", [](const Folder &f) { ::unlink(f.at("e/grains").c_str()); }},
+    {"session:1: it does not begin with \"dcs session export 1\"", head("export 1", "export 2")},
+    {"session:2: unknown key \"owner\"", head("user:", "owner:")},
+    {"session:9: the key \"number\" is missing", head("number: 3\n", "\n")},
+    {"session:3: \"number\" must be a number from 0 to 2147483647", head("number: 3", "number: -3")},
+    {"session:3: \"number\" must be a number", head("number: 3", "number: 3x")},
+    {"session:4: it is not \"key: value\"", head("ident: prog", "prog")},
+    {"session:5: the key \"ident\" stands there twice", head("ident: prog\n", "ident: prog\nident: prog\n")},
+    {"session:5: \"state\" must be active or terminated", head("terminated", "closed")},
+    {"session:7: more results are acknowledged than were handed out", head("acknowledged: 0", "acknowledged: 2")},
+    {"session:8: more results were handed out than there are", head("handed out: 1", "handed out: 5")},
+    {"session: \"ident\" is not the name of a control program", head("prog", "pr og")},
+    {"session: \"grains\" says 5, there are 4: a line is missing", head("grains: 4", "grains: 5")},
+    {"session: \"results\" is more than there are grains", head("results: 1", "results: 5")},
+    {"grains:1: \"result\" is 0, the session has only 0 results",
+     [](const Folder &f) { f.edit("e/session", "results: 1", "results: 0"); f.edit("e/session", "out: 1", "out: 0"); }},
+    {"grains:1: bad JSON at byte 8: something follows the object", line("{\"grain\":1", "\"grain\":1}")},
+    {"grains:2: bad JSON at byte ", line("\"state\":\"ready\",", "\"state\":\"ready\"")},
+    {"grains:4: bad JSON at byte ", [](const Folder &f) {
+         const std::string text = f.read("e/grains");
+         f.write("e/grains", text.substr(0, text.size() - 9));
+     }},
+    {"grains:1: the line is a list, it must be an object", line("{\"grain\":1,\"state", "[]\n{\"grain\":1,\"state")},
+    {"grains:2: unknown key \"colour\"", line("\"grain\":2,", "\"grain\":2,\"colour\":\"red\",")},
+    {"grains:2: the key \"state\" is missing", line("\"grain\":2,\"state\":\"ready\",", "\"grain\":2,")},
+    {"grains:2: \"grain\" is a string, it must be a number", line("\"grain\":2", "\"grain\":\"2\"")},
+    {"grains:2: \"grain\" is a number, it must be a whole number", line("\"grain\":2", "\"grain\":2.5")},
+    {"grains:2: \"grain\" must be 0 to 2147483647", line("\"grain\":2", "\"grain\":2147483648")},
+    {"grains:2: \"state\" must be ready, running, finished or killed", line("\"ready\"", "\"waiting\"")},
+    {"grains:1: \"argv\" is a string, it must be a list of strings",
+     line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "\"wc -l\"")},
+    {"grains:1: \"argv\" is a number, it must be a string or {\"hex\"", line("\"-l\"", "7")},
+    {"grains:1: \"argv\": its hex is not pairs of hex digits", line("fffe", "fff")},
+    {"grains:1: \"argv\" has no first entry", line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "[]")},
+    {"grains:1: \"env\" has the entry \"A\": it must be NAME=value", line("A=1", "A")},
+    {"grains:1: \"urgent\" is a number, it must be true or false", line("\"urgent\":false", "\"urgent\":0")},
+    {"grains:1: \"attempts\" must be 1 to 255", line("\"attempts\":3", "\"attempts\":0")},
+    {"grains:1: \"class\" must be 0 to 4294967295", line("\"class\":0", "\"class\":-1")},
+    {"grains:2: \"failures\" leaves no attempt to a grain that is ready", [](const Folder &f) {
+         std::string text = f.read("e/grains");
+         text.replace(text.find("\"failures\":0", text.find("\"grain\":2")), 12, "\"failures\":3");
+         f.write("e/grains", text);
+     }},
+    {"grains:1: \"usage\", \"user_us\" must be 0 to", line("\"user_us\":5", "\"user_us\":-5")},
+    {"grains:1: the key \"usage\", \"system_us\" is missing", line("\"system_us\":0,", "")},
+    {"grains:1: \"result\" is missing: a finished grain has a place", line("\"result\":0", "\"result\":null")},
+    {"grains:2: \"result\" must be null: the grain is ready",
+     line("\"queue\":7,\"result\":null", "\"queue\":7,\"result\":1")},
+    {"grains:3: \"queue\" must be null: the grain is killed", [](const Folder &f) {
+         std::string text = f.read("e/grains");
+         text.replace(text.find("\"queue\":null", text.find("\"grain\":5")), 12, "\"queue\":4");
+         f.write("e/grains", text);
+     }},
+    {"grains:2: grain 1 stands there twice (line 1)", line("\"grain\":2", "\"grain\":1")},
+    {"grains:3: grain 0 comes behind grain 2: they must stand in ascending order", line("\"grain\":5", "\"grain\":0")},
+    {"grains:4: \"queue\" is 7, and so is that of grain 2 (line 2)", line("\"queue\":-3", "\"queue\":7")},
+    {"grains:3: \"result\" is 0, and so is that of grain 1 (line 1)", [](const Folder &f) {
+         std::string text = f.read("e/grains");
+         const std::size_t at = text.find("\"grain\":5");
+         text.replace(text.find("killed", at), 6, "finished");
+         text.replace(text.find("\"result\":null", at), 13, "\"result\":0");
+         f.write("e/grains", text);
+     }},
+    {"grains:2: \"input_position\" is behind the end of the input, which has 7 bytes",
+     line("\"input_position\":4", "\"input_position\":8")},
+    {"grains:2: \"nogo\" is a string, it must be a list of strings", [](const Folder &f) {
+         std::string text = f.read("e/grains");
+         text.replace(text.find("[\"h2\"]", text.find("\"grain\":2")), 6, "\"h2\"");
+         f.write("e/grains", text);
+     }},
+    {"grains:1: \"nogo\" names a host twice", line("[\"h2\"]", "[\"h2\",\"h2\"]")},
+    {"grains:1: \"host\" is not the name of a host", line("\"host\":\"h1\"", "\"host\":\"a/b\"")},
+    {"grains:2: \"input\" is null, it must be a string or {\"file\":...}",
+     line("\"input\":\"one two\"", "\"input\":null")},
+    {"grains:1: \"out\": files/1.out: No such file or directory",
+     [](const Folder &f) { ::unlink(f.at("e/files/1.out").c_str()); }},
+    {"grains:1: \"out\": files/1.out has 8 bytes, 9 are recorded; if you changed it",
+     [](const Folder &f) { f.write("e/files/1.out", "12345678"); }},
+    {"grains:1: \"out\": files/1.out does not have the recorded checksum; if you changed it, remove \"crc32c\"",
+     [](const Folder &f) { f.write("e/files/1.out", "123456789"); }},
+    {"grains:1: \"out\": \"/etc/passwd\" is not a plain name below files/", line("files/1.out", "/etc/passwd")},
+    {"grains:1: \"out\": \"files/../grains\" is not a plain name below files/", line("files/1.out", "files/../grains")},
+    {"grains:1: \"out\": \"files/.\" is not a plain name below files/", line("files/1.out", "files/.")},
+    {"grains:1: \"out\": files/1.out is a symbolic link: put the file itself there", [](const Folder &f) {
+         ::unlink(f.at("e/files/1.out").c_str());
+         REQUIRE(::symlink("/etc/passwd", f.at("e/files/1.out").c_str()) == 0);
+     }},
+    {"grains:1: \"out\": files/1.out is not an ordinary file", [](const Folder &f) {
+         ::unlink(f.at("e/files/1.out").c_str());
+         REQUIRE(::mkfifo(f.at("e/files/1.out").c_str(), 0600) == 0);
+     }},
+    {"files is not a directory of this export", [](const Folder &f) {
+         REQUIRE(::rename(f.at("e/files").c_str(), f.at("x").c_str()) == 0);
+         REQUIRE(::symlink("../x", f.at("e/files").c_str()) == 0);
+     }},
+    {"grains:1: unknown key \"out\", \"size\"", line("\"length\":9", "\"length\":9,\"size\":9")},
+    {"grains:1: \"out\", \"crc32c\" must be a string of 8 hex digits", line("\"crc32c\":\"", "\"crc32c\":\"00")},
+    {"grains:1: \"out\", \"length\" is a string, it must be a number", line("\"length\":9", "\"length\":\"9\"")},
+};
+
+}  // namespace
+
+TEST_CASE("every broken export is refused with file, line and reason") {
+    for (const Broken &broken : broken_exports) {
+        Folder f;
+        write_export(f.at("e"));
+        REQUIRE(wrong_with(f.at("e")) == "nothing");
+        broken.damage(f);
+        const std::string wrong = wrong_with(f.at("e"));
+        CAPTURE(broken.expected, wrong);
+        CHECK(wrong.rfind(broken.expected, 0) == 0);
+    }
+    CHECK(broken_exports.size() >= 40);
+}
+
+TEST_CASE("what is written is read back byte for byte, in every style") {
+    std::string first;
+    for (const ExportStyle style : {ExportStyle{}, ExportStyle{true, false}, ExportStyle{false, true},
+                                    ExportStyle{true, true}}) {
+        Folder f;
+        write_export(f.at("e"), style);
+        auto session = read_export(f.at("e"));
+        INFO((session ? "" : session.status().text));
+        REQUIRE(session);
+        std::string stream(session->length, '\0');
+        REQUIRE(std::fread(stream.data(), 1, stream.size(), session->stream.get()) == stream.size());
+        CHECK(std::fgetc(session->stream.get()) == EOF);
+        CHECK(crc32c(stream) == session->crc);
+        if (first.empty()) first = stream;
+        CHECK(stream == first);
+        CHECK((::access(f.at("e/files/packed").c_str(), F_OK) == 0) == (style.pack && !style.files));
+        CHECK((::access(f.at("e/files/6.input").c_str(), F_OK) == 0) == style.files);
+    }
+    ByteReader in(first);
+    REQUIRE(wire::unpack_exported_session(in.text()));
+    const auto one = wire::unpack_exported_grain(in.text()), two = wire::unpack_exported_grain(in.text());
+    REQUIRE(two);
+    CHECK(one->out.content == std::string("\0\1\2binary", 9));
+    CHECK(one->spec.argv[2] == "\xff\xfe");
+    CHECK(two->checkpoint.content == std::string(5000, 'c'));
+    CHECK((two->queued && two->queue == 7));
+}
+
+TEST_CASE("an edited file is taken when its checksum is removed") {
+    Folder f;
+    write_export(f.at("e"));
+    f.write("e/files/2.checkpoint", "a new state");
+    std::string text = f.read("e/grains");
+    const std::size_t at = text.find(",\"length\":5000"), end = text.find('}', at);
+    f.write("e/grains", text.erase(at, end - at));
+    CHECK(wrong_with(f.at("e")) == "nothing");
+    f.edit("e/grains", "{\"file\":\"files/2.checkpoint\"}", "\"in the line\\u0001\"");
+    CHECK(wrong_with(f.at("e")) == "nothing");
+}
+
+TEST_CASE("an export appears whole or not at all, and never over something else") {
+    Folder f;
+    {
+        auto writer = ExportWriter::create(f.at("e"), {});
+        REQUIRE(writer);
+        CHECK((*writer)->keep("1.out", std::string("\0", 1)));
+    }
+    CHECK(::rmdir(f.path) == 0);  // nothing is left
+    REQUIRE(::mkdir(f.path, 0700) == 0);
+    f.write("file", "x");
+    CHECK(ExportWriter::create(f.at("file"), {}).status().code == Code::refused);
+    write_export(f.at("e/"));
+    CHECK(ExportWriter::create(f.at("e"), {}).status().code == Code::refused);
+    REQUIRE(::mkdir(f.at("empty").c_str(), 0700) == 0);
+    write_export(f.at("empty"));
+    CHECK(wrong_with(f.at("empty")) == "nothing");
+    // Somebody else was quicker.
+    auto late = ExportWriter::create(f.at("late"), {});
+    REQUIRE(late);
+    REQUIRE(::mkdir(f.at("late").c_str(), 0700) == 0);
+    f.write("late/x", "x");
+    CHECK((*late)->finish({}).code == Code::refused);
+    CHECK(f.read("late/x") == "x");
+}
