@@ -3,6 +3,7 @@
 // roll-back cannot forget a consequence.
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -222,19 +223,26 @@ std::string take_damaged(State &state, const GrainKey &key) {
     return text;
 }
 
-// Before-images.
+// Before-images. What is large is boxed: most steps are of new entities, which had no image.
+template <class T> std::unique_ptr<T> boxed(std::optional<T> value) {
+    return value ? std::make_unique<T>(std::move(*value)) : nullptr;
+}
+template <class T> std::optional<T> unboxed(std::unique_ptr<T> value) {
+    return value ? std::optional<T>(std::move(*value)) : std::nullopt;
+}
+
 struct WasAuth {
     TokenHash hash;
     std::optional<AuthEntry> entry;
 };
 struct WasSession {
     SessionKey key;
-    std::optional<SessionInfo> info;
+    std::unique_ptr<SessionInfo> info;
     std::uint64_t next_seniority;
 };
 struct WasErased {
     SessionKey key;
-    Session session;
+    std::unique_ptr<Session> session;
 };
 struct WasDamaged {
     SessionKey key;
@@ -245,12 +253,12 @@ struct WasEmpty {
 };
 struct WasGrain {
     GrainKey key;
-    std::optional<Grain> grain;
+    std::unique_ptr<Grain> grain;
     std::string damaged;  // it took the place of a damaged one
 };
 struct WasHost {
     HostId id;
-    std::optional<Host> host;
+    std::unique_ptr<Host> host;
 };
 struct WasWaiters {
     SessionKey key;
@@ -270,11 +278,11 @@ struct Applier {
     }
     void operator()(const SetSession &c) {
         const std::uint64_t next = state.next_seniority;
-        steps.push_back(WasSession{c.key, put_session(state, c.key, c.info), next});
+        steps.push_back(WasSession{c.key, boxed(put_session(state, c.key, c.info)), next});
         if (c.info.seniority >= next) state.next_seniority = c.info.seniority + 1;
     }
     void operator()(const EraseSession &c) {
-        steps.push_back(WasErased{c.key, take_out(state, c.key)});
+        steps.push_back(WasErased{c.key, std::make_unique<Session>(take_out(state, c.key))});
     }
     void operator()(const EraseDamaged &c) {
         auto node = state.set_aside.extract(c.key);
@@ -287,10 +295,10 @@ struct Applier {
     }
     void operator()(const SetGrain &c) {
         auto before = put_grain(state, c.key, c.grain);
-        steps.push_back(WasGrain{c.key, std::move(before), take_damaged(state, c.key)});
+        steps.push_back(WasGrain{c.key, boxed(std::move(before)), take_damaged(state, c.key)});
     }
     void operator()(const SetHost &c) {
-        steps.push_back(WasHost{c.id, put_host(state, c.id, c.host)});
+        steps.push_back(WasHost{c.id, boxed(put_host(state, c.id, c.host))});
     }
     void operator()(const SetWaiters &c) {
         steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)});
@@ -303,12 +311,12 @@ struct Restorer {
 
     void operator()(WasAuth &s) { put_auth(state, s.hash, std::move(s.entry)); }
     void operator()(WasSession &s) {
-        put_session(state, s.key, std::move(s.info));
+        put_session(state, s.key, unboxed(std::move(s.info)));
         state.next_seniority = s.next_seniority;
     }
-    void operator()(WasErased &s) { put_back(state, s.key, std::move(s.session)); }
+    void operator()(WasErased &s) { put_back(state, s.key, std::move(*s.session)); }
     void operator()(WasGrain &s) {
-        put_grain(state, s.key, std::move(s.grain));
+        put_grain(state, s.key, unboxed(std::move(s.grain)));
         if (!s.damaged.empty())
             state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
     }
@@ -317,7 +325,7 @@ struct Restorer {
         SessionInfo info = take_out(state, s.key).info;
         put_session(state, s.key, std::move(info));
     }
-    void operator()(WasHost &s) { put_host(state, s.id, std::move(s.host)); }
+    void operator()(WasHost &s) { put_host(state, s.id, unboxed(std::move(s.host))); }
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
 };
 

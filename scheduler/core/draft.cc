@@ -70,6 +70,7 @@ void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, 
 
 Decision Draft::finish() {
     std::vector<Change> changes;
+    changes.reserve(infos_.size() + grains_.size() + out_.changes.size() + hosts_.size() + waiters_.size());
     for (auto &[key, info] : infos_) changes.push_back(SetSession{key, std::move(info)});
     for (auto &[key, grain] : grains_) {
         const bool lazy = volatile_only_.count(key) != 0;

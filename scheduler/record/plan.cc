@@ -62,9 +62,11 @@ void TurnChanges::write(const core::WriteFile &file) {
     if (file.file == core::File::session_results)
         return session.results.add(file.old_length, file.bytes);
     GrainChanges &grain = session.grains[file.key.grain];
-    if (file.file == core::File::grain_out) return grain.out.add(file.old_length, file.bytes);
-    if (file.file == core::File::grain_err) return grain.err.add(file.old_length, file.bytes);
-    grain.replaced[replaced_file(file.file)] = file.bytes;
+    if (!grain.files) grain.files = std::make_unique<Files>();
+    Files &files = *grain.files;
+    if (file.file == core::File::grain_out) return files.out.add(file.old_length, file.bytes);
+    if (file.file == core::File::grain_err) return files.err.add(file.old_length, file.bytes);
+    files.replaced[replaced_file(file.file)] = file.bytes;
 }
 
 void TurnChanges::add(const core::State &before, const core::Change &change) {
@@ -82,18 +84,21 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         SessionChanges &session = sessions_[many->key];
         session.filled = true;
         for (const auto &[number, grain_of] : *many->grains)
-            if (grain_of.own_tree) session.grains[number].became_own_tree = true;
+            if (grain_of.own_tree)
+                session.grains[number].own_tree = session.grains[number].became_own_tree = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         if (grain->volatile_only) return;
         const core::Grain *old = before.grain(grain->key);
         auto &grains = sessions_[grain->key.session].grains;
-        const auto [place, first] = grains.try_emplace(grain->key.grain);
-        GrainChanges &changes = place->second;
-        if (first && old)
-            changes.live_before = encode_grain(before, grain->key.grain, *old).size();
+        const std::size_t known = grains.size();
+        GrainChanges &changes = grains.try_emplace(grains.end(), grain->key.grain)->second;
+        if (grains.size() > known && old)
+            changes.live_before =
+                static_cast<std::uint32_t>(encode_grain(before, grain->key.grain, *old).size());
         const bool had = old ? old->own_tree : is_damaged(before, grain->key);
-        if (grain->grain.own_tree && !had) changes.became_own_tree = true;
-        if (!grain->grain.own_tree && had) changes.left_own_tree = true;
+        changes.own_tree = grain->grain.own_tree;
+        if (changes.own_tree && !had) changes.became_own_tree = true;
+        if (!changes.own_tree && had) changes.left_own_tree = true;
     } else if (const auto *host = std::get_if<core::SetHost>(&change)) {
         const core::Host *old = before.host(host->id);
         hosts_ = hosts_ || (old && old->totals != host->host.totals);
@@ -103,15 +108,15 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
 }
 
 void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
-                             const core::Grain &grain, const GrainChanges &changes, Plan &plan) {
+                             const core::Grain &grain, Files &files, Plan &plan) {
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
-    for (const auto &[file, payload] : changes.replaced)
+    for (const auto &[file, payload] : files.replaced)
         update.nodes.push_back(
             node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));
-    if (changes.out.used)
-        update.nodes.push_back(node(out_file, changes.out.bytes, changes.out.old_length));
-    if (changes.err.used)
-        update.nodes.push_back(node(err_file, changes.err.bytes, changes.err.old_length));
+    if (files.out.used)
+        update.nodes.push_back(node(out_file, std::move(files.out.bytes), files.out.old_length));
+    if (files.err.used)
+        update.nodes.push_back(node(err_file, std::move(files.err.bytes), files.err.old_length));
     update.nodes.push_back(node(status_file, encode_grain(after, key.grain, grain)));
     plan.updates.push_back(std::move(update));
 }
@@ -152,47 +157,47 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
 }
 
 void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key,
-                                 const SessionChanges &changes, Plan &plan) {
+                                 SessionChanges &changes, Plan &plan) {
     const core::Session &session = *after.session(key);
-    for (const auto &[number, grain_changes] : changes.grains) {
-        const bool own_files = !grain_changes.replaced.empty() || grain_changes.out.used ||
-                               grain_changes.err.used;
-        const core::Grain &grain = session.grains.at(number);
-        DCS_REQUIRE(grain.own_tree || !own_files, "files for a grain without a tree of its own");
-        if (grain_changes.left_own_tree)
+    for (auto &[number, of_grain] : changes.grains) {
+        DCS_REQUIRE(of_grain.own_tree || !of_grain.files, "files for a grain without a tree of its own");
+        if (of_grain.left_own_tree)
             plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
-        if (grain.own_tree) plan_grain(after, {key, number}, grain, grain_changes, plan);
+        if (!of_grain.own_tree) continue;
+        if (!of_grain.files) of_grain.files = std::make_unique<Files>();
+        plan_grain(after, {key, number}, session.grains.at(number), *of_grain.files, plan);
     }
 }
 
 void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
-                               const SessionChanges &changes, Plan &plan) {
+                               SessionChanges &changes, Plan &plan) {
     const core::Session *session = after.session(key);
     DCS_REQUIRE(session, "a changed session is not in the State");
     plan_own_trees(after, key, changes, plan);
     core::SessionInfo info = session->info;
     if (changes.erased) info.grains_live = 0;
-    const std::string log = plan_log(after, key, changes, info);
+    std::string log = plan_log(after, key, changes, info);
     if (info.grains_length != session->info.grains_length ||
         info.grains_live != session->info.grains_live)
         plan.lengths.push_back(core::SetSession{key, info});
-    if (log.empty() && !changes.inputs.used && !changes.results.used && !changes.status) return;
+    Append &inputs = changes.inputs, &results = changes.results;
+    if (log.empty() && !inputs.used && !results.used && !changes.status) return;
 
     store::TreeUpdate update{session_directory(key), session_tree, {}, false};
     // A shorter log than before is a new one: the store syncs away what is pending first.
-    if (!log.empty()) update.nodes.push_back(node(grains_file, log, info.grains_length - log.size()));
-    if (changes.inputs.used)
-        update.nodes.push_back(node(inputs_file, changes.inputs.bytes, changes.inputs.old_length));
-    if (changes.results.used)
-        update.nodes.push_back(
-            node(results_file, changes.results.bytes, changes.results.old_length));
+    const std::uint64_t before_log = info.grains_length - log.size();
+    if (!log.empty()) update.nodes.push_back(node(grains_file, std::move(log), before_log));
+    if (inputs.used)
+        update.nodes.push_back(node(inputs_file, std::move(inputs.bytes), inputs.old_length));
+    if (results.used)
+        update.nodes.push_back(node(results_file, std::move(results.bytes), results.old_length));
     update.nodes.push_back(node(status_file, encode_session(info)));
     plan.updates.push_back(std::move(update));
 }
 
-Plan TurnChanges::plan(const core::State &after, bool with_hosts) const {
+Plan TurnChanges::plan(const core::State &after, bool with_hosts) {
     Plan plan;
-    for (const auto &[key, changes] : sessions_) {
+    for (auto &[key, changes] : sessions_) {
         if (changes.erased)
             plan.updates.push_back({session_directory(key), session_tree, {}, true});
         if (after.session(key) || !changes.erased) plan_session(after, key, changes, plan);

@@ -15,7 +15,7 @@
 //   for each plan.lengths: core::apply(state, it, undo);     (grains_length, grains_live)
 //   commit plan.updates
 #include <map>
-#include <set>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,7 +39,8 @@ public:
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
-    Plan plan(const core::State &after, bool with_hosts) const;
+    // What was gathered goes into the plan; nothing may be added afterwards.
+    Plan plan(const core::State &after, bool with_hosts);
 
 private:
     // An append of this turn: `bytes` behind the first `old_length` bytes of the file.
@@ -49,12 +50,16 @@ private:
         std::string bytes;
         void add(std::uint64_t at, const core::Payload &payload);
     };
+    struct Files {
+        std::map<std::string, core::Payload> replaced;  // by name
+        Append out, err;
+    };
     struct GrainChanges {
+        bool own_tree = false;  // in the end
         bool became_own_tree = false;
         bool left_own_tree = false;
-        std::size_t live_before = 0;                    // length of its record before this turn
-        std::map<std::string, core::Payload> replaced;  // by file
-        Append out, err;
+        std::uint32_t live_before = 0;  // length of its record before this turn
+        std::unique_ptr<Files> files;   // of its own tree
     };
     struct SessionChanges {
         bool erased = false;  // what follows is a new session of the same name
@@ -66,13 +71,13 @@ private:
 
     void write(const core::WriteFile &file);
     static void plan_own_trees(const core::State &after, const SessionKey &key,
-                               const SessionChanges &changes, Plan &plan);
+                               SessionChanges &changes, Plan &plan);
     static void plan_session(const core::State &after, const SessionKey &key,
-                             const SessionChanges &changes, Plan &plan);
+                             SessionChanges &changes, Plan &plan);
     static std::string plan_log(const core::State &after, const SessionKey &key,
                                 const SessionChanges &changes, core::SessionInfo &info);
     static void plan_grain(const core::State &after, const GrainKey &key,
-                           const core::Grain &grain, const GrainChanges &changes, Plan &plan);
+                           const core::Grain &grain, Files &files, Plan &plan);
 
     std::map<SessionKey, SessionChanges> sessions_;
     bool auth_ = false;
