@@ -14,7 +14,12 @@ Status check_token(const State &state, const Caller &caller) {
     return Status::ok();
 }
 
-Status unknown_session(const SessionKey &key) {
+Status missing_session(const State &state, const SessionKey &key) {
+    if (const auto damaged = state.set_aside.find(key); damaged != state.set_aside.end())
+        return fail(Code::io_error, "session " + to_text(key) + " is set aside, " + damaged->second +
+                                        "; take another number, or restore that file while the scheduler is "
+                                        "stopped, or import an export of it (dcs session import DIR "
+                                        "--replace), or remove it (dcs session clean)");
     return fail(Code::session_unknown, key.user + " has no session " + std::to_string(key.number));
 }
 
@@ -44,7 +49,7 @@ Result<SessionKey> held_session(const State &state, const Caller &caller, std::i
     if (Status s = check_token(state, caller); !s) return s;
     const SessionKey key{caller.user, number};
     const Session *session = state.session(key);
-    if (!session) return unknown_session(key);
+    if (!session) return missing_session(state, key);
     if (session->info.token == caller.token) return key;
     if (session->info.status == SessionStatus::terminated)
         return fail(Code::session_closed, "session " + to_text(key) + " is closed");

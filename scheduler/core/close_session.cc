@@ -57,7 +57,7 @@ void close_session(Draft &d, const Caller &caller, const wire::CloseSession &cal
     Status allowed = secure ? check_owner(caller, key.user) : check_token(d.state, caller);
     if (!allowed) return d.refuse(caller, allowed);
     const Session *session = d.state.session(key);
-    if (!session) return d.refuse(caller, unknown_session(key));
+    if (!session) return d.refuse(caller, missing_session(d.state, key));
     const bool holder = caller.has_token && session->info.token == caller.token;
     if (session->info.status == SessionStatus::active) {
         if (!secure && !holder) return d.refuse(caller, taken_session(d.state, key, caller));
@@ -79,7 +79,7 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
         return d.event("damaged session " + to_text(key) + " removed");
     }
     const Session *session = d.state.session(key);
-    if (!session) return d.refuse(caller, unknown_session(key));
+    if (!session) return d.refuse(caller, missing_session(d.state, key));
     if (session->info.status == SessionStatus::active)
         return d.refuse(caller, fail(Code::session_active,
                                      "session " + to_text(key) +

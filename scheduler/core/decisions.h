@@ -58,7 +58,8 @@ Status check_token(const State &state, const Caller &caller);
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
-Status unknown_session(const SessionKey &key);
+// session_unknown; or io_error when it is there but set aside as damaged.
+Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
 Status missing_grain(const State &state, const GrainKey &key);
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller);

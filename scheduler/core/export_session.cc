@@ -6,11 +6,7 @@ namespace dcs::core {
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call) {
     const SessionKey key{call.user.empty() ? caller.user : call.user, call.session};
     if (Status s = check_owner(caller, key.user); !s) return d.refuse(caller, s);
-    if (const auto damaged = d.state.set_aside.find(key); damaged != d.state.set_aside.end())
-        return d.refuse(caller, fail(Code::io_error, "session " + to_text(key) +
-                                                         " is damaged and set aside: " +
-                                                         damaged->second));
-    if (!d.state.session(key)) return d.refuse(caller, unknown_session(key));
+    if (!d.state.session(key)) return d.refuse(caller, missing_session(d.state, key));
     d.effect(ReplyExport{caller.conn, caller.request, key, call.after, call.most});
 }
 

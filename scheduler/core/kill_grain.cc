@@ -47,7 +47,7 @@ void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call) {
         return d.refuse(caller, s);
     }
     const Session *session = d.state.session(owner);
-    if (!session) return d.refuse(caller, unknown_session(owner));
+    if (!session) return d.refuse(caller, missing_session(d.state, owner));
     const GrainKey key{owner, call.grain};
     const Grain *grain = d.state.grain(key);
     if (!grain && session->damaged.count(key.grain) != 0) return kill_damaged(d, caller, key);

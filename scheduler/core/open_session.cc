@@ -109,8 +109,8 @@ void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call)
         return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
     Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};
     const Session *session = d.state.session(o.key);
-    if (!session && call.mode == wire::OpenMode::reopen)
-        return d.refuse(caller, unknown_session(o.key));
+    if (!session && (call.mode == wire::OpenMode::reopen || d.state.set_aside.count(o.key) != 0))
+        return d.refuse(caller, missing_session(d.state, o.key));
     if (!session) return create(o);
     if (is_repetition(o, session->info)) return repeat(o, *session);
     if (session->info.status == SessionStatus::terminated) return open_terminated(o, session->info);

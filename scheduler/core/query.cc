@@ -132,7 +132,7 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call,
                              "a grain is ready, running, finished or killed, not " + call.status));
     if (call.session >= 0) {
         const SessionKey key{user, call.session};
-        if (!d.state.session(key)) return d.refuse(caller, unknown_session(key));
+        if (!d.state.session(key)) return d.refuse(caller, missing_session(d.state, key));
         grain_rows(d, key, call, limits::query_rows, reply);
         return d.reply(caller, std::move(reply));
     }
@@ -167,7 +167,7 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
 void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
     if (Status s = check_owner(caller, user); !s) return d.refuse(caller, s);
     const GrainKey key{SessionKey{user, call.session}, call.grain};
-    if (!d.state.session(key.session)) return d.refuse(caller, unknown_session(key.session));
+    if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
     d.effect(ReplyGrainDetail{caller.conn, caller.request, key, grain_row(d, key, *grain)});
@@ -201,7 +201,7 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     if (fetch.user.empty()) fetch.user = caller.user;
     if (Status s = check_owner(caller, fetch.user); !s) return d.refuse(caller, s);
     const GrainKey key{SessionKey{fetch.user, fetch.session}, fetch.grain};
-    if (!d.state.session(key.session)) return d.refuse(caller, unknown_session(key.session));
+    if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     if (!d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
     if (fetch.stream > wire::Stream::input)
         return d.refuse(caller, fail(Code::invalid, "a grain has no such stream"));

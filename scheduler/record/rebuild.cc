@@ -306,7 +306,7 @@ private:
                 return;
             }
         }
-        report(path, why.text, "the hosts' statistics", "nothing, they begin anew");
+        report(path, why.text, "the hosts' statistics", "nothing to be done, they begin anew");
     }
 
     store::Store &store_;

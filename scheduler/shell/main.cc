@@ -74,9 +74,12 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
 
 std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
                                                 std::vector<wire::ProblemRow> rebuilt) {
+    // Sessions and grains that are set aside have rows of their own, as long as they are.
+    const std::string sessions = std::string(record::sessions_directory) + "/";
     for (const store::Damage &damage : recovery.damaged)
-        rebuilt.push_back({"backing store", damage.path, damage.what, "see the rows of sessions and grains, if any",
-                           "look at the disk"});
+        if (damage.path.compare(0, sessions.size(), sessions) != 0)
+            rebuilt.push_back({"backing store", damage.path, damage.what, "nothing any more",
+                               "look whether the disk is about to fail"});
     return rebuilt;
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 // With nothing to do for this long, what is committed is synced away into its trees.
 constexpr Duration idle_before_flush = milliseconds(200);
+// So often at least a closed session is packed, or a slice of the disk looked at for damage.
+constexpr Duration tidy_when_busy = seconds(1);
 // A flush that found no room is not repeated at once.
 constexpr Duration flush_retry = seconds(10);
 constexpr std::size_t arrivals_at_once = 1024;
@@ -84,17 +86,20 @@ void Service::step() {
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (auto done = storage_.take()) storage_answered(std::move(*done));
-    if (arrivals.empty()) be_idle();
+    be_idle();
 }
 
-// Nobody has wanted anything for a while: what was put off gets its share.
+// Nobody has wanted anything for a while: what was put off gets its share. A little of it gets done
+// however much is going on.
 void Service::be_idle() {
     const Instant now = boot_clock();
-    if (storage_.busy() || turn_.committing() || now < last_activity_ + idle_before_flush ||
-        turn_.next_wakeup() <= now)
-        return;
-    if (now >= turn_.tidy_wakeup()) turn_.tidy();
-    if (may_flush() && now >= flush_not_before_) storage_.flush();
+    if (storage_.busy() || turn_.committing() || turn_.next_wakeup() <= now) return;
+    const bool idle = now >= last_activity_ + idle_before_flush;
+    if (now >= turn_.tidy_wakeup() && (idle || now >= last_tidy_ + tidy_when_busy)) {
+        last_tidy_ = now;
+        turn_.tidy();
+    }
+    if (idle && may_flush() && now >= flush_not_before_) storage_.flush();
 }
 
 void Service::storage_answered(StorageThread::Done done) {

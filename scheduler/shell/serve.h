@@ -51,7 +51,7 @@ private:
     turn::Turn turn_;
     net::Door user_door_ = -1, server_door_ = -1;
     bool stopping_ = false;
-    Instant last_activity_{};
+    Instant last_activity_{}, last_tidy_{};
     Instant flush_not_before_{};
 };
 

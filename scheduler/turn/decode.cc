@@ -147,17 +147,6 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
         return take_piece(context, arrival, who, *piece);
-    if (const auto *call = std::get_if<wire::OpenSession>(&message)) {
-        const auto &set_aside = context.state.set_aside;
-        const auto damaged = set_aside.find(SessionKey{who.user, call->number});
-        if (damaged != set_aside.end())
-            return refuse(Code::io_error, "session " + to_text(damaged->first) +
-                                              " is set aside, " + damaged->second +
-                                              "; take another number, or restore that file while "
-                                              "the scheduler is stopped, or import an export "
-                                              "of it (dcs session import DIR --replace), or "
-                                              "remove it (dcs session clean)");
-    }
     core::UserCall call;
     if (const auto *import = std::get_if<wire::ImportSession>(&message)) {
         if (Status s = import_session(context, arrival, who, *import, call.request); !s)

@@ -128,6 +128,13 @@ class Pool:
                  open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] == "Z")
         return True
 
+    def stop_scheduler(self):
+        """A clean stop of the scheduler alone."""
+        pid = self.pid("scheduler", "scheduler")
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            wait_for("the scheduler to stop", lambda: start_time(pid) is None)
+
     def grain_processes(self, host=None):
         """(host, directory name, pid, start time) of every live grain process, from the servers' own files."""
         found = []
