@@ -1,4 +1,5 @@
 // dcs_scheduler: one directory, one scheduler. Everything it does is in scheduler/turn/turn.h.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -23,6 +24,7 @@ namespace {
 struct Arguments {
     std::string directory, hosts_file, log_level = "info";
     int ready_fd = -1;
+    int accept_lost_turn = 0;
 };
 
 void parse(int argc, char **argv, Arguments &into) {
@@ -32,6 +34,8 @@ void parse(int argc, char **argv, Arguments &into) {
         {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
+         {"accept-lost-turn", &into.accept_lost_turn, "N",
+          "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
     take_options(line, argc, argv);
 }
@@ -108,7 +112,9 @@ Status run(const Arguments &line) {
     auto disk = store::open_posix_disk(state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
-    auto store = store::Store::open(**disk, record::forest(), store::StoreOptions(), &recovery);
+    store::StoreOptions options;
+    options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
+    auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();
     report_recovery(recovery);
     failpoint("shell.start.after_recovery");

@@ -106,11 +106,11 @@ class Lives:
         if ask:
             os.kill(daemon[0], signal.SIGTERM)
             try:
-                return wait_for("the scheduler to stop", lambda: is_gone(daemon), 20, 0.005)
+                return wait_for("the scheduler to stop", lambda: is_gone(daemon), 120, 0.005)
             except AssertionError:
                 pass
         os.kill(daemon[0], signal.SIGKILL)
-        wait_for("the end of the scheduler", lambda: is_gone(daemon), 20, 0.005)
+        wait_for("the end of the scheduler", lambda: is_gone(daemon), 120, 0.005)
 
     def one(self):
         time.sleep(self.rng.choice((0, 0.03, 0.2)))  # away for a while, so that calls run out of patience

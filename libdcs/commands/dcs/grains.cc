@@ -14,6 +14,34 @@ constexpr State states[] = {{"", D_Q_GRAINS},         {"ready", D_Q_READY},
                             {"running", D_Q_RUNNING}, {"finished", D_Q_FINISHED},
                             {"killed", D_Q_KILLED},   {"failed", D_Q_FINISHED}};
 
+// So many grains that are named one by one are asked for one by one: a session may have a million.
+constexpr std::int64_t asked_one_by_one = 64;
+
+std::int64_t named(const std::vector<GrainRange> &ranges) {
+    std::int64_t count = ranges.empty() ? asked_one_by_one + 1 : 0;
+    for (const GrainRange &range : ranges) count += std::int64_t{range.last} - range.first + 1;
+    return count;
+}
+
+// False: it has to be done otherwise (details of somebody else's grains are not shown).
+bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &ranges, GrainsAnswer &answer) {
+    for (const GrainRange &range : ranges) {
+        for (std::int64_t number = range.first; number <= range.last; ++number) {
+            auto info = std::make_shared<Info>();
+            const int error = info->ask(D_Q_GRAIN, session.user, session.number, static_cast<int>(number));
+            if (error == D_E_GRAIN_UNKNOWN) continue;
+            if (error != NO_ERROR) return false;
+            answer.rows.push_back(&(*info)->grains[0]);
+            answer.infos.push_back(std::move(info));
+        }
+    }
+    const auto before = [](const d_grain_row *a, const d_grain_row *b) { return a->grain < b->grain; };
+    const auto same = [](const d_grain_row *a, const d_grain_row *b) { return a->grain == b->grain; };
+    std::sort(answer.rows.begin(), answer.rows.end(), before);
+    answer.rows.erase(std::unique(answer.rows.begin(), answer.rows.end(), same), answer.rows.end());
+    return true;
+}
+
 }  // namespace
 
 bool is_grain_state(const std::string &state) {
@@ -28,6 +56,10 @@ bool is_failed(const d_grain_row &row) {
 GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges,
                        const std::string &state) {
     GrainsAnswer answer;
+    if (state.empty() && named(ranges) <= asked_one_by_one) {
+        if (ask_one_by_one(session, ranges, answer)) return answer;
+        answer = GrainsAnswer();
+    }
     int query = D_Q_GRAINS;
     for (const State &s : states)
         if (state == s.name) query = s.query;
