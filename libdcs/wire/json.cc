@@ -54,6 +54,16 @@ bool valid_utf8(std::string_view bytes) {
     return true;
 }
 
+std::string in_hex(std::string_view bytes) {
+    static const char digits[] = "0123456789abcdef";
+    std::string text;
+    for (const char c : bytes) {
+        text += digits[(static_cast<unsigned char>(c) >> 4) & 15];
+        text += digits[static_cast<unsigned char>(c) & 15];
+    }
+    return text;
+}
+
 std::string json_string(std::string_view bytes) {
     if (!valid_utf8(bytes)) return json_string(made_valid(bytes));
     return boost::json::serialize(boost::json::string_view(bytes.data(), bytes.size()));

@@ -11,6 +11,7 @@
 namespace dcs::wire {
 
 bool valid_utf8(std::string_view bytes);
+std::string in_hex(std::string_view bytes);
 std::string json_string(std::string_view bytes);  // quoted and escaped
 std::string json_number(double value);            // shortest that reads back; null if not finite
 

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/limits.h"
+#include "wire/json.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -69,16 +70,6 @@ template <class Struct> Result<Struct> unpacked(std::string_view bytes, const ch
     Status status = reader.status();
     if (!status) return fail(status.code, std::string(what) + ": " + status.text);
     return value;
-}
-
-std::string in_hex(std::string_view bytes) {
-    static const char digits[] = "0123456789abcdef";
-    std::string r;
-    for (const char c : bytes) {
-        r += digits[(static_cast<unsigned char>(c) >> 4) & 15];
-        r += digits[static_cast<unsigned char>(c) & 15];
-    }
-    return r;
 }
 
 }  // namespace

@@ -18,16 +18,6 @@ namespace json = boost::json;
 
 // ---- to text ------------------------------------------------------------------------------
 
-std::string in_hex(std::string_view bytes) {
-    static const char digits[] = "0123456789abcdef";
-    std::string r;
-    for (const char c : bytes) {
-        r += digits[(static_cast<unsigned char>(c) >> 4) & 15];
-        r += digits[static_cast<unsigned char>(c) & 15];
-    }
-    return r;
-}
-
 // Bytes that are no UTF-8 must come back as they were.
 std::string words(std::string_view bytes) {
     return valid_utf8(bytes) ? json_string(bytes) : "{\"hex\":\"" + in_hex(bytes) + "\"}";

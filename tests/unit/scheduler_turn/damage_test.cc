@@ -8,25 +8,6 @@
 using namespace dcs;
 using namespace dcs::test;
 
-namespace {
-
-// A session with a small grain, a finished one, and one with files of its own.
-ConnId three_grains(Pool &pool, ModelServer &server, std::int32_t number) {
-    const ConnId control = pool.control("ann", "prog");
-    pool.ask<wire::OpenReply>(control, wire::OpenSession{number, wire::OpenMode::open, false});
-    server.connect();
-    for (int g = 0; g < 3; ++g)
-        pool.ask<wire::Done>(control, wire::Gexec{number, g, copying_grain("some input")});
-    server.read();
-    server.finish({{"ann", number}, 0});
-    server.read();
-    server.checkpoint({{"ann", number}, 1}, 4);
-    server.read();
-    return control;
-}
-
-}  // namespace
-
 TEST_CASE("one damaged session is set aside by name, the rest runs") {
     Pool pool({host("h1", 2)});
     ModelServer server(pool, "h1");

@@ -137,4 +137,8 @@ private:
 
 wire::GrainSpec copying_grain(std::string input);
 
+// A session of ann's with a small grain, a finished one, and one with files of its own. Returns the
+// control program's connection.
+ConnId three_grains(Pool &pool, ModelServer &server, std::int32_t number);
+
 }  // namespace dcs::test
