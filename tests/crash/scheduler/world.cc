@@ -23,6 +23,7 @@ void Counts::add(const Counts &other) {
     results += other.results;
     kills += other.kills;
     packed += other.packed;
+    with_reserve += other.with_reserve;
     launches += other.launches;
     for (const auto &[name, n] : other.trees) trees[name] += n;
 }
@@ -138,20 +139,25 @@ void World::commit() {
         ++counts.in_flight;
     }
     const std::uint64_t pending = store_->pending_bytes();
-    const bool trouble = make_trouble();
+    const bool trouble = trouble_lasts_ || make_trouble();
     const store::CommitResult result = store_->commit(updates, room_);
-    disk.set_capacity(~0ull);
     disk.clear_faults();
+    trouble_lasts_ = false;
+    if (result.answer != store::Answer::nothing) disk.set_capacity(~0ull);
     if (result.answer == store::Answer::unknown) return die(updates, result, trouble);
     if (result.answer == store::Answer::nothing && !trouble) return complain(result.status.text);
     if (result.answer == store::Answer::done) {
         if (store_->pending_bytes() <= pending) ++counts.flushes;
         if (store_->turn() != high->turn) return complain("the store counts another turn");
         low = high;
+        counts.with_reserve += room_ == store::Room::reserve;
     } else {
         ++counts.refused;
     }
     turn_->committed(result);
+    // What may use the reserve is committed at once, on a disk that is as full as before.
+    trouble_lasts_ = trouble && turn_->committing();
+    if (!trouble_lasts_) disk.set_capacity(~0ull);
     high = low;
     look();
     deliver();
@@ -162,7 +168,7 @@ void World::commit() {
 bool World::make_trouble() {
     if (quiet_ || !random_.chance(4)) return false;
     if (random_.chance(50)) {
-        disk.set_capacity(disk.used_bytes() + random_.below(150'000));
+        disk.set_capacity(disk.used_bytes() + random_.below(random_.chance(50) ? 150'000 : 2'000));
     } else {
         const Fault faults[] = {Fault::no_space, Fault::limit, Fault::io_error, Fault::io_error_done,
                                 Fault::short_write};

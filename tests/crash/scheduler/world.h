@@ -50,7 +50,7 @@ struct Inhabitants {
 struct Counts {
     std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
                   in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0,
-                  packed = 0;
+                  packed = 0, with_reserve = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };
@@ -133,6 +133,7 @@ private:
     store::Room room_ = store::Room::ordinary;
     std::deque<Sent> sent_;
     bool died_ = false;
+    bool trouble_lasts_ = false;  // the disk is still full for the commit that follows a refused one
     bool quiet_ = false;      // nothing happens by chance
     bool forgetful_ = false;  // h3 goes on forgetting
 };
