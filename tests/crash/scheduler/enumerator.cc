@@ -14,7 +14,9 @@ store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
     options.flush_turns = one_of({1, 2, 3, 5, 8, 50});
     options.sync_all_above = one_of({0, 16, 1000});
     options.flush_bytes = one_of({4000, 1'000'000, 1'000'000});
-    options.reserve_bytes = one_of({0, 40});
+    options.reserve_bytes = one_of({40, 6000});
+    options.turn_room = 512;
+    options.step_room = 64;
     if (!long_log) return options;
     // The log is renewed while appends to it are pending, if the limits let them be.
     options.inline_limit = one_of({400, 100'000, 100'000});

@@ -166,7 +166,7 @@ void World::commit() {
 
 // Now and then the disk is full, or one call of it fails.
 bool World::make_trouble() {
-    if (quiet_ || !random_.chance(4)) return false;
+    if (quiet_ || !random_.chance(8)) return false;
     if (random_.chance(50)) {
         disk.set_capacity(disk.used_bytes() + random_.below(random_.chance(50) ? 150'000 : 2'000));
     } else {
