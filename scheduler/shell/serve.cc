@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include <unistd.h>
 
@@ -98,13 +99,14 @@ void Service::be_idle() {
     if (now >= turn_.tidy_wakeup() && (idle || now >= last_tidy_ + tidy_when_busy)) {
         last_tidy_ = now;
         turn_.tidy();
+        tidying_ = turn_.committing();
     }
     if (idle && may_flush() && now >= flush_not_before_) storage_.flush();
 }
 
 void Service::storage_answered(StorageThread::Done done) {
     if (done.was_commit) {
-        last_activity_ = boot_clock();
+        if (!std::exchange(tidying_, false)) last_activity_ = boot_clock();
         return turn_.committed(done.result);
     }
     if (done.result.answer != store::Answer::done)

@@ -52,6 +52,7 @@ private:
     net::Door user_door_ = -1, server_door_ = -1;
     bool stopping_ = false;
     Instant last_activity_{}, last_tidy_{};
+    bool tidying_ = false;  // the commit in flight is nobody's wish
     Instant flush_not_before_{};
 };
 

@@ -62,13 +62,14 @@ void Turn::tidy() {
     if (now_ >= scrub_not_before_) scrub_some();
 }
 
-// One batch of one session; true if there was one.
+// One turn's worth, of as many sessions as there is room for; true if there was any.
 bool Turn::pack_some() {
+    std::size_t grains = 0;
+    std::uint64_t bytes = 0;
     for (const SessionKey &session : state_.unpacked) {
         if (stuck_.count(session) != 0) continue;
         outside_.working_on(session);
         core::PackGrains batch{session, {}};
-        std::uint64_t bytes = 0;
         for (const GrainNumber number : state_.session(session)->packable) {
             const GrainKey key{session, number};
             if (unpackable_.count(key) != 0) continue;
@@ -81,9 +82,7 @@ bool Turn::pack_some() {
             }
             bytes += size_of(*packed);
             batch.grains.push_back(std::move(*packed));
-            if (batch.grains.size() >= limits::packed_at_once ||
-                bytes >= limits::packed_bytes_at_once)
-                break;
+            if (++grains >= limits::packed_at_once || bytes >= limits::packed_bytes_at_once) break;
         }
         if (batch.grains.empty()) {
             stuck_.insert(session);  // until the next start, perhaps with the files restored
@@ -93,10 +92,10 @@ bool Turn::pack_some() {
                                       std::to_string(batch.grains.size()) +
                                       " grains moved into its own files");
         delayed_.emplace(now_, std::move(batch));
-        run();
-        return true;
+        if (grains >= limits::packed_at_once || bytes >= limits::packed_bytes_at_once) break;
     }
-    return false;
+    if (grains > 0) run();
+    return grains > 0;
 }
 
 void Turn::scrub_some() {
