@@ -72,7 +72,10 @@ bool Service::may_flush() const {
 }
 
 void Service::step() {
-    if (!storage_.busy()) turn_.run();
+    if (!storage_.busy()) {
+        turn_.run();
+        be_idle();  // here, where nothing that has arrived waits to be decided
+    }
     Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
     if (may_flush())
         deadline = std::min(deadline,
@@ -87,7 +90,6 @@ void Service::step() {
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (auto done = storage_.take()) storage_answered(std::move(*done));
-    be_idle();
 }
 
 // Nobody has wanted anything for a while: what was put off gets its share. A little of it gets done
