@@ -7,6 +7,10 @@
 
 namespace dcs::core {
 
+// Parameters, and the results of a grain without a tree of its own, share their session's append
+// files up to this length; larger ones get files of their own (B7).
+inline constexpr std::uint64_t shared_bytes = 32 * 1024;
+
 // ---- control programs ---------------------------------------------------------------------
 void begin_control(Draft &d, const Caller &caller, const BeginControl &call);
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);

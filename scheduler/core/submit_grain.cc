@@ -6,9 +6,6 @@
 namespace dcs::core {
 namespace {
 
-// Specs above this get a file of their own, smaller ones share the session's inputs (B7).
-constexpr std::uint64_t packed_spec_bytes = 32 * 1024;
-
 Status check_arguments(const SubmitGrain &call) {
     const auto bad = [](const char *what) { return fail(Code::invalid, what); };
     if (call.session < 0 || call.grain < 0)
@@ -51,7 +48,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);
     g.queue_position = call.urgent ? d.take_front(key.session) : d.take_back(key.session);
-    if (call.params.size() > packed_spec_bytes) {
+    if (call.params.size() > shared_bytes) {
         g.own_tree = true;
         g.params_own_file = true;
         d.write(key, File::grain_params, 0, call.params);

@@ -9,9 +9,6 @@
 namespace dcs::core {
 namespace {
 
-// Outputs up to this share the session's results, larger ones get files of their own (B7).
-constexpr std::uint64_t packed_result_bytes = 32 * 1024;
-
 struct Taking {
     Draft &d;
     HostId host;
@@ -96,7 +93,7 @@ void finish_grain(Taking &t) {
     SessionInfo &info = t.d.info(t.key.session);
     const std::uint64_t size = r.out.size() + r.err.size();
     if (t.brings()) g.sequence = r.last_seq;
-    if (!g.own_tree && size <= packed_result_bytes) {
+    if (!g.own_tree && size <= shared_bytes) {
         g.result_offset = info.results_length;
         append(t, File::session_results, info.results_length, g.out_sum, r.out);
         append(t, File::session_results, info.results_length, g.err_sum, r.err);

@@ -1,6 +1,7 @@
 #include "scheduler/turn/decode.h"
 
 #include "pki/digest.h"
+#include "scheduler/turn/payload.h"
 #include "scheduler/turn/import_stream.h"
 
 namespace dcs::turn {
@@ -29,10 +30,6 @@ Decoded hang_up(std::string note) {
     d.close = true;
     d.note = std::move(note);
     return d;
-}
-
-core::Payload payload_of(std::string bytes) {
-    return core::Payload{std::make_shared<const std::string>(std::move(bytes))};
 }
 
 Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {

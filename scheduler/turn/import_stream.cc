@@ -6,7 +6,8 @@
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "pki/digest.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/core/decisions.h"
+#include "scheduler/turn/payload.h"
 #include "wire/message.h"
 #include "wire/session_check.h"
 
@@ -17,14 +18,8 @@ using core::File;
 using core::Grain;
 using core::GrainStatus;
 
-// Up to this, parameters and results share their session's append files (as in core).
-constexpr std::uint64_t packed_bytes = 32 * 1024;
 // Leases that a grain can have had, as far as it is shown; the numbers are a pool's own.
 constexpr Incarnation most_leases = 1u << 20;
-
-core::Payload payload_of(std::string bytes) {
-    return {std::make_shared<const std::string>(std::move(bytes))};
-}
 
 Status bad(const std::string &why) { return fail(Code::invalid, "the import is refused: " + why); }
 Status bad(const wire::Wrong &wrong) {
@@ -80,7 +75,7 @@ void Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
     grain.fingerprint = pki::fingerprint(label.empty() ? packed : wire::pack(spec));
     grain.params_length = static_cast<std::uint32_t>(packed.size());
     grain.params_sum = crc32c(packed);
-    if (packed.size() > packed_bytes) {
+    if (packed.size() > core::shared_bytes) {
         grain.own_tree = grain.params_own_file = true;
         return keep_file(g.grain, File::grain_params, packed);
     }
@@ -90,7 +85,7 @@ void Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
 
 void Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     const std::uint64_t size = g.out.length + g.err.length;
-    const bool small = grain.status != GrainStatus::ready && size <= packed_bytes;
+    const bool small = grain.status != GrainStatus::ready && size <= core::shared_bytes;
     grain.checkpoint_length = g.checkpoint.length;
     grain.message_length = static_cast<std::uint32_t>(g.message.length);
     grain.out_length = g.out.length;

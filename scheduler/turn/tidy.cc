@@ -1,6 +1,7 @@
 // What the scheduler does when nobody wants anything of it.
 #include <algorithm>
 
+#include "scheduler/turn/payload.h"
 #include "scheduler/turn/turn.h"
 
 namespace dcs::turn {
@@ -10,10 +11,6 @@ namespace {
 constexpr std::uint64_t scrub_bytes = 1u << 20;
 constexpr Duration scrub_pause = milliseconds(25);
 constexpr Duration scrub_again = seconds(24 * 3600);
-
-core::Payload payload_of(std::string bytes) {
-    return core::Payload{std::make_shared<const std::string>(std::move(bytes))};
-}
 
 // What is left of the grain's own tree; reads are checked against the recorded sums.
 Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key,
