@@ -24,6 +24,9 @@ void query(Draft &d, const Caller &caller, const wire::Query &call);
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
 void import_session(Draft &d, const Caller &caller, const ImportSession &call);
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &call);
+void explain(Draft &d, const Caller &caller, const wire::Explain &call);
+void set_host(Draft &d, const Caller &caller, const wire::SetHost &call);
+void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &call);
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
@@ -40,11 +43,17 @@ wire::Configure configuration(const State &state, const HostConfig &config);
 void connection_closed(Draft &d, const ConnectionClosed &in);
 void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
+void take_policy(Draft &d, const PolicyTable &in);
+void probe_result(Draft &d, const ProbeResult &in);
+// What follows when the configuration of a known host becomes `config` (its effective one): grains
+// are evicted, the server is told, free slots are filled.
+void configure_host(Draft &d, HostId id, const HostConfig &config);
 
 void pack_grains(Draft &d, const PackGrains &in);
 
 // ---- follow-ups ---------------------------------------------------------------------------
 void fill_host(Draft &d, const FillHost &in);
+void usurp(Draft &d, const Usurp &in);
 void place_grain(Draft &d, const PlaceGrain &in);
 void answer_waiters(Draft &d, const AnswerWaiters &in);
 
@@ -86,8 +95,10 @@ std::string why_none_can_run(const State &state, const SessionKey &key);
 // A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
 // started elsewhere, it goes on there (S8); otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
+// Notes why a grain leaves the host where it is leased.
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.
-void requeue_all(Draft &d, HostId id);
+void requeue_all(Draft &d, HostId id, MoveReason reason);
 // For half an interval the host does not get this grain again.
 void hold_back(Draft &d, HostId id, const GrainKey &key);
 // S6: an abnormal end with attempts left.
