@@ -29,12 +29,15 @@ wire::SystemRow system_row(const State &state) {
     return row;
 }
 
-std::string in_seconds(Duration d) { return std::to_string(std::max<std::int64_t>(0, d.ns / 1'000'000'000)) + " s"; }
+std::string in_seconds(Duration d) {
+    return std::to_string(std::max<std::int64_t>(0, d.ns / 1'000'000'000)) + " s";
+}
 
 std::string checked_note(const Draft &d, const Host &host) {
     if (host.checked == Checked::asked) return "it is looked whether it could be alive";
     if (host.checked != Checked::alive) return "";
-    return "could be alive: its grains stay for another " + in_seconds(host.last_contact + host.config.extended - d.now);
+    const Duration left = host.last_contact + host.config.extended - d.now;
+    return "could be alive: its grains stay for another " + in_seconds(left);
 }
 
 // What people should know beside the figures.
@@ -248,7 +251,8 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     for (const HostStatus s : {HostStatus::unknown, HostStatus::active, HostStatus::delinquent, HostStatus::dead})
         known = known || call.status == name_of(s);
     if (!known)
-        return d.refuse(caller, fail(Code::invalid, "a host is active, delinquent, dead or unknown, not " + call.status));
+        return d.refuse(caller, fail(Code::invalid, "a host is active, delinquent, dead or unknown, not " +
+                                                        call.status));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (host.configured && (call.status.empty() || call.status == name_of(host.status)))

@@ -27,7 +27,13 @@ Status check_numbers(const wire::SetHost &call) {
     return Status::ok();
 }
 
-Status check_order(const HostConfig &c) {
+// Of what was asked for; with_setting() would make the times grow by itself.
+Status check_order(const HostConfig &table, const HostSetting &set) {
+    HostConfig c = table;
+    if (set.interval.ns >= 0) c.interval = set.interval;
+    if (set.alert.ns >= 0) c.alert = set.alert;
+    if (set.limit.ns >= 0) c.limit = set.limit;
+    if (set.extended.ns >= 0) c.extended = set.extended;
     if (c.interval <= c.alert && c.alert <= c.limit && c.limit <= c.extended) return Status::ok();
     return fail(Code::invalid, "the times of host " + c.name + " must grow: interval <= alert <= limit <= extended; "
                                    "they would be " + std::to_string(c.interval.seconds()) + ", " +
@@ -116,8 +122,8 @@ std::string to_text(const HostSetting &s) {
 
 void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
     if (!caller.privileged)
-        return d.refuse(caller, fail(Code::refused, caller.user + " may not change hosts: that is for root, the "
-                                                                  "scheduler's account, and the owner of a private pool"));
+        return d.refuse(caller, fail(Code::refused, caller.user + " may not change hosts: that is for root, for the "
+                                                                  "scheduler's account or a private pool's owner"));
     if (Status s = check_numbers(call); !s) return d.refuse(caller, s);
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
@@ -126,13 +132,12 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
                                                           "\": add it there and have it reread, or look for its "
                                                           "name in the list of hosts"));
     const HostSetting setting = changed(known->setting, call);
-    const HostConfig config = with_setting(known->table, setting);
-    if (Status s = check_order(config); !s) return d.refuse(caller, s);
+    if (Status s = check_order(known->table, setting); !s) return d.refuse(caller, s);
     const auto grain = named_grain(d.state, caller, call);
     if (!grain) return d.refuse(caller, grain.status());
     if (setting != known->setting) {
         d.host_durably(id).setting = setting;
-        configure_host(d, id, config);
+        configure_host(d, id, with_setting(known->table, setting));
         const std::string text = to_text(setting);
         d.event("host " + call.host + " was set by " + caller.user + ": " +
                 (text.empty() ? "as the host table has it" : text));
