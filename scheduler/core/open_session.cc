@@ -63,7 +63,8 @@ void reopen(Opening &o) {
     bind(o, info);
     if (o.call.sent_reset) info.sent = 0;
     answer(o, wire::OpenedAs::resumed, info.sent);
-    for (const HostId id : o.d.state.open_hosts) o.d.follow_up(FillHost{id});
+    for (const auto &[host_class, hosts] : o.d.state.open_hosts)
+        for (const HostId id : hosts) o.d.follow_up(FillHost{id});
     o.d.event("session " + to_text(o.key) + " reopened by " + info.ident);
 }
 

@@ -42,6 +42,8 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.thrash = call.thrash;
     g.notice = call.notice;
     g.host_class = call.host_class;
+    g.demand = call.demand;
+    g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;
     g.input_length = call.input_length;
