@@ -103,12 +103,14 @@ struct Piece { std::uint64_t total = 0; std::string bytes; };
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
-// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv.
+// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
+// hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
 struct Query {                                  // -> QueryReply
     QueryType type = QueryType::system;
     std::string user; std::int32_t session = -1; std::int32_t grain = -1;
     std::int32_t after = -1;
     std::string status;
+    std::string after_user;
 };
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
@@ -170,7 +172,7 @@ struct QueryReply {
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;                      // ask again with `after` = the last grain's number
+    bool more = false;                      // ask again with `after` = the last row's number (and `after_user`)
 };
 
 struct ErrorReply { std::int32_t code = 0; std::string text; };
@@ -212,7 +214,8 @@ template <class A> void serialize(A &a, Fetch &x, unsigned) {
 }
 template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
 template <class A> void serialize(A &a, Query &x, unsigned) {
-    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status);
+    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status)
+      & DCS_FIELD(after_user);
 }
 template <class A> void serialize(A &a, SystemRow &x, unsigned) {
     a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)

@@ -71,6 +71,11 @@ Status check_token(const State &state, const Caller &caller);
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
+// In the list of users, if there is one (policy.cc).
+Status check_user(const State &state, const Caller &caller);
+// One more active session, one more unfinished grain (policy.cc).
+Status check_session_quota(const State &state, const std::string &user);
+Status check_grain_quota(const State &state, const std::string &user);
 // session_unknown; or io_error when it is there but set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
@@ -78,6 +83,9 @@ Status missing_grain(const State &state, const GrainKey &key);
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
 using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
+
+// "slots=0 drained": what was set, as people write it (set_host.cc).
+std::string to_text(const HostSetting &setting);
 
 // ---- placement (placement.h, place_grain.cc, why_none.cc) ----------------------------------
 // Leases the grain to the host; the effect leaves after the commit. tentative: see usurp.cc.
