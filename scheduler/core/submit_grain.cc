@@ -63,6 +63,8 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.thrash = call.thrash;
     g.notice = call.notice;
     g.host_class = call.host_class;
+    g.demand = call.demand;
+    g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;
     if (call.demand != Demand()) g.demand = call.demand;
