@@ -104,11 +104,14 @@ struct Piece { std::uint64_t total = 0; std::string bytes; };
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
 // session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv.
+// Sessions come in ascending order, those after (after_user, after) when after_user is not empty or
+// `after` is not negative.
 struct Query {                                  // -> QueryReply
     QueryType type = QueryType::system;
     std::string user; std::int32_t session = -1; std::int32_t grain = -1;
     std::int32_t after = -1;
     std::string status;
+    std::string after_user;
 };
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
@@ -170,7 +173,7 @@ struct QueryReply {
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;                      // ask again with `after` = the last grain's number
+    bool more = false;                      // ask again behind the last grain or session
 };
 
 struct ErrorReply { std::int32_t code = 0; std::string text; };
@@ -212,7 +215,8 @@ template <class A> void serialize(A &a, Fetch &x, unsigned) {
 }
 template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
 template <class A> void serialize(A &a, Query &x, unsigned) {
-    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status);
+    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status)
+      & DCS_FIELD(after_user);
 }
 template <class A> void serialize(A &a, SystemRow &x, unsigned) {
     a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)
