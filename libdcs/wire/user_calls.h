@@ -103,9 +103,8 @@ struct Piece { std::uint64_t total = 0; std::string bytes; };
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
-// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv.
-// Sessions come in ascending order, those after (after_user, after) when after_user is not empty or
-// `after` is not negative.
+// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
+// hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
 struct Query {                                  // -> QueryReply
     QueryType type = QueryType::system;
     std::string user; std::int32_t session = -1; std::int32_t grain = -1;
@@ -173,7 +172,7 @@ struct QueryReply {
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;                      // ask again behind the last grain or session
+    bool more = false;                      // ask again with `after` = the last row's number (and `after_user`)
 };
 
 struct ErrorReply { std::int32_t code = 0; std::string text; };

@@ -25,7 +25,10 @@ struct UserDispatch {
 
 struct Dispatch {
     Draft &d;
-    void operator()(const UserCall &in) { std::visit(UserDispatch{d, in.caller}, in.request); }
+    void operator()(const UserCall &in) {
+        if (Status s = check_user(d.state, in.caller); !s) return d.refuse(in.caller, s);
+        std::visit(UserDispatch{d, in.caller}, in.request);
+    }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }
     void operator()(const ServerReport &in) { take_report(d, in); }

@@ -71,6 +71,11 @@ Status check_token(const State &state, const Caller &caller);
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
+// In the list of users, if there is one (policy.cc).
+Status check_user(const State &state, const Caller &caller);
+// One more active session, one more unfinished grain (policy.cc).
+Status check_session_quota(const State &state, const std::string &user);
+Status check_grain_quota(const State &state, const std::string &user);
 // session_unknown; or io_error when it is there but set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
@@ -79,17 +84,21 @@ Status taken_session(const State &state, const SessionKey &key, const Caller &ca
 using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 
-// ---- placement (place_grain.cc) -----------------------------------------------------------
-// Could this host ever run it? Class, users, nogo and the table count; liveness does not.
-bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
-// Would it take the grain now, given a free slot? Memory, and what just went wrong there.
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain);
-// The ready grain that comes first for a free slot of this host: seniority, then queue order.
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id);
-// Leases the grain to the host; the effect leaves after the commit.
-void launch(Draft &d, const GrainKey &key, HostId id);
+// "slots=0 drained": what was set, as people write it (set_host.cc).
+std::string to_text(const HostSetting &setting);
+
+// ---- placement (placement.h, place_grain.cc, why_none.cc) ----------------------------------
+// Leases the grain to the host; the effect leaves after the commit. tentative: see usurp.cc.
+void launch(Draft &d, const GrainKey &key, HostId id, bool tentative);
 // Why no configured host could ever run what is ready in the session. Empty if one could.
 std::string why_none_can_run(const State &state, const SessionKey &key);
+
+// ---- usurpation (usurp.cc) ----------------------------------------------------------------
+// Those of the host that are still under way.
+std::vector<Usurpation> usurpations(const State &state, HostId id);
+// The server has staged the grain: what it displaces is withdrawn.
+void staged(Draft &d, const GrainKey &key, HostId id);
+bool is_displaced(const State &state, const GrainKey &key, HostId id);
 
 // ---- back to the queue (fail_grain.cc) ----------------------------------------------------
 // A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
@@ -106,6 +115,13 @@ void fail_grain(Draft &d, const GrainKey &key, HostId id);
 
 // Of all incarnations; the largest of the sizes, the sum of the rest.
 wire::Usage total_usage(const Grain &grain);
+
+// ---- a host comes back (return_host.cc) ----------------------------------------------------
+// A ready grain runs on under the lease that it had.
+bool reinstate(Draft &d, const GrainKey &key);
+// A grain whose older lease the host holds: it counts again if the newer one has committed nothing
+// and has run less. False: it does not.
+bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id);
 
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.

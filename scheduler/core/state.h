@@ -61,6 +61,13 @@ struct Move {
     bool operator==(const Move &) const = default;
 };
 
+// A lease that was taken from a host which was not heard of: its copy may have run longer (S8).
+struct OldLease {
+    HostId host = no_host;
+    Incarnation lease = 0;
+    bool operator==(const OldLease &) const = default;
+};
+
 // C13; 0: not said.
 struct Demand {
     std::int32_t cores = 0, memory_mb = 0, wall_s = 0;
@@ -120,6 +127,7 @@ struct Grain {
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<std::vector<HostId>> nogo;   // must not be tried there
     Box<Demand> demand;
+    OldLease old_lease;              // while the present lease has committed nothing
     Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
 };
 

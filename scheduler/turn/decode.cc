@@ -68,6 +68,8 @@ core::SubmitGrain submission(wire::Gexec call) {
     submit.attempts = spec.attempts;
     submit.urgent = spec.urgent;
     submit.input_length = spec.input.size();
+    submit.demand = core::Demand{spec.cores, spec.memory_mb, spec.wall_s};
+    if (!spec.argv.empty()) submit.program = program_of(spec);
     std::string packed = wire::pack(spec);
     if (spec.label.empty()) {
         submit.fingerprint = pki::fingerprint(packed);
@@ -101,6 +103,9 @@ struct ToRequest {
     bool operator()(wire::Query &m) { return pass(m); }
     bool operator()(wire::ExportPage &m) { return pass(m); }
     bool operator()(wire::Doctor &m) { return pass(m); }
+    bool operator()(wire::Explain &m) { return pass(m); }
+    bool operator()(wire::SetHost &m) { return pass(m); }
+    bool operator()(wire::RestartGrain &m) { return pass(m); }
     template <class Other> bool operator()(Other &) { return false; }
 
     template <class M> bool pass(M &m) {

@@ -118,7 +118,9 @@ Status Import::add(wire::ExportedGrain g) {
     grain.thrash = g.spec.thrash;
     grain.notice = g.spec.notice;
     grain.host_class = g.spec.host_class;
-    grain.incarnation = std::min(g.incarnation, most_leases);
+    grain.incarnation = grain.lease = std::min(g.incarnation, most_leases);
+    grain.program = program_of(g.spec);
+    grain.demand = core::Demand{g.spec.cores, g.spec.memory_mb, g.spec.wall_s};
     grain.sequence = g.sequence;
     grain.exit_code = g.exit_code;
     grain.signal = g.signal;
