@@ -59,7 +59,6 @@ private:
     void order(const Grain &g, const std::vector<HostId> &hosts);
     void count_ahead(const Grain &g, std::uint32_t classes);
     std::string summary() const;
-    std::int32_t hosts_with(Why why) const;
 
     const State &state_;
     const Instant now_;
@@ -76,12 +75,6 @@ void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
         return;
     }
     out.reasons.push_back({reason.word, reason.sentence, reason.hint, hosts, std::move(names)});
-}
-
-std::int32_t Report::hosts_with(Why why) const {
-    for (const wire::WhyRow &row : out.reasons)
-        if (row.reason == reason_of(why).word) return row.hosts;
-    return 0;
 }
 
 void Report::settled_or_running(const Grain &g) {

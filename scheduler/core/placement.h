@@ -40,4 +40,7 @@ bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
 // The ready grain that comes first for this room: by seniority (or share, then seniority), then by queue order.
 std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room);
 
+// The grain that would be tried there in the place of a younger session's, if a time slice ended now (usurp.cc).
+std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id);
+
 }  // namespace dcs::core

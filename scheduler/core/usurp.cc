@@ -54,31 +54,54 @@ std::vector<Usurpation> usurpations(const State &state, HostId id) {
     return left;
 }
 
-void usurp(Draft &d, const Usurp &in) {
-    const Host *host = d.state.host(in.host);
-    if (!host || !host->configured || host->status != HostStatus::active || host->conn == 0) return;
-    if (host->setting.drained || d.state.policy.fair_share) return;
-    std::vector<Usurpation> under_way = usurpations(d.state, in.host);
-    const std::size_t there = d.state.running[static_cast<std::size_t>(in.host)].size();
-    // A limit that was lowered is met by attrition first.
-    if (there > static_cast<std::size_t>(std::max(0, host->config.slots)) + under_way.size()) return;
-    const std::optional<GrainKey> victim = weakest(d.state, in.host, under_way);
-    if (!victim) return;
-    const Grain &displaced = *d.state.grain(*victim);
-    const Demand &demand = displaced.demand;
+namespace {
+
+// Where the next grain of an older session could go.
+struct Place {
+    GrainKey displaced;
     Room room;
-    room.senior_to = d.state.session(victim->session)->info.seniority;
-    room.freed = Used{std::max(1, demand.cores), demand.memory_mb};
+    std::vector<Usurpation> under_way;
+};
+
+std::optional<Place> next_place(const State &state, HostId id) {
+    const Host *host = state.host(id);
+    if (!host || !host->configured || host->status != HostStatus::active || host->conn == 0) return {};
+    if (host->setting.drained || state.policy.fair_share) return {};
+    std::vector<Usurpation> under_way = usurpations(state, id);
+    const std::size_t there = state.running[static_cast<std::size_t>(id)].size();
+    // A limit that was lowered is met by attrition first.
+    if (there > static_cast<std::size_t>(std::max(0, host->config.slots)) + under_way.size()) return {};
+    const std::optional<GrainKey> victim = weakest(state, id, under_way);
+    if (!victim) return {};
+    const Demand &demand = state.grain(*victim)->demand;
+    Place place{*victim, {}, {}};
+    place.room.senior_to = state.session(victim->session)->info.seniority;
+    place.room.freed = Used{std::max(1, demand.cores), demand.memory_mb};
     for (const Usurpation &u : under_way) {
-        const Demand &other = d.state.grain(u.displaced)->demand;
-        room.freed.cores += std::max(1, other.cores);
-        room.freed.memory_mb += other.memory_mb;
+        const Demand &other = state.grain(u.displaced)->demand;
+        place.room.freed.cores += std::max(1, other.cores);
+        place.room.freed.memory_mb += other.memory_mb;
     }
-    const std::optional<GrainKey> senior = first_for_host(d.state, d.now, in.host, room);
+    place.under_way = std::move(under_way);
+    return place;
+}
+
+}  // namespace
+
+std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id) {
+    const std::optional<Place> place = next_place(state, id);
+    return place ? first_for_host(state, now, id, place->room) : std::optional<GrainKey>();
+}
+
+void usurp(Draft &d, const Usurp &in) {
+    std::optional<Place> place = next_place(d.state, in.host);
+    if (!place) return;
+    const std::optional<GrainKey> senior = first_for_host(d.state, d.now, in.host, place->room);
     if (!senior) return;
+    const Incarnation displaced_lease = d.state.grain(place->displaced)->lease;
     launch(d, *senior, in.host, true);
-    under_way.push_back(Usurpation{*senior, *victim, d.grain(*senior).lease, displaced.lease});
-    d.host(in.host).usurping = std::move(under_way);
+    place->under_way.push_back(Usurpation{*senior, place->displaced, d.grain(*senior).lease, displaced_lease});
+    d.host(in.host).usurping = std::move(place->under_way);
     d.follow_up(Usurp{in.host});
 }
 

@@ -112,7 +112,7 @@ void World::read_launch(Server &server, const wire::Launch &launch) {
     if (!quiet_ && random_.chance(5)) {
         const Code code = random_.chance(30) ? Code::not_found : Code::limit;
         post(server.conn, server.name,
-             wire::LaunchResult{launch.key, launch.incarnation, false, static_cast<int>(code), "refused"}, 0);
+             wire::LaunchResult{launch.key, launch.incarnation, false, false, static_cast<int>(code), "refused"}, 0);
         return;
     }
     Server::Held held;

@@ -284,7 +284,7 @@ TEST_CASE("adoption: endings and exits are remembered, leftovers and other boots
     GrainOnDisk g;
     g.prepare();
     put_file(g.path + "/pid", "99999999 1 boot\n");
-    REQUIRE(g.grains.write_ending(g.id, Ending::terminated, "busy"));
+    REQUIRE(g.grains.write_ending({g.id, Ending::terminated, "busy"}));
     std::vector<Adopted> adopted = g.grains.adopt();
     REQUIRE(adopted.size() == 1);
     REQUIRE(adopted[0].started);

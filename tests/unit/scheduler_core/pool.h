@@ -265,6 +265,14 @@ public:
         REQUIRE(s);
         return *s;
     }
+    // The session's ready grains, in their order.
+    std::vector<GrainNumber> queue(const std::string &name) const {
+        std::map<std::int64_t, GrainNumber> all;
+        for (const auto &[shape, queue] : session(name).ready) all.insert(queue.grains.begin(), queue.grains.end());
+        std::vector<GrainNumber> numbers;
+        for (const auto &[position, number] : all) numbers.push_back(number);
+        return numbers;
+    }
     std::string status(const std::string &name) const { return name_of(at(name).status); }
     bool silent() const { return effects.empty(); }
     bool touched_disk() const {
