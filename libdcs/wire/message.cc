@@ -140,12 +140,27 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 
-std::string pack(const GrainSpec &spec) { return packed(spec); }
+namespace {
+// Of cores, memory_mb and wall_s, the last fields of a spec. Most grains ask for nothing; and what was
+// recorded before there were demands must keep its fingerprint.
+constexpr std::size_t demand_bytes = 3 * sizeof(std::int32_t);
+}  // namespace
+
+std::string pack(const GrainSpec &spec) {
+    std::string bytes = packed(spec);
+    if (spec.cores == 0 && spec.memory_mb == 0 && spec.wall_s == 0) bytes.resize(bytes.size() - demand_bytes);
+    return bytes;
+}
 std::string pack(const ExportedSession &session) { return packed(session); }
 std::string pack(const ExportedGrain &grain) { return packed(grain); }
 
 Result<GrainSpec> unpack_spec(std::string_view bytes) {
-    return unpacked<GrainSpec>(bytes, "grain parameters");
+    auto spec = unpacked<GrainSpec>(bytes, "grain parameters");
+    if (spec) return spec;
+    std::string whole(bytes);
+    whole.append(demand_bytes, '\0');
+    auto without_demand = unpacked<GrainSpec>(whole, "grain parameters");
+    return without_demand ? std::move(without_demand) : std::move(spec);
 }
 Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
     return unpacked<ExportedSession>(bytes, "the session's record");
