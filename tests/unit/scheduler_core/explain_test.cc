@@ -318,7 +318,7 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     Pool pool(20);
     const Program ann = pool.begin("ann", "find");
     pool.open(ann, 1);
-    for (int i = 0; i < 30; ++i) pool.gexec(ann, 1, i);
+    for (int i = 0; i < 30; ++i) pool.gexec(ann, 1, i, 1);
     wire::Explanation e = pool.explain("ann/1:29");
     CHECK(e.ahead == 9);
     CHECK(row_of(e, Why::busy)->hosts == 20);
