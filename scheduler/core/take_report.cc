@@ -143,6 +143,9 @@ void count_end(Taking &t, bool abnormal) {
 
 MoveReason why_given_back(const Taking &t) {
     if (is_displaced(t.d.state, t.key, t.host)) return MoveReason::usurped;
+    const std::vector<Move> &moves = t.old.moves;
+    if (!moves.empty() && moves.back().reason == MoveReason::restarted && moves.back().incarnation == t.old.lease)
+        return MoveReason::restarted;  // noted when it was ordered
     const Host &host = *t.d.state.host(t.host);
     return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
 }
@@ -168,9 +171,10 @@ void take_end(Taking &t) {
         return fail_grain(t.d, t.key, t.host);
     }
     t.d.event(name + " given back by " + where + ": " + r.reason);
-    note_move(t.d, t.key, why_given_back(t), r.reason);
+    const MoveReason why = why_given_back(t);
+    if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason);
     requeue_front(t.d, t.key, false);
-    hold_back(t.d, t.host, t.key);
+    if (why == MoveReason::given_back) hold_back(t.d, t.host, t.key);  // else nothing is wrong with the host
     t.d.follow_up(PlaceGrain{t.key});
     t.d.follow_up(FillHost{t.host});
 }
