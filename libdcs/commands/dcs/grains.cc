@@ -32,6 +32,7 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
             const int error = info->ask(D_Q_GRAIN, session.user, session.number, static_cast<int>(number));
             if (error == D_E_GRAIN_UNKNOWN) continue;
             if (error != NO_ERROR) return false;
+            if ((*info)->grain_count == 0) continue;
             answer.rows.push_back(&(*info)->grains[0]);
             answer.infos.push_back(std::move(info));
         }
