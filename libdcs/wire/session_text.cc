@@ -299,7 +299,8 @@ Result<GrainLine> grain_of_line(std::string_view text) {
     GrainLine line;
     Keys keys(value.as_object(), "");
     keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
-                "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence", "queue", "result",
+                "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence",
+                "queue", "result",
                 "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
                 "checkpoint", "message", "out", "err"});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);

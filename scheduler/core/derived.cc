@@ -30,18 +30,17 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (!in) {
         const auto of_shape = session.ready.find(shape);
         of_shape->second.grains.erase(g.queue_position);
+        const auto program = of_shape->second.programs.find(g.program);
+        if (--program->second == 0) of_shape->second.programs.erase(program);
         if (!of_shape->second.grains.empty()) return;
         session.ready.erase(of_shape);
         if (active) put_waiting(state, key.session, session.info.seniority, shape, false);
         return;
     }
     ReadyQueue &queue = session.ready[shape];
-    if (queue.grains.empty()) {
-        queue.program = g.program;
-        if (active) put_waiting(state, key.session, session.info.seniority, shape, true);
-    } else if (queue.program != g.program) {
-        queue.program = 0;
-    }
+    if (queue.grains.empty() && active)
+        put_waiting(state, key.session, session.info.seniority, shape, true);
+    queue.programs[g.program] += 1;
     const std::size_t before = queue.grains.size();
     queue.grains.emplace_hint(queue.grains.end(), g.queue_position, key.grain);
     DCS_REQUIRE(queue.grains.size() == before + 1, "two grains at one place of a queue");

@@ -11,6 +11,7 @@ struct Checker {
     std::string wrong;
     std::vector<std::set<GrainKey>> running;
     std::vector<std::int64_t> positions;  // of the ready grains of the session at hand
+    std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
 
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
@@ -83,8 +84,7 @@ void Checker::check_ready(const std::string &name, const Session &session, Grain
     const auto place = queue->second.grains.find(g.queue_position);
     require(place != queue->second.grains.end() && place->second == number,
             name + "a ready grain is not at its place of its queue");
-    require(queue->second.program == 0 || queue->second.program == g.program,
-            name + "a queue of one program holds another");
+    programs[shape_of(g)][g.program] += 1;
     positions.push_back(g.queue_position);
 }
 
@@ -94,6 +94,7 @@ void Checker::check_queues(const std::string &name, const Session &session) {
     for (const auto &[shape, queue] : session.ready) {
         require(!queue.grains.empty(), name + "an empty queue was kept");
         places += queue.grains.size();
+        require(queue.programs == programs[shape], name + "its queue's programs differ from its grains'");
     }
     require(places == positions.size(), name + "its queues hold grains that are not ready");
     std::sort(positions.begin(), positions.end());
@@ -106,6 +107,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     const SessionInfo &info = session.info;
     std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0;
     positions.clear();
+    programs.clear();
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;

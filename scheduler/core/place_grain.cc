@@ -31,7 +31,8 @@ std::optional<GrainNumber> first_of_session(const State &state, Instant now, Hos
     std::optional<GrainNumber> chosen;
     for (const auto &[shape, queue] : session.ready) {
         if (!shape_fits(state, id, shape, room)) continue;
-        if (queue.program != 0 && lacks_program(host, queue.program, now)) continue;
+        const std::uint32_t program = queue.program();
+        if (program != 0 && lacks_program(host, program, now)) continue;
         for (const auto &[position, number] : queue.grains) {
             if (position >= best) break;
             if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), room)) continue;

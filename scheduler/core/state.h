@@ -158,7 +158,9 @@ struct Waiter { ConnId conn = 0; std::uint64_t request = 0; std::int32_t next = 
 
 struct ReadyQueue {
     std::map<std::int64_t, GrainNumber> grains;    // by queue_position
-    std::uint32_t program = 0;                     // of all of them; 0: of several, or not known
+    std::map<std::uint32_t, std::int64_t> programs;  // how many are of which
+    // Of all of them; 0: of several, or not known.
+    std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
 };
 
 struct Session {

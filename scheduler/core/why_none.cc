@@ -19,7 +19,7 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
             bool only_by_itself = false;  // what is against it may not be against the next one
             for (const HostId id : suited) {
                 if (could_run(*state.host(id), id, key, g)) return true;
-                only_by_itself = only_by_itself || is_nogo(g, id) || queue.program == 0;
+                only_by_itself = only_by_itself || is_nogo(g, id) || queue.program() == 0;
             }
             if (!only_by_itself && shape.memory_bits == 0) break;
         }

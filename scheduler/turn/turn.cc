@@ -24,6 +24,12 @@ constexpr Duration tick_pause = milliseconds(10);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
 
+// Whatever these do is a lease, and that is committed.
+bool places_grains(const core::Input &input) {
+    return std::holds_alternative<core::FillHost>(input) || std::holds_alternative<core::PlaceGrain>(input) ||
+           std::holds_alternative<core::Usurp>(input);
+}
+
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
@@ -156,13 +162,17 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
     bool own_needs_disk = false;
     for (std::size_t step = 0; !work.empty(); ++step) {
         DCS_REQUIRE(step < max_follow_ups, "follow-ups run in a circle");
+        if (step > 0 && disk != DiskFor::all && places_grains(work.front())) {
+            work.pop_front();  // free slots are filled at the next call-in
+            continue;
+        }
         outside_.working_on(concerns(work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk =
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {
-            // Free slots are filled at the next call-in; nobody else asks for a parked wait.
+            // Nobody else asks for a parked wait.
             if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
                 delayed_.emplace(now_ + retry_after, work.front());
             work.pop_front();

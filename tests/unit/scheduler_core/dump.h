@@ -54,7 +54,7 @@ private:
         put("\n  ready");
         for (const auto &[shape, queue] : s.ready) {
             this->shape(shape);
-            put("program", queue.program);
+            for (const auto &[program, count] : queue.programs) put("program", program, count);
             for (const auto &[p, n] : queue.grains) put(p, n);
         }
         put("\n  results");
