@@ -93,7 +93,8 @@ struct World {
         Act a;
         a.reply = plausible(m);
         if (const auto *q = std::get_if<wire::Query>(&m)) a.reply = answer(*q);
-        if (const auto *q = std::get_if<wire::Query>(&m); q && q->grain > 4) a.reply = wire::ErrorReply{D_E_GRAIN_UNKNOWN, "no"};
+        if (const auto *q = std::get_if<wire::Query>(&m); q && q->grain > 4)
+            a.reply = wire::ErrorReply{D_E_GRAIN_UNKNOWN, "no"};
         if (std::holds_alternative<wire::Explain>(m))
             a.reply = wire::Explanation{"ready", "it waits", true, 1, {{"busy", "all are busy", "", 2, {"local1"}}}};
         if (std::holds_alternative<wire::SetHost>(m) && set_host_error)
