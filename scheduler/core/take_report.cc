@@ -147,6 +147,12 @@ MoveReason why_given_back(const Taking &t) {
     return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
 }
 
+// Somebody had it withdrawn to begin anew: that was noted then, and is no trouble of its host's.
+bool is_restarted(const Taking &t) {
+    const std::vector<Move> &moves = t.old.moves.get();
+    return !moves.empty() && moves.back().reason == MoveReason::restarted && moves.back().incarnation == t.old.lease;
+}
+
 void take_end(Taking &t) {
     const wire::GrainReport &r = *t.report;
     const std::string name = "grain " + to_text(t.key);
@@ -168,9 +174,10 @@ void take_end(Taking &t) {
         return fail_grain(t.d, t.key, t.host);
     }
     t.d.event(name + " given back by " + where + ": " + r.reason);
-    note_move(t.d, t.key, why_given_back(t), r.reason);
+    const bool restarted = is_restarted(t);
+    if (!restarted) note_move(t.d, t.key, why_given_back(t), r.reason);
     requeue_front(t.d, t.key, false);
-    hold_back(t.d, t.host, t.key);
+    if (!restarted) hold_back(t.d, t.host, t.key);
     t.d.follow_up(PlaceGrain{t.key});
     t.d.follow_up(FillHost{t.host});
 }
