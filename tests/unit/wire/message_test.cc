@@ -195,7 +195,8 @@ TEST_CASE("golden bytes of packed parameters") {
     s.label = "L";
     s.cores = 2, s.memory_mb = 3, s.wall_s = 4;
     const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
-                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" + le32(2) + le32(3) + le32(4);
+                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" +
+                             le32(2) + le32(3) + le32(4);
     CHECK(pack(s) == want);
 }
 

@@ -68,7 +68,8 @@ inline ExportedGrain exported_grain() {
 }
 inline Explanation explanation() {
     return {"ready", "waits for a slot", false, 7,
-        {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}}, {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
+        {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}},
+         {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
 }
 inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1, true, true, "ann", 3, 17}; }
 
