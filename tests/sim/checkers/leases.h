@@ -1,0 +1,31 @@
+#pragma once
+// One acceptable lease of a grain at a time, one process of each, never more on a host than it has slots;
+// what is taken comes from the newest lease; numbers of leases only grow.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "scheduler/core/state.h"
+#include "sim/clock.h"
+#include "sim/host.h"
+#include "wire/message.h"
+
+namespace dcs::sim {
+
+class Leases {
+public:
+    explicit Leases(Clock &clock) : clock_(clock) {}
+    void process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots);
+    void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
+
+private:
+    using Grain = std::pair<std::uint64_t, GrainKey>;  // first: seniority, as numbers of sessions come again
+    void launched(ConnId conn, const wire::Launch &launch, const core::State &state);
+    void acknowledged(const wire::ReportAck &ack, const core::State &state);
+
+    Clock &clock_;
+    std::set<std::tuple<GrainKey, Incarnation, std::uint64_t>> processes_;
+    std::map<Grain, Incarnation> newest_;
+};
+
+}  // namespace dcs::sim
