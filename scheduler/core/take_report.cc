@@ -36,6 +36,14 @@ wire::Usage believable(wire::Usage u) {
             clamp(u.major_faults), clamp(u.in_blocks), clamp(u.out_blocks)};
 }
 
+// What an incarnation used only grows; who did not see its end tells nothing of it.
+wire::Usage at_least(const wire::Usage &a, const wire::Usage &b) {
+    return {std::max(a.user_us, b.user_us),           std::max(a.system_us, b.system_us),
+            std::max(a.max_rss_kb, b.max_rss_kb),     std::max(a.minor_faults, b.minor_faults),
+            std::max(a.major_faults, b.major_faults), std::max(a.in_blocks, b.in_blocks),
+            std::max(a.out_blocks, b.out_blocks)};
+}
+
 // Does the report follow from what was taken in? If not, the only safe point is the checkpoint.
 std::string what_does_not_fit(const Taking &t) {
     const wire::GrainReport &r = *t.report;
@@ -160,7 +168,7 @@ void take_leased(Taking &t, const ServerReport &in) {
         t.d.follow_up(FillHost{t.host});
         return t.d.event("grain " + to_text(t.key) + " restarted from its checkpoint: " + why);
     }
-    g.current = believable(r.usage);
+    g.current = at_least(g.current, believable(r.usage));
     if (r.ended) {
         take_end(t);
     } else if (r.has_checkpoint) {

@@ -238,6 +238,7 @@ void ControlNode::replied() {
     switch (self_.stage) {
     case Stage::auth: {
         const auto *auth = std::get_if<wire::AuthReply>(&reply);
+        if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) return wrong("no token: " + error->text);
         if (!auth) return wrong("no token was given");
         self_.token = auth->token;
         links_.close_client(self_.conn);  // the next one says Hello with it

@@ -138,7 +138,7 @@ Model draw_model(Random &r, Duration cpu_max, bool may_fail) {
     m.stubborn = r.chance(10);
     if (may_fail && r.chance(8)) {
         m.fail_at = static_cast<int>(between(r, 0, m.steps));
-        if (r.chance(50)) m.fail_code = static_cast<int>(between(r, 1, 9));
+        if (r.chance(50)) m.fail_code = static_cast<int>(between(r, 1, 8));  // 9 is what bad hosts do
         else m.fail_signal = r.chance(50) ? 11 : 6;
     }
     return m;

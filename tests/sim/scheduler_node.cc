@@ -10,6 +10,7 @@ constexpr std::uint32_t name = 0x5348;
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration tidy_when_busy = seconds(1);
 constexpr Duration flush_retry = seconds(10);
+constexpr int listen_backlog = 128;
 
 }  // namespace
 
@@ -30,6 +31,7 @@ Status SchedulerNode::recover() {
     auto rebuilt = record::rebuild(*store_, clock_.now);
     if (!rebuilt) return rebuilt.status();
     if (!rebuilt->reports.empty()) return fail(Code::io_error, rebuilt->reports[0]);
+    committed_turn_ = store_->turn();
     watch_->started(rebuilt->state, *store_);
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
@@ -55,12 +57,13 @@ void SchedulerNode::start() {
 void SchedulerNode::lose(bool power, Duration away) {
     if (!turn_) return;
     if (clock_.tracing) clock_.note(power ? "scheduler's machine loses its power" : "scheduler is killed");
-    watch_->lost(turn_->state(), turn_->committing(), store_->turn());
+    watch_->lost(turn_->state(), turn_->committing() || died_, committed_turn_);
     crash_disk(power);
     turn_.reset();
     store_.reset();
     job_.reset();
     inbox_.clear();
+    waiting_ = 0;
     flushing_ = fail_sync_ = false;
     ++life_;
     links_->lose_listener(power);
@@ -109,6 +112,8 @@ void SchedulerNode::pause(Duration length) {
     if (clock_.tracing) clock_.note("scheduler stands still for " + std::to_string(length.seconds()) + " s");
     watch_->paused(length);
     stopped_until_ = std::max(stopped_until_, clock_.now + length);
+    // Shorter ones may pass without any deadline in them, and then nobody's time ran out.
+    if (length > clock_.plan.alert + seconds(3)) awake_since_ = stopped_until_;
     clock_.put(stopped_until_, this, name, go_on, life_);
 }
 
@@ -135,8 +140,8 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
     }
     switch (what) {
     case go_on: {
-        awake_since_ = clock_.now;
         std::vector<turn::Arrival> arrivals = std::exchange(inbox_, {});
+        waiting_ = 0;
         // The process wakes in the middle of anything: what came in the meantime may be read before
         // the next turn or after it.
         if (random_.chance(50) && !busy()) step();
@@ -148,6 +153,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
         return storage_answered();
     }
     case wake:
+        if (clock_.now < wake_at_) return;  // an earlier one came in between
         wake_at_ = Instant::never();
         return step();
     }
@@ -223,6 +229,7 @@ void SchedulerNode::storage_answered() {
         if (was_commit && !died_) return clock_.complain("turn", "it goes on though its disk is in doubt");
         return lose(false, between(random_, seconds(1), seconds(20)));
     }
+    if (was_commit || result.answer == store::Answer::done) committed_turn_ = store_->turn();
     if (result.answer == store::Answer::nothing && !full_)
         return clock_.complain("store", "refused without a reason: " + result.status.text);
     figures.refused += result.answer == store::Answer::nothing;
@@ -250,11 +257,19 @@ void SchedulerNode::sleep_until(Instant at) {
     clock_.put(at, this, name, wake, life_);
 }
 
+// A process that stands still accepts nobody; the kernel keeps some waiting for it.
+bool SchedulerNode::listening() const {
+    return turn_ != nullptr && (clock_.now >= stopped_until_ || waiting_ < listen_backlog);
+}
+
 // ---- arrivals -----------------------------------------------------------------------------
 
 void SchedulerNode::take(turn::Arrival arrival) {
     if (!turn_) return;
-    if (clock_.now < stopped_until_) return inbox_.push_back(std::move(arrival));
+    if (clock_.now < stopped_until_) {
+        waiting_ += arrival.kind == turn::Arrival::Kind::opened;
+        return inbox_.push_back(std::move(arrival));
+    }
     if (arrival.kind != turn::Arrival::Kind::opened) last_activity_ = clock_.now;
     if (arrival.kind == turn::Arrival::Kind::frame) watch_->hears(arrival.conn, arrival.header);
     const Stopwatch watch(clock_.plan.scale, figures.cpu);

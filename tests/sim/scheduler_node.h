@@ -71,7 +71,7 @@ private:
 
     // Handler, Listener
     void happen(std::uint32_t what, std::uint64_t arg) override;
-    bool listening() const override { return turn_ != nullptr; }
+    bool listening() const override;
     void opened(ConnId conn, turn::Door door, const std::string &user) override;
     void frame(ConnId conn, std::string bytes) override;
     void closed(ConnId conn, const std::string &why) override;
@@ -108,10 +108,12 @@ private:
     std::optional<std::vector<store::TreeUpdate>> job_;
     store::Room room_ = store::Room::ordinary;
     bool flushing_ = false, tidying_ = false, died_ = false, fail_sync_ = false, full_ = false;
+    std::uint64_t committed_turn_ = 0;
     std::uint64_t life_ = 0;  // counts processes: what was meant for an earlier one is dropped
     Instant last_activity_{}, last_tidy_{}, flush_not_before_{}, wake_at_ = Instant::never();
     Instant stopped_until_{}, awake_since_{}, started_at_{};
     std::vector<turn::Arrival> inbox_;  // while it is stopped
+    int waiting_ = 0;                   // connections among them
 };
 
 }  // namespace dcs::sim

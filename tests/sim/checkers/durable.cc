@@ -3,6 +3,19 @@
 #include "crash/scheduler/durable.h"
 
 namespace dcs::sim {
+namespace {
+
+// The first lines that differ.
+std::string difference(const std::string &was, const std::string &is) {
+    std::size_t at = 0;
+    while (at < was.size() && at < is.size() && was[at] == is[at]) ++at;
+    const std::size_t start = at == 0 ? std::string::npos : was.rfind('\n', at - 1);
+    const std::size_t from = start == std::string::npos ? 0 : start + 1;
+    return "`" + was.substr(from, was.find('\n', at) - from) + "`, now `" + is.substr(from, is.find('\n', at) - from) +
+           "`";
+}
+
+}  // namespace
 
 void Durable::lost(const core::State &state, bool in_flight, std::uint64_t turn) {
     before_ = test::durable_text(state);
@@ -18,9 +31,10 @@ void Durable::started(const core::State &state, store::Store &store) {
         if (store.turn() < last_turn_)
             return clock_.complain("durable", "turn " + std::to_string(last_turn_) + " was acknowledged, found is " +
                                                   std::to_string(store.turn()));
-        if (store.turn() == turn_ && test::durable_text(state) != *before_)
-            return clock_.complain("durable", "what is rebuilt is not what was committed as turn " +
-                                                  std::to_string(turn_));
+        const std::string now = test::durable_text(state);
+        if (store.turn() == turn_ && now != *before_)
+            return clock_.complain("durable", "turn " + std::to_string(turn_) + " is rebuilt as another one: " +
+                                                  difference(*before_, now));
     }
     const test::SimDisk *disk = medium_.sim();
     if (!disk) return;
@@ -35,8 +49,8 @@ void Durable::started(const core::State &state, store::Store &store) {
 void Durable::compare(const core::State &state, store::Store &store) {
     auto rebuilt = record::rebuild(store, clock_.now);
     if (!rebuilt) return clock_.complain("durable", rebuilt.status().text);
-    if (test::durable_text(rebuilt->state) != test::durable_text(state))
-        return clock_.complain("durable", "what would be rebuilt now is not the State");
+    const std::string is = test::durable_text(state), would_be = test::durable_text(rebuilt->state);
+    if (is != would_be) return clock_.complain("durable", "the State would be rebuilt as " + difference(is, would_be));
     check_space(state, store);
 }
 

@@ -12,6 +12,14 @@ void Leases::process_begins(int host, const Process &p, std::size_t on_host, std
                                      std::to_string(slots) + " slots");
 }
 
+void Leases::started(const core::State &state) {
+    for (auto it = newest_.begin(); it != newest_.end();) {
+        const core::Session *session = state.session(it->first.second.session);
+        if (session && session->info.seniority == it->first.first) ++it;
+        else it = newest_.erase(it);
+    }
+}
+
 void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
     if (const auto *launch = std::get_if<wire::Launch>(&message)) launched(conn, *launch, state);
     if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack, state);

@@ -16,6 +16,8 @@ class Leases {
 public:
     explicit Leases(Clock &clock) : clock_(clock) {}
     void process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots);
+    // A number of a removed session may come again after a restart.
+    void started(const core::State &state);
     void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
 
 private:

@@ -9,6 +9,7 @@ void Watch::started(const core::State &state, store::Store &store) {
     if (off()) return;
     durable.started(state, store);
     promises.compare(state);
+    leases.started(state);
     grace.started();
 }
 
