@@ -6,12 +6,20 @@
 namespace dcs::server {
 namespace {
 constexpr Duration look_for_checkpoint = milliseconds(100);
+constexpr std::int32_t signal_time = 24;  // SIGXCPU: the nearest word that the system has for too long a run
 
 void terminate(Turn &t, const GrainId &id, Grain &g) {
     g.ending = Ending::terminated;
     g.act_at = t.now + kill_after;
     t.emit(WriteEnding{id, Ending::terminated, g.reason});  // before the signal: see files/grain_record.h
     t.emit(TerminateGrain{id});
+}
+
+// One that was terminated ends innocently, and may run as long again elsewhere.
+void too_long(Turn &t, const GrainId &id, Grain &g) {
+    g.wall_at = Instant::never();
+    if (g.ending != Ending::none && g.ending != Ending::asked) return;
+    overrun(t, id, g, "the grain ran longer than its " + std::to_string(g.wall_s) + " s", signal_time);
 }
 
 void erase_dir(Turn &t, const GrainId &id) {
@@ -31,7 +39,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
         // Nothing runs and nothing will: say so, or the scheduler would wait for an end.
         if (g != nullptr) erase_dir(t, id);
         if (t.state.link == Link::ready)
-            t.emit(Send{wire::LaunchResult{w.key, w.incarnation, false, static_cast<std::int32_t>(Code::refused),
+            t.emit(Send{wire::LaunchResult{w.key, w.incarnation, false, false, static_cast<std::int32_t>(Code::refused),
                                            "withdrawn before it ran: " + w.reason}});
         return;
     }
@@ -81,18 +89,20 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
     }
     g->ending = Ending::discard;
     g->reason = reason;
+    g->limit_signal = 0;
     g->outstanding.reset();
     t.emit(WriteEnding{id, Ending::discard, reason});
     repeat_ending(t, id, *g);
 }
 
-void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason) {
+void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal) {
     if (g.ending == Ending::overrun || g.ending == Ending::discard) return;
     t.log(Level::warning, to_text(id) + ": " + reason);
     g.ending = Ending::overrun;
     g.reason = reason;
+    g.limit_signal = signal;
     g.outstanding.reset();
-    t.emit(WriteEnding{id, Ending::overrun, reason});
+    t.emit(WriteEnding{id, Ending::overrun, reason, signal});
     repeat_ending(t, id, g);
 }
 
@@ -111,14 +121,20 @@ void exited(Turn &t, const GrainExited &x) {
     }
     g->phase = Phase::ended;
     g->exit = x.facts;
-    g->act_at = g->signal_at = g->look_at = Instant::never();
+    g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);
+    g->act_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
     g->hold = false;
     t.emit(Look{x.id});
     start_queued(t);
 }
 
+Instant wall_end(const Grain &g, Instant since) {
+    return g.wall_s > 0 ? since + seconds(g.wall_s) : Instant::never();
+}
+
 void ending_tick(Turn &t) {
     for (auto &[id, g] : t.state.grains) {
+        if (t.now >= g.wall_at) too_long(t, id, g);
         if (t.now < g.act_at) continue;
         g.act_at = Instant::never();
         if (g.phase != Phase::running) continue;
@@ -139,26 +155,31 @@ void adopted(Turn &t, const Adopted &a) {
     g.notice = a.notice;
     g.next_seq = a.next_seq;
     g.acked = std::max(a.acked, a.next_seq - 1);
+    g.wall_s = a.wall_s;
     g.ending = a.ending;
     g.reason = a.reason;
+    if (a.ending == Ending::overrun) g.limit_signal = a.limit_signal;
     if (a.exit) {
         g.phase = Phase::ended;
         g.exit = a.exit;
+        g.cpu_us = a.exit->usage.user_us + a.exit->usage.system_us;
     } else if (a.started) {
         g.phase = Phase::running;
-        g.look_at = t.now;
+        g.wall_at = wall_end(g, std::min(a.since, t.now));
     } else {
         g.phase = Phase::queued;
-        g.give_up_start = t.now + std::max(t.state.interval, seconds(15));
+        g.tentative = a.tentative;
+        g.give_up_start = give_up_at(t, g);
         g.ending = Ending::none;
+        g.limit_signal = 0;
     }
     if (a.ending == Ending::discard && g.phase != Phase::running) {
         t.emit(RemoveDir{a.id});
         return;
     }
-    const bool ended = g.phase == Phase::ended;
+    const bool queued = g.phase == Phase::queued;
     t.state.grains.emplace(a.id, std::move(g));
-    if (ended) t.emit(Look{a.id});
+    if (!queued) t.emit(Look{a.id});  // before the first call, which says how long it has run
 }
 
 }  // namespace dcs::server

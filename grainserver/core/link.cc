@@ -47,7 +47,7 @@ void link_opened(Turn &t) {
     call.boot_id = t.state.boot_id;
     call.instance = t.state.instance;
     for (const auto &[id, g] : t.state.grains)
-        if (g.ending != Ending::discard) call.held.push_back({wire::wire_of(id.key), id.incarnation});
+        if (g.ending != Ending::discard) call.held.push_back({wire::wire_of(id.key), id.incarnation, g.cpu_us});
     t.state.link = Link::greeting;
     t.state.link_at = t.now + link_patience;
     t.emit(Send{std::move(call)});
@@ -85,7 +85,8 @@ void configured(Turn &t, const wire::Configure &c) {
     s.link_at = Instant::never();
     s.failures = 0;
     s.told_down = false;
-    call_in(t);
+    call_in(t, false);  // no slice ends with it
+    tell_staged(t);
     start_queued(t);
 }
 

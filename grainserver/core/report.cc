@@ -7,7 +7,7 @@
 namespace dcs::server {
 namespace {
 constexpr int exit_write_error = 74;  // D_EXIT_WRITE_ERROR of grainlib.h
-constexpr int signal_file_size = 25;  // SIGXFSZ: the nearest word that the system has for too much output
+constexpr std::int32_t signal_file_size = 25;  // SIGXFSZ: the nearest word that the system has for too much output
 constexpr int unreadable_max = 4;
 
 std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) {
@@ -36,15 +36,19 @@ std::string limit_words(const char *when) {
     return "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB " + when;
 }
 
+void too_much(Turn &t, const GrainId &id, Grain &g) {
+    overrun(t, id, g, limit_words("between two checkpoints"), signal_file_size);
+}
+
 // A running grain beyond the limit is ended now, not when it fills the disk.
 void check_limits(Turn &t, const GrainId &id, Grain &g) {
     const std::uint32_t checkpoint = newest_checkpoint(g);
     const std::uint64_t tail = bytes_of(g, checkpoint != 0 ? checkpoint + 1 : g.acked + 1, UINT32_MAX);
-    if (tail > limits::report_bytes) return overrun(t, id, g, limit_words("between two checkpoints"));
+    if (tail > limits::report_bytes) return too_much(t, id, g);
     if (checkpoint == 0) return;
     const std::uint64_t pile = bytes_of(g, g.acked + 1, checkpoint) + g.facts.checkpoints.at(checkpoint);
     if (pile <= limits::report_bytes) return;
-    if (checkpoint == g.acked + 1) return overrun(t, id, g, limit_words("between two checkpoints"));
+    if (checkpoint == g.acked + 1) return too_much(t, id, g);
     lose(t, id, limit_words("while the scheduler took nothing"));
 }
 
@@ -56,8 +60,8 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     report.signal = g.exit->signal;
     if (g.ending == Ending::overrun || too_much) {
         report.exit_code = 0;
-        report.signal = signal_file_size;
-        report.cut = true;
+        report.signal = g.ending == Ending::overrun ? g.limit_signal : signal_file_size;
+        report.cut = report.limit = true;
         report.reason = g.ending == Ending::overrun ? g.reason : limit_words("after its last checkpoint");
     } else if (g.ending == Ending::terminated) {
         report.innocent = true;
@@ -139,6 +143,7 @@ void looked(Turn &t, Looked x) {
         g->looked_after_end = true;
     }
     g->facts = std::move(x.facts);
+    g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;
     if (g->ending == Ending::discard) return;
     if (g->phase == Phase::running) {
@@ -158,6 +163,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
     Grain *g = t.find(id);
     if (g == nullptr || g->ending == Ending::discard) return;
     if (ack.verdict == wire::Verdict::stale) return discard(t, id, "its lease is over");
+    if (!ack.ended && (g->phase == Phase::queued || g->phase == Phase::starting)) return;  // it reported nothing
     if (ack.verdict == wire::Verdict::later) {
         g->outstanding.reset();
         g->hold = true;
@@ -194,7 +200,7 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::too_big:
         if (x.checkpoint > g->acked + 1) return lose(t, x.id, limit_words("while the scheduler took nothing"));
-        overrun(t, x.id, *g, limit_words("between two checkpoints"));
+        too_much(t, x.id, *g);
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::unreadable:
         g->hold = true;

@@ -25,7 +25,7 @@ void plan_signal(const State &state, Grain &grain, Instant from) {
     grain.signal_at = at < from ? Instant::never() : at;
 }
 
-void call_in(Turn &t) {
+void call_in(Turn &t, bool at_boundary) {
     State &s = t.state;
     s.slice_start = t.now;
     s.next_call_in = t.now + s.interval;
@@ -44,7 +44,7 @@ void call_in(Turn &t) {
             else t.emit(Look{id});
         }
     }
-    if (ready) t.emit(Gauge{});
+    if (ready) t.emit(Gauge{at_boundary});
 }
 
 void slice_tick(Turn &t) {
@@ -63,12 +63,12 @@ void slice_tick(Turn &t) {
         }
         if (look) t.emit(Look{id});
     }
-    if (t.now >= s.next_call_in) call_in(t);
+    if (t.now >= s.next_call_in) call_in(t, true);
 }
 
 // Load and memory follow the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
-    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb}});
+    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary}});
 }
 
 }  // namespace dcs::server

@@ -9,10 +9,12 @@ namespace {
 constexpr Duration slot_retry = milliseconds(200);
 constexpr Duration slot_patience = seconds(15);  // a grain that is being killed frees its slot within
 
-void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text) {
+void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
     if (t.state.link != Link::ready) return;  // the next FirstCall says whether it is held
-    t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, static_cast<std::int32_t>(code), text}});
+    t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code),
+                                   text}});
 }
+void answer_staged(Turn &t, const GrainId &id) { answer(t, id, false, Code::ok, "", true); }
 
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
     const Grain *g = t.find(id);
@@ -22,6 +24,8 @@ void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &te
     t.emit(RemoveDir{id});
     t.state.grains.erase(id);
 }
+
+bool to_be_proved(const Grain &g) { return g.phase == Phase::queued && g.written && g.tentative && !g.staged; }
 
 int occupied(const State &state) {
     int n = 0;
@@ -36,15 +40,16 @@ void launch(Turn &t, wire::Launch message) {
     if (t.state.link != Link::ready) return;
     const GrainId id{wire::key_of(message.key), message.incarnation};
     if (const Grain *g = t.find(id)) {
-        if (g->phase == Phase::running || g->phase == Phase::ended) answer(t, id, true, Code::ok, "");
+        if (g->ending == Ending::discard) answer(t, id, false, Code::refused, "it is being ended on this host");
+        else if (g->phase == Phase::running || g->phase == Phase::ended) answer(t, id, true, Code::ok, "");
+        else if (g->staged) answer_staged(t, id);
         return;  // otherwise the answer comes when it is known
     }
     std::vector<GrainId> older;
     auto it = t.state.grains.lower_bound({id.key, 0});
     for (; it != t.state.grains.end() && it->first.key == id.key; ++it) {
-        if (it->second.ending == Ending::discard) continue;
         if (it->first.incarnation > id.incarnation) return;  // a late message
-        older.push_back(it->first);
+        if (it->second.ending != Ending::discard) older.push_back(it->first);
     }
     for (const GrainId &old : older) discard(t, old, "the grain was leased anew");
     if (message.checkpoint_length > message.input.size() || message.next_seq == 0 || message.argv.empty()) {
@@ -54,6 +59,8 @@ void launch(Turn &t, wire::Launch message) {
     Grain g;
     g.order = t.state.next_order++;
     g.notice = message.notice;
+    g.wall_s = std::max(message.wall_s, 0);
+    g.tentative = message.tentative;
     g.next_seq = message.next_seq;
     g.acked = message.next_seq - 1;
     t.state.grains.emplace(id, std::move(g));
@@ -62,20 +69,43 @@ void launch(Turn &t, wire::Launch message) {
 
 void launch_written(Turn &t, const GrainId &id) {
     Grain *g = t.find(id);
-    if (g == nullptr) return;
+    if (g == nullptr || g->written) return;
     g->written = true;
-    g->give_up_start = t.now + std::max(t.state.interval, slot_patience);
+    g->give_up_start = give_up_at(t, *g);
+    if (g->tentative && t.state.launcher_up) t.emit(ProveGrain{id});
     start_queued(t);
 }
 
-void launch_unwritten(Turn &t, const LaunchUnwritten &x) { drop_unstarted(t, x.id, x.code, x.text); }
+// The grain that a tentative one displaces is asked for a checkpoint first, and may take its time to die.
+Instant give_up_at(const Turn &t, const Grain &g) {
+    return t.now + (g.tentative ? t.state.interval + slot_patience : std::max(t.state.interval, slot_patience));
+}
+
+void launch_unwritten(Turn &t, const LaunchUnwritten &x) {
+    const Grain *g = t.find(x.id);
+    if (g != nullptr && !g->written) drop_unstarted(t, x.id, x.code, x.text);
+}
+
+void proved(Turn &t, const GrainId &id) {
+    Grain *g = t.find(id);
+    if (g == nullptr || !to_be_proved(*g)) return;
+    g->staged = true;
+    answer_staged(t, id);
+    start_queued(t);
+}
+
+void tell_staged(Turn &t) {
+    for (const auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::queued && g.staged) answer_staged(t, id);
+}
 
 // A grain that was withdrawn may still be dying while its slot has been given away.
 void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
-    std::map<std::uint64_t, GrainId> queue;
+    std::map<std::pair<bool, std::uint64_t>, GrainId> queue;  // staged ones first
     for (const auto &[id, g] : t.state.grains)
-        if (g.phase == Phase::queued && g.written && g.retry_start == Instant::never()) queue.emplace(g.order, id);
+        if (g.phase == Phase::queued && g.written && !to_be_proved(g) && g.retry_start == Instant::never())
+            queue.emplace(std::pair{!g.staged, g.order}, id);
     int free = t.state.slots - occupied(t.state);
     for (const auto &[order, id] : queue) {
         if (free-- <= 0) break;
@@ -90,6 +120,7 @@ void started(Turn &t, const GrainId &id) {
     g->phase = Phase::running;
     g->give_up_start = Instant::never();
     g->look_at = t.now;
+    g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
     repeat_ending(t, id, *g);
@@ -97,7 +128,9 @@ void started(Turn &t, const GrainId &id) {
 
 void start_failed(Turn &t, const StartFailed &x) {
     Grain *g = t.find(x.id);
-    if (g == nullptr || g->phase != Phase::starting) return;
+    if (g == nullptr) return;
+    if (to_be_proved(*g)) return drop_unstarted(t, x.id, x.code, x.text);
+    if (g->phase != Phase::starting) return;
     if (g->ending != Ending::none) return drop_unstarted(t, x.id, Code::refused, "withdrawn: " + g->reason);
     if (!x.again) return drop_unstarted(t, x.id, x.code, x.text);
     g->phase = Phase::queued;
@@ -109,6 +142,7 @@ void launcher_up(Turn &t) {
     t.state.launcher_up = true;
     for (auto &[id, g] : t.state.grains)
         if (g.phase == Phase::starting) t.emit(StartGrain{id});
+        else if (to_be_proved(g)) t.emit(ProveGrain{id});
         else repeat_ending(t, id, g);
     start_queued(t);
 }

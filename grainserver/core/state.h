@@ -38,7 +38,7 @@ struct DirFacts {
 };
 
 enum class Phase : std::uint8_t {
-    queued,    // its directory is written (or being written); waits for a slot
+    queued,    // its directory is written (or being written); tentative: verified; waits for a slot
     starting,  // the launcher was asked
     running,
     ended      // the tree of processes is gone; its report is due
@@ -63,10 +63,15 @@ struct Outstanding {
 struct Grain {
     Phase phase = Phase::queued;
     bool written = false;                // its directory is complete
+    bool tentative = false;              // S4: verified before it is queued, and before the others of the queue
+    bool staged = false;                 // tentative: it is known that it can run
     std::uint64_t order = 0;             // of arrival, for the queue
     Instant give_up_start = Instant::never();  // queued: until then a slot must become free
     Instant retry_start = Instant::never();    // queued: the launcher had no slot; not before
     std::int32_t notice = 0;             // minutes
+    std::int32_t wall_s = 0;             // longest run; 0: no limit
+    Instant wall_at = Instant::never();  // when that is over
+    std::int64_t cpu_us = 0;             // of this incarnation, as last seen
     std::uint32_t next_seq = 1;          // first increment of this run
     std::uint32_t acked = 0;             // last increment that the scheduler has
     DirFacts facts;
@@ -81,6 +86,7 @@ struct Grain {
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
     std::string reason;                  // of the ending
+    std::int32_t limit_signal = 0;       // overrun: what the system would have sent
     std::optional<std::uint32_t> checkpoint_before;  // asked: newest checkpoint at the first look after that
     Instant term_at = Instant::never();  // asked: no longer than until then
     Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)

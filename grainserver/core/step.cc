@@ -36,6 +36,7 @@ struct Happened {
     void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
     void operator()(LauncherUp &) { launcher_up(t); }
     void operator()(LauncherDown &) { t.state.launcher_up = false; }
+    void operator()(GrainProved &x) { proved(t, x.id); }
     void operator()(GrainStarted &x) { started(t, x.id); }
     void operator()(StartFailed &x) { start_failed(t, x); }
     void operator()(GrainExited &x) { exited(t, x); }
@@ -66,7 +67,7 @@ Instant next_deadline(const State &state) {
     if (state.link != Link::ready) at = std::min(at, state.link_at);
     for (const auto &[id, g] : state.grains) {
         at = std::min(at, g.act_at);
-        if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at});
+        if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at, g.wall_at});
         if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
     }
     return at;
@@ -82,6 +83,10 @@ std::string check(const State &state) {
         if (g.outstanding && state.link != Link::ready) return who + "a report is on its way without a connection";
         if (g.ending == Ending::discard && g.outstanding) return who + "a discarded grain is reported";
         if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
+        if (g.staged && !g.tentative) return who + "it is staged, and nobody wanted to know";
+        if (g.phase == Phase::starting && g.tentative && !g.staged) return who + "started before it was verified";
+        if (g.phase != Phase::running && g.wall_at != Instant::never()) return who + "its time counts without a run";
+        if ((g.limit_signal != 0) != (g.ending == Ending::overrun)) return who + "limit and ending do not agree";
         if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
     }
     if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";

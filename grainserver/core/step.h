@@ -20,6 +20,10 @@ struct Adopted {                                     // a grain's directory that
     Ending ending = Ending::none;
     std::string reason;
     std::optional<ExitFacts> exit;
+    std::int32_t limit_signal = 0;                   // of an overrun
+    bool tentative = false;
+    std::int32_t wall_s = 0;
+    Instant since{};                                 // started: when
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
@@ -28,6 +32,7 @@ struct LaunchWritten { GrainId id; };
 struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
 struct LauncherUp {};
 struct LauncherDown {};
+struct GrainProved { GrainId id; };                  // it could be started
 struct GrainStarted { GrainId id; };
 struct StartFailed { GrainId id; Code code = Code::io_error; bool again = false; std::string text; };
 struct GrainExited { GrainId id; ExitFacts facts; };
@@ -38,22 +43,29 @@ struct ReportUnsendable {                            // nothing was sent of it
     std::uint32_t checkpoint = 0;
     std::string text;
 };
-struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; };
+struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; };
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
-    LauncherUp, LauncherDown, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged, Tick>;
+    LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged,
+    Tick>;
 
 // ---- what must be done --------------------------------------------------------------------
 struct Connect {};                                   // answered by LinkOpened or LinkClosed
 struct Disconnect {};                                // not answered
 struct Send { wire::AnyMessage message; };
 struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchWritten or LaunchUnwritten
+struct ProveGrain { GrainId id; };                   // answered by GrainProved or StartFailed
 struct StartGrain { GrainId id; };                   // answered by GrainStarted or StartFailed
 struct CheckpointSignal { GrainId id; };
 struct TerminateGrain { GrainId id; };
 struct KillGrain { GrainId id; };                    // both: GrainExited comes when it is gone
 struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // and remove the increments up to it
-struct WriteEnding { GrainId id; Ending ending = Ending::none; std::string reason; };
+struct WriteEnding {
+    GrainId id;
+    Ending ending = Ending::none;
+    std::string reason;
+    std::int32_t limit_signal = 0;
+};
 struct RemoveDir { GrainId id; };
 struct Look { GrainId id; };                         // answered by Looked
 // Build from the directory and send. If that cannot be: ReportUnsendable.
@@ -65,15 +77,16 @@ struct SendReport {
     bool ended = false;
     std::int32_t exit_code = 0, signal = 0;
     bool innocent = false;
+    bool limit = false;                              // it would meet it again wherever it ran
     bool cut = false;                                // output may be longer than the limit: the first part goes
     std::string reason;
 };
-struct Gauge {};                                     // answered by Gauged
+struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
 enum class Level : std::uint8_t { debug, info, warning, error };
 struct Log { Level level = Level::info; std::string text; };
-using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, StartGrain, CheckpointSignal, TerminateGrain,
-    KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, Log>;
+using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
+    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, Log>;
 
 // `jitter` is a fresh random number in [0, 1).
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input);

@@ -29,7 +29,7 @@ void reconnect(Turn &t);  // drop the connection on purpose: the next FirstCall 
 Duration back_off(int failures, Duration interval, double jitter);
 
 // slice.cc
-void call_in(Turn &t);
+void call_in(Turn &t, bool at_boundary);
 void slice_tick(Turn &t);
 void plan_signal(const State &state, Grain &grain, Instant from);
 Duration lead_of(std::int32_t notice_minutes, Duration interval);
@@ -40,6 +40,9 @@ void launch(Turn &t, wire::Launch message);
 void launch_written(Turn &t, const GrainId &id);
 void launch_unwritten(Turn &t, const LaunchUnwritten &x);
 void start_queued(Turn &t);
+Instant give_up_at(const Turn &t, const Grain &g);
+void proved(Turn &t, const GrainId &id);
+void tell_staged(Turn &t);  // anew, to a scheduler that may not have heard of it
 void started(Turn &t, const GrainId &id);
 void start_failed(Turn &t, const StartFailed &x);
 void launcher_up(Turn &t);
@@ -56,12 +59,13 @@ void unsendable(Turn &t, const ReportUnsendable &x);
 void withdraw(Turn &t, const wire::Withdraw &w);
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
 void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain
-void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason);
+void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal);
 void lose(Turn &t, const GrainId &id, const std::string &reason);     // as if the host had lost it: innocent
 void exited(Turn &t, const GrainExited &x);
 void ending_tick(Turn &t);
 void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have heard of it
 void adopted(Turn &t, const Adopted &a);
 bool has_process(const Grain &g);
+Instant wall_end(const Grain &g, Instant since);
 
 }  // namespace dcs::server

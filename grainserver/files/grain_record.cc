@@ -66,10 +66,12 @@ std::string pack(const LaunchRecord &x) {
     w.u32(x.next_seq);
     w.u32(static_cast<std::uint32_t>(x.notice));
     w.u64(x.epoch);
-    return seal("DGL1", w.bytes());
+    w.u32(static_cast<std::uint32_t>(x.wall_s));
+    w.u8(x.tentative);
+    return seal("DGL2", w.bytes());
 }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGL1", bytes);
+    const Result<std::string_view> fields = unseal("DGL2", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     LaunchRecord x;
@@ -83,7 +85,9 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.next_seq = r.u32();
     x.notice = static_cast<std::int32_t>(r.u32());
     x.epoch = r.u64();
-    if (!r.at_end()) return damaged("DGL1");
+    x.wall_s = static_cast<std::int32_t>(r.u32());
+    x.tentative = r.u8() != 0;
+    if (!r.at_end()) return damaged("DGL2");
     return x;
 }
 
@@ -146,16 +150,18 @@ std::string pack(const EndingRecord &x) {
     ByteWriter w;
     w.u8(static_cast<std::uint8_t>(x.kind));
     w.text(x.reason);
-    return seal("DGW1", w.bytes());
+    w.u32(static_cast<std::uint32_t>(x.limit_signal));
+    return seal("DGW2", w.bytes());
 }
 Result<EndingRecord> unpack_ending(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGW1", bytes);
+    const Result<std::string_view> fields = unseal("DGW2", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     EndingRecord x;
     const std::uint8_t kind = r.u8();
     x.reason = r.text();
-    if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW1");
+    x.limit_signal = static_cast<std::int32_t>(r.u32());
+    if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW2");
     x.kind = static_cast<Ending>(kind);
     return x;
 }

@@ -37,6 +37,8 @@ struct LaunchRecord {
     std::uint32_t next_seq = 1;
     std::int32_t notice = 0;
     std::uint64_t epoch = 0;
+    std::int32_t wall_s = 0;        // longest run; 0: no limit
+    bool tentative = false;         // verified before it is started
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);
@@ -73,6 +75,7 @@ enum class Ending : std::uint8_t {
 struct EndingRecord {
     Ending kind = Ending::none;
     std::string reason;
+    std::int32_t limit_signal = 0;  // overrun: what its result says
 };
 std::string pack(const EndingRecord &record);
 Result<EndingRecord> unpack_ending(std::string_view bytes);

@@ -1,9 +1,10 @@
 #pragma once
 // What server and launcher say to each other: one packet of a SOCK_SEQPACKET socket per call. The
-// launcher answers START, LIST and QUIT; the other calls are carried out in silence, their effect is
+// launcher answers START, PROVE, LIST and QUIT; the other calls are carried out in silence, their effect is
 // the `exit` file and the EXITED event that every connected peer gets.
 //
 //   START <grain directory> <slot limit>   -> STARTED <dir> | HAVE <dir> | FAILED <dir> <code> <again> <text>
+//   PROVE <dir>                            -> PROVED <dir> | FAILED: could START run it, slots aside? Nothing is run
 //   SIGNAL <dir> <number>                     to the grain's first process
 //   TERM <dir>                                CONT and TERM to its process group
 //   KILL <dir>                                its whole tree of processes
@@ -27,7 +28,9 @@ inline constexpr const char *slots_folder = "slots";
 inline constexpr const char *grains_folder = "grains";
 inline constexpr std::size_t launcher_packet_max = 8192;
 
-enum class Verb : std::uint8_t { none, start, signal, term, kill, list, quit, started, have, failed, running, end, busy, exited };
+enum class Verb : std::uint8_t {
+    none, start, prove, signal, term, kill, list, quit, started, have, proved, failed, running, end, busy, exited
+};
 
 struct LauncherCall {
     Verb verb = Verb::none;  // none: not understood

@@ -195,6 +195,7 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
     const bool lives = found != grains_.end() && !found->second.first_process_ended;
     switch (call.verb) {
     case Verb::start: return start(peer, call);
+    case Verb::prove: return prove(peer, call);
     case Verb::signal:
         if (lives && call.number > 0 && call.number < 64) ::kill(found->second.pid, call.number);
         return;
@@ -244,6 +245,18 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
     failpoint("launcher.start.before_answer");
     send_to(peer, answer);
     failpoint("launcher.start.after_answer");
+}
+
+void Launcher::prove(int peer, const files::LauncherCall &call) {
+    const StartOutcome outcome = prove_grain(place_, call.dir);
+    files::LauncherCall answer;
+    answer.dir = call.dir;
+    answer.verb = outcome.kind == StartOutcome::Kind::failed ? files::Verb::failed : files::Verb::proved;
+    answer.number = static_cast<int>(outcome.code);
+    answer.text = outcome.text;
+    failpoint("launcher.prove.before_answer");
+    send_to(peer, answer);
+    failpoint("launcher.prove.after_answer");
 }
 
 void Launcher::list(int peer) {

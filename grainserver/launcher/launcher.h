@@ -46,6 +46,7 @@ private:
     void read_peer(std::size_t index);
     void handle(int peer, const files::LauncherCall &call);
     void start(int peer, const files::LauncherCall &call);
+    void prove(int peer, const files::LauncherCall &call);
     void list(int peer);
     void on_signals();
     void look_at_children();

@@ -4,10 +4,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +37,7 @@ struct Plan {
     char *const *argv = nullptr;
     char *const *env = nullptr;
     pid_t launcher = 0;
+    bool only_prove = false;
 };
 
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
@@ -76,6 +80,15 @@ void be_modest() noexcept {
     }
 }
 
+// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, so does it:
+// by this signal, and else by the SIGTRAP that the exec left it. Without ptrace a look must do.
+void only_prove(const Plan &plan) noexcept {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
+    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
+    ::_exit(0);
+}
+
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
     ::setsid();
     if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0)
@@ -88,18 +101,19 @@ void be_modest() noexcept {
         if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
     }
     be_modest();
-    write_pid_file(plan);
+    if (!plan.only_prove) write_pid_file(plan);
     // If our launcher died before this line the next one has not looked yet, or has looked and not
     // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
     // The slot's descriptor stays open in the grain, so that the slot stays taken without us.
     const auto slot = static_cast<unsigned>(plan.slot);
-    ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
-    ::syscall(SYS_close_range, slot + 1, ~0u, 4u);
+    if (!plan.only_prove) ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
+    ::syscall(SYS_close_range, plan.only_prove ? 3u : slot + 1, ~0u, 4u);
     ::signal(SIGPIPE, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (plan.only_prove) only_prove(plan);
     ::execve(plan.program, plan.argv, plan.env);
     give_up(plan, Step::exec, errno);
 }
@@ -200,13 +214,22 @@ bool read_failure(int pipe, Failure &failure) {
     return n == static_cast<ssize_t>(sizeof failure);
 }
 
+void wait_for_end(pid_t pid) {
+    int status = 0;
+    for (;;) {
+        const pid_t ended = ::waitpid(pid, &status, 0);  // also tells of a stop at the exec
+        if (ended < 0 ? errno != EINTR : WIFEXITED(status) || WIFSIGNALED(status)) return;
+    }
+}
+
+// Without a slot: only to prove that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 locks::KernelLock slot) {
+                 std::optional<locks::KernelLock> slot) {
     Streams streams;
     if (Status s = open_streams(grain.get(), launch.next_seq, streams); !s) return failed(s.code, s.text);
-    const Fd slot_copy = high_copy(slot.fd());
+    const Fd slot_copy = slot ? high_copy(slot->fd()) : Fd();
     int ends[2];
-    if (!slot_copy || ::pipe2(ends, O_CLOEXEC) != 0)
+    if (bool{slot} != bool{slot_copy} || ::pipe2(ends, O_CLOEXEC) != 0)
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
@@ -225,6 +248,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     plan.argv = argv_list.data();
     plan.env = env_list.data();
     plan.launcher = ::getpid();
+    plan.only_prove = !slot;
     failpoint("launcher.start.before_fork");
     const pid_t pid = fork_grain(plan);
     failpoint("launcher.start.after_fork");
@@ -232,39 +256,66 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
-        while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
-        files::remove_file(grain.get(), files::pid_name);
-        files::remove_file(grain.get(), "pid.tmp");
+        wait_for_end(pid);
+        if (slot) files::remove_file(grain.get(), files::pid_name);
+        if (slot) files::remove_file(grain.get(), "pid.tmp");
         return told(failure, launch);
     }
     StartOutcome outcome;
-    failpoint("launcher.start.after_exec");
     outcome.kind = StartOutcome::Kind::started;
+    if (!slot) {
+        failpoint("launcher.prove.before_kill");
+        ::kill(pid, SIGKILL);
+        wait_for_end(pid);
+        return outcome;
+    }
+    failpoint("launcher.start.after_exec");
     outcome.pid = pid;
-    outcome.slot = std::move(slot);
+    outcome.slot = std::move(*slot);
     return outcome;
+}
+
+struct Ready {
+    Fd grain;
+    files::LaunchRecord launch;
+};
+// What is to be run. Otherwise `outcome` says why not, or that it is running or ended.
+std::optional<Ready> find(const Place &place, const std::string &dir, StartOutcome &outcome) {
+    Result<Fd> grain = files::open_directory(place.grains, dir);
+    if (!grain) {
+        outcome = failed(Code::io_error, "directory of the grain: " + grain.status().text);
+        return {};
+    }
+    if (files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name)) {
+        outcome.kind = StartOutcome::Kind::have_it;
+        return {};
+    }
+    const Result<std::string> bytes = files::read_file(grain->get(), files::launch_name, files::record_bytes_max);
+    Result<files::LaunchRecord> launch =
+        bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
+    if (!launch) outcome = failed(Code::io_error, launch.status().text);
+    else if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
+        outcome = failed(Code::not_found, "the grain names no program");
+    else return Ready{std::move(*grain), std::move(*launch)};
+    return {};
 }
 }  // namespace
 
+StartOutcome prove_grain(const Place &place, const std::string &dir) {
+    StartOutcome outcome;
+    const std::optional<Ready> ready = find(place, dir, outcome);
+    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt) : std::move(outcome);
+}
+
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
-    const Result<Fd> grain = files::open_directory(place.grains, dir);
-    if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
-    if (files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name)) {
-        StartOutcome outcome;
-        outcome.kind = StartOutcome::Kind::have_it;
-        return outcome;
-    }
-    const Result<std::string> bytes = files::read_file(grain->get(), files::launch_name, files::record_bytes_max);
-    if (!bytes) return failed(Code::io_error, bytes.status().text);
-    const Result<files::LaunchRecord> launch = files::unpack_launch(*bytes);
-    if (!launch) return failed(Code::io_error, launch.status().text);
-    if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
-        return failed(Code::not_found, "the grain names no program");
+    StartOutcome outcome;
+    const std::optional<Ready> ready = find(place, dir, outcome);
+    if (!ready) return outcome;
     int number = 0;
     const std::string note = std::to_string(::getpid()) + " grain " + dir + "\n";
     Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, note, &number);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    return run(place, dir, *grain, *launch, std::move(*slot));
+    return run(place, dir, ready->grain, ready->launch, std::move(*slot));
 }
 
 bool lower_session_priority(pid_t pid) {

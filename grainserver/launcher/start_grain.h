@@ -30,6 +30,11 @@ struct StartOutcome {
 // failure nothing is left behind but the directory as it was.
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit);
 
+// S4: would start_grain run it, slots aside? Everything is done as there, but the process is stopped
+// by the kernel right after its exec, before its first instruction, and killed. `started` without pid
+// and slot: yes.
+StartOutcome prove_grain(const Place &place, const std::string &dir);
+
 // Weight of the grain's session against other sessions, where the kernel groups them (nice alone does
 // nothing across sessions there). False: refused for now, try again after a while.
 bool lower_session_priority(pid_t pid);

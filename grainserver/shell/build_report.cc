@@ -97,6 +97,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.exit_code = plan.exit_code;
     b.report.signal = plan.signal;
     b.report.innocent = plan.innocent;
+    b.report.limit = plan.limit;
     b.report.reason = plan.reason;
     if (plan.first > plan.last) return std::move(b.report);
     const Result<files::Fd> grain = directory_of(plan.id);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/process_identity.h"
@@ -39,6 +40,16 @@ wire::Usage usage_of(int grain, const std::string &boot_id) {
     usage.minor_faults = static_cast<std::int64_t>(stat.minor_faults);
     usage.major_faults = static_cast<std::int64_t>(stat.major_faults);
     return usage;
+}
+
+// Its process's, by the record that it leaves at its start; the boot clock and /proc count alike. Now, if
+// that is damaged.
+Instant start_of(int grain) {
+    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<files::PidRecord> pid = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
+    if (!pid) return boot_clock();
+    const auto tick_ns = static_cast<std::uint64_t>(1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
+    return Instant{static_cast<std::int64_t>(std::min<std::uint64_t>(pid->start_time, INT64_MAX / tick_ns) * tick_ns)};
 }
 
 files::Ending on_disk(Ending ending) {
@@ -117,6 +128,8 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.input_base = launch.input_base;
     record.next_seq = launch.next_seq;
     record.notice = launch.notice;
+    record.wall_s = launch.wall_s;
+    record.tentative = launch.tentative;
     record.epoch = epoch;
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = files::make_directories(home); !s) return s;
@@ -167,6 +180,9 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
         return;
     }
     a.notice = launch->notice;
+    a.wall_s = launch->wall_s;
+    a.tentative = launch->tentative;
+    if (a.started) a.since = start_of(fd);
     a.next_seq = launch->next_seq;
     a.acked = launch->next_seq - 1;
     if (const Result<std::string> bytes = files::read_file(fd, files::acked_name, files::record_bytes_max))
@@ -175,6 +191,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
         if (const Result<files::EndingRecord> ending = files::unpack_ending(*bytes)) {
             a.ending = in_core(ending->kind);
             a.reason = ending->reason;
+            a.limit_signal = ending->limit_signal;
         }
     found.push_back(std::move(a));
 }
@@ -242,10 +259,10 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
     return s;
 }
 
-Status GrainFiles::write_ending(const GrainId &id, Ending ending, const std::string &reason) {
-    const Result<files::Fd> grain = directory_of(id);
+Status GrainFiles::write_ending(const WriteEnding &what) {
+    const Result<files::Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
-    const files::EndingRecord record{on_disk(ending), reason};
+    const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal};
     return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 

@@ -35,7 +35,7 @@ public:
 
     // Records first, then removes the increments and checkpoints that are not needed any more.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
-    Status write_ending(const GrainId &id, Ending ending, const std::string &reason);
+    Status write_ending(const WriteEnding &what);
     Status remove(const GrainId &id);
 
 private:

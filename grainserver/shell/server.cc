@@ -61,6 +61,11 @@ struct Performer {
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }
+    void operator()(ProveGrain &e) {
+        failpoint("server.stage.before_send");
+        s.launcher_.send(call_of(files::Verb::prove, e.id));
+        failpoint("server.stage.after_send");
+    }
     void operator()(StartGrain &e) {
         failpoint("server.start.before_send");
         s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots));
@@ -76,7 +81,7 @@ struct Performer {
     }
     void operator()(WriteEnding &e) {
         failpoint("server.ending_record.before_write");
-        tell(e.id, s.files_.write_ending(e.id, e.ending, e.reason));
+        tell(e.id, s.files_.write_ending(e));
         failpoint("server.ending_record.after_write");
     }
     void operator()(RemoveDir &e) {
@@ -93,9 +98,9 @@ struct Performer {
         s.loop_->send(s.conn_, wire::encode(std::move(*report), 0));
         failpoint("server.report.after_send");
     }
-    void operator()(Gauge &) {
+    void operator()(Gauge &e) {
         const HostFigures figures = read_host_figures();
-        s.put(Gauged{figures.load, figures.free_memory_kb});
+        s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary});
     }
     void operator()(SaveConfig &) { s.save_config(); }
     void operator()(Log &e) { s.log_(e.level, e.text); }
@@ -209,6 +214,7 @@ void Server::read_launcher() {
         if (!id) continue;
         switch (call.verb) {
         case files::Verb::started: put(GrainStarted{*id}); break;
+        case files::Verb::proved: put(GrainProved{*id}); break;
         case files::Verb::have:
             put(GrainStarted{*id});
             look_for_exit(*id);

@@ -29,6 +29,11 @@ inline constexpr std::size_t packed_grain_bytes = 256 * 1024;
 // Packed in one turn: so many grains, or bytes.
 inline constexpr std::size_t packed_at_once = 512;
 inline constexpr std::size_t packed_bytes_at_once = 4u << 20;
+// Kept of the times that a grain changed places, and of the words to each.
+inline constexpr std::size_t moves_kept = 8;
+inline constexpr std::size_t move_detail_bytes = 120;
+// Kinds of grains that one session may have waiting, by class and what they ask for: a host looks at each.
+inline constexpr std::size_t shapes_per_session = 1024;
 // login names, control idents, host names, labels
 inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;

@@ -151,6 +151,12 @@ Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
 
 std::string welcome_user() { return line().user; }
 
+Status check_user(const char *user) {
+    if (user && std::char_traits<char>::length(user) > limits::name_bytes)
+        return fail(Code::invalid, "user is longer than a login name can be");
+    return Status::ok();
+}
+
 Status check_session(int session_num) {
     if (session_num >= 0) return Status::ok();
     return fail(Code::invalid,

@@ -49,6 +49,7 @@ template <class Body> int c_call(Body body) {
 }
 
 // Checks that several calls need.
+Status check_user(const char *user);  // may be NULL
 Status check_session(int session_num);
 Status check_grain(int session_num, int grain_num);
 std::string text_or_empty(const char *text);

@@ -1,4 +1,4 @@
-// d_gexec, d_gexec_grain, d_gkill (C7, C9, C13).
+// d_gexec, d_gexec_grain, d_gkill, d_grestart (C7, C9, C13).
 #include <cstring>
 
 #include "base/limits.h"
@@ -36,6 +36,9 @@ Status check_number(const char *name, int value, int least, int most) {
 Status check_numbers(const d_grain &g) {
     if (Status s = check_number("thrash", g.thrash, 0, INT32_MAX); !s) return s;
     if (Status s = check_number("notice", g.notice, 0, INT32_MAX); !s) return s;
+    if (Status s = check_number("cores", g.cores, 0, INT32_MAX); !s) return s;
+    if (Status s = check_number("memory_mb", g.memory_mb, 0, INT32_MAX); !s) return s;
+    if (Status s = check_number("wall_s", g.wall_s, 0, INT32_MAX); !s) return s;
     return check_number("attempts", g.attempts, 1, 255);
 }
 
@@ -73,6 +76,9 @@ Status fill(const d_grain &g, wire::GrainSpec &spec) {
     spec.urgent = g.urgent != 0;
     spec.notice = g.notice;
     spec.attempts = g.attempts;
+    spec.cores = g.cores;
+    spec.memory_mb = g.memory_mb;
+    spec.wall_s = g.wall_s;
     return Status::ok();
 }
 
@@ -121,9 +127,25 @@ int d_gexec(int session_num, int grain_num, char *const gargv[], char *const gen
 }
 
 int d_gkill(int session_num, int grain_num) {
+    return d_gkill_of(nullptr, session_num, grain_num);
+}
+
+int d_gkill_of(const char *user, int session_num, int grain_num) {
     return c_call([&]() -> Status {
+        if (Status s = check_user(user); !s) return s;
         if (Status s = check_grain(session_num, grain_num); !s) return s;
-        return ask<wire::Done>(wire::Gkill{{}, session_num, grain_num}, How{With::any}).status();
+        return ask<wire::Done>(wire::Gkill{text_or_empty(user), session_num, grain_num}, How{With::any})
+            .status();
+    });
+}
+
+int d_grestart(const char *user, int session_num, int grain_num) {
+    return c_call([&]() -> Status {
+        if (Status s = check_user(user); !s) return s;
+        if (Status s = check_grain(session_num, grain_num); !s) return s;
+        return ask<wire::Done>(wire::RestartGrain{text_or_empty(user), session_num, grain_num},
+                               How{With::any})
+            .status();
     });
 }
 }

@@ -1,7 +1,8 @@
 // d_query, d_query_free, d_grain_stream (C10).
 #include <cstring>
+#include <deque>
+#include <tuple>
 
-#include "base/limits.h"
 #include "client/call.h"
 #include "client/streams.h"
 
@@ -19,16 +20,21 @@ constexpr Kind kinds[] = {
     {wire::QueryType::grains, "finished"},// D_Q_FINISHED
     {wire::QueryType::grains, "killed"},  // D_Q_KILLED
     {wire::QueryType::grain, ""},         // D_Q_GRAIN
+    {wire::QueryType::hosts, "active"},   // D_Q_HOSTS_ACTIVE
+    {wire::QueryType::hosts, "delinquent"},// D_Q_HOSTS_DELINQUENT
 };
-static_assert(sizeof kinds / sizeof kinds[0] == D_Q_GRAIN + 1);
+static_assert(sizeof kinds / sizeof kinds[0] == D_Q_HOSTS_DELINQUENT + 1);
 
-// The answer as the caller sees it, and the strings that it points to.
+// The answer as the caller sees it, and what it points to.
 struct Answer : d_info {
     wire::QueryReply reply;
     std::vector<d_host_row> host_rows;
     std::vector<d_session_row> session_rows;
     std::vector<d_grain_row> grain_rows;
-    std::vector<std::vector<char *>> argvs;
+    // Only of rows that have such lists; they do not move when more come.
+    std::deque<std::vector<char *>> argvs;
+    std::deque<std::vector<const char *>> names;
+    std::deque<std::vector<d_move_row>> moves;
 };
 
 Status ask_query(const wire::Query &query, wire::QueryReply &into) {
@@ -36,6 +42,22 @@ Status ask_query(const wire::Query &query, wire::QueryReply &into) {
     if (!reply) return reply.status();
     into = std::move(*reply);
     return Status::ok();
+}
+
+// All sessions that are asked for, page by page.
+Status ask_sessions(wire::Query query, wire::QueryReply &into) {
+    for (;;) {
+        wire::QueryReply page;
+        if (Status s = ask_query(query, page); !s) return s;
+        into.system = std::move(page.system);
+        for (auto &row : page.sessions) into.sessions.push_back(std::move(row));
+        if (!page.more) return Status::ok();
+        if (page.sessions.empty() || std::tie(into.sessions.back().user, into.sessions.back().session) <=
+                                         std::tie(query.after_user, query.after))
+            return fail(Code::protocol, "the scheduler's pages of sessions do not go on");
+        query.after_user = into.sessions.back().user;
+        query.after = into.sessions.back().session;
+    }
 }
 
 // All grains of one session, page by page, behind those that are there.
@@ -53,20 +75,23 @@ Status ask_grains(wire::Query query, wire::QueryReply &into) {
     }
 }
 
-// Grains of all sessions of a user: session by session.
+// Grains of all sessions of a user: session by session. One may be removed meanwhile.
 Status ask_all_grains(wire::Query query, wire::QueryReply &into) {
     wire::QueryReply sessions;
     wire::Query which;
     which.type = wire::QueryType::sessions;
     which.user = query.user;
-    if (Status s = ask_query(which, sessions); !s) return s;
+    if (Status s = ask_sessions(which, sessions); !s) return s;
     const std::string user = query.user.empty() ? welcome_user() : query.user;
     into.system = std::move(sessions.system);
     for (const auto &row : sessions.sessions) {
-        if (row.user != user) continue;
+        if (row.user != user || row.state == "damaged") continue;
         query.user = row.user;
         query.session = row.session;
-        if (Status s = ask_grains(query, into); !s) return s;
+        const std::size_t before = into.grains.size();
+        const Status s = ask_grains(query, into);
+        if (s.code == Code::session_unknown) into.grains.resize(before);
+        else if (!s) return s;
     }
     return Status::ok();
 }
@@ -85,7 +110,15 @@ void show_system(Answer &a) {
     a.version = s.version.c_str();
 }
 
-d_host_row shown(const wire::HostRow &h) {
+// Strings for the caller; NULL for none.
+const char *const *listed(Answer &a, const std::vector<std::string> &strings) {
+    if (strings.empty()) return nullptr;
+    std::vector<const char *> &list = a.names.emplace_back();
+    for (const std::string &text : strings) list.push_back(text.c_str());
+    return list.data();
+}
+
+d_host_row shown(Answer &a, const wire::HostRow &h) {
     d_host_row r{};
     r.name = h.name.c_str();
     r.state = h.state.c_str();
@@ -95,8 +128,23 @@ d_host_row shown(const wire::HostRow &h) {
     r.running = h.running;
     r.last_call_in_s = h.last_call_in_s;
     r.interval_s = h.interval_s;
+    r.alert_s = h.alert_s;
+    r.limit_s = h.limit_s;
+    r.extended_s = h.extended_s;
     r.load = h.load;
     r.free_memory_kb = h.free_memory_kb;
+    r.cores = h.cores;
+    r.cores_used = h.cores_used;
+    r.memory_mb = h.memory_mb;
+    r.memory_used_mb = h.memory_used_mb;
+    r.connected = h.connected;
+    r.drained = h.drained;
+    r.settings = h.settings.c_str();
+    r.note = h.note.c_str();
+    r.user_count = h.users.size();
+    r.users = listed(a, h.users);
+    r.blamed = h.blamed;
+    r.blamed_lately = h.blamed_lately;
     r.launched = h.launched;
     r.finished = h.finished;
     r.failed = h.failed;
@@ -119,7 +167,28 @@ d_session_row shown(const wire::SessionRow &s) {
     return r;
 }
 
-d_grain_row shown(wire::GrainRow &g, std::vector<char *> &argv) {
+const d_move_row *listed(Answer &a, const std::vector<wire::MoveRow> &moves) {
+    if (moves.empty()) return nullptr;
+    std::vector<d_move_row> &list = a.moves.emplace_back();
+    for (const wire::MoveRow &m : moves)
+        list.push_back({m.reason.c_str(), m.host.c_str(), m.detail.c_str(), m.incarnation, m.age_s});
+    return list.data();
+}
+
+// What D_Q_GRAIN tells besides.
+void show_detail(Answer &a, wire::GrainRow &g, d_grain_row &r) {
+    r.nogo_count = g.nogo.size();
+    r.nogo = listed(a, g.nogo);
+    r.move_count = g.moves.size();
+    r.moves = listed(a, g.moves);
+    if (g.argv.empty()) return;
+    std::vector<char *> &argv = a.argvs.emplace_back();
+    for (std::string &word : g.argv) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    r.argv = argv.data();
+}
+
+d_grain_row shown(Answer &a, wire::GrainRow &g) {
     d_grain_row r{};
     r.user = g.user.c_str();
     r.state = g.state.c_str();
@@ -142,22 +211,23 @@ d_grain_row shown(wire::GrainRow &g, std::vector<char *> &argv) {
     r.out_length = g.out_length;
     r.err_length = g.err_length;
     r.checkpoint_length = g.checkpoint_length;
-    if (!g.argv.empty()) {
-        for (std::string &word : g.argv) argv.push_back(word.data());
-        argv.push_back(nullptr);
-        r.argv = argv.data();
-    }
+    r.thrash = g.thrash;
+    r.notice = g.notice;
+    r.attempts = g.attempts;
+    r.cores = g.cores;
+    r.memory_mb = g.memory_mb;
+    r.wall_s = g.wall_s;
+    r.urgent = g.urgent;
+    show_detail(a, g, r);
     return r;
 }
 
 // The reply does not move any more from here on.
 void show(Answer &a) {
     show_system(a);
-    for (const auto &h : a.reply.hosts) a.host_rows.push_back(shown(h));
+    for (const auto &h : a.reply.hosts) a.host_rows.push_back(shown(a, h));
     for (const auto &s : a.reply.sessions) a.session_rows.push_back(shown(s));
-    a.argvs.resize(a.reply.grains.size());
-    for (std::size_t i = 0; i < a.reply.grains.size(); ++i)
-        a.grain_rows.push_back(shown(a.reply.grains[i], a.argvs[i]));
+    for (auto &g : a.reply.grains) a.grain_rows.push_back(shown(a, g));
     a.host_count = a.host_rows.size();
     a.session_count = a.session_rows.size();
     a.grain_count = a.grain_rows.size();
@@ -166,13 +236,18 @@ void show(Answer &a) {
     a.grains = a.grain_rows.data();
 }
 
+Status ask_all(const wire::Query &query, wire::QueryReply &into) {
+    if (query.type == wire::QueryType::sessions) return ask_sessions(query, into);
+    if (query.type != wire::QueryType::grains) return ask_query(query, into);
+    return query.session >= 0 ? ask_grains(query, into) : ask_all_grains(query, into);
+}
+
 Status query(int type, const char *user, int session_num, int grain_num, d_info **info) {
     if (!info) return fail(Code::invalid, "info is NULL");
     *info = nullptr;
-    if (type < D_Q_SYSTEM || type > D_Q_GRAIN)
+    if (type < D_Q_SYSTEM || type > D_Q_HOSTS_DELINQUENT)
         return fail(Code::invalid, "query_type is " + std::to_string(type) + ": take one of D_Q_...");
-    if (user && std::strlen(user) > limits::name_bytes)
-        return fail(Code::invalid, "user is longer than a login name can be");
+    if (Status s = check_user(user); !s) return s;
     wire::Query request;
     request.type = kinds[type].type;
     request.status = kinds[type].status;
@@ -182,11 +257,7 @@ Status query(int type, const char *user, int session_num, int grain_num, d_info 
     if (type == D_Q_GRAIN)
         if (Status s = check_grain(session_num, grain_num); !s) return s;
     auto answer = std::make_unique<Answer>();
-    const bool grains = request.type == wire::QueryType::grains;
-    Status s = !grains              ? ask_query(request, answer->reply)
-               : session_num >= 0 ? ask_grains(request, answer->reply)
-                                  : ask_all_grains(request, answer->reply);
-    if (!s) return s;
+    if (Status s = ask_all(request, answer->reply); !s) return s;
     show(*answer);
     *info = answer.release();
     return Status::ok();
@@ -211,8 +282,7 @@ Status grain_stream(const char *user, int session_num, int grain_num, const char
     if (!file) return fail(Code::invalid, "file is NULL");
     *file = nullptr;
     if (Status s = check_grain(session_num, grain_num); !s) return s;
-    if (user && std::strlen(user) > limits::name_bytes)
-        return fail(Code::invalid, "user is longer than a login name can be");
+    if (Status s = check_user(user); !s) return s;
     auto which = stream_named(stream);
     if (!which) return which.status();
     auto f = fetch_stream(text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any);

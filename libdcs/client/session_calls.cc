@@ -1,5 +1,4 @@
 // d_open_ses, d_resume_ses, d_reopen_ses, d_close_ses, d_clean_ses (C2 - C6).
-#include "base/limits.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -20,12 +19,6 @@ Status close_session(int number) {
     auto reply = ask<wire::Done>(wire::CloseSession{{}, number, acknowledged});
     if (!reply) return reply.status();
     session_closed(number);
-    return Status::ok();
-}
-
-Status check_user(const char *user) {
-    if (user && std::char_traits<char>::length(user) > limits::name_bytes)
-        return fail(Code::invalid, "user is longer than a login name can be");
     return Status::ok();
 }
 

@@ -114,6 +114,10 @@ struct d_grain {
     int attempts;           /* failures until the end is a result; default 3 */
     const char *directory;  /* working directory on the host; NULL: a private one */
     const char *label;      /* for people; does not count for idempotence */
+    /* 0: not said. Not negative. Like everything else but the label they count for idempotence. */
+    int cores;              /* that it keeps busy; counts as 1 */
+    int memory_mb;          /* megabytes that it must find free, beside what running grains asked for */
+    int wall_s;             /* seconds that one run of it may take; a longer one is ended and has failed */
 };
 void d_grain_init(struct d_grain *grain);
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
@@ -134,21 +138,32 @@ int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, 
 /* C9. Once it returned NO_ERROR the grain will not run again and no unreported result of it comes. */
 int d_gkill(int session_num, int grain_num);
 
-/* C10. What the scheduler knows. Needs no d_get_auth. The answer is one block that d_query_free
- * releases; rows in ascending order. user NULL: the caller; with D_Q_SESSIONS everybody. session_num
- * -1 with D_Q_GRAINS .. D_Q_KILLED: all sessions of the user. A grain's argv, label and message come
- * with D_Q_GRAIN only. */
+/* C10 (3.2). What the scheduler knows. Needs no d_get_auth. The answer is one block, with all that it
+ * points to, that d_query_free releases; rows in ascending order, all that there are. user NULL: the
+ * caller; with D_Q_SESSIONS everybody. session_num -1 with D_Q_GRAINS .. D_Q_KILLED: all sessions of
+ * the user, but damaged ones, which D_Q_SESSIONS names. Long answers are fetched in several requests:
+ * what changes between them may show before or after. Seconds end in _s; -1: not known, or never. */
 enum d_query_type {
     D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS,
     D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, /* grains of a session, by state */
-    D_Q_GRAIN                                                     /* one, with argv and message */
+    D_Q_GRAIN,                                                    /* one, with everything */
+    D_Q_HOSTS_ACTIVE, D_Q_HOSTS_DELINQUENT                        /* hosts in that state */
 };
 struct d_host_row {
-    const char *name, *state, *binary_class;
+    const char *name, *state, *binary_class; /* state: unknown active delinquent dead */
     unsigned host_class;
     int slots, running;
-    double last_call_in_s, interval_s, load;
+    double last_call_in_s, interval_s, alert_s, limit_s, extended_s, load;
     int64_t free_memory_kb;
+    int cores, cores_used;                   /* of the host table; asked for by what runs there */
+    int64_t memory_mb, memory_used_mb;
+    int connected, drained;                  /* drained: nothing new is started there */
+    const char *settings; /* what d_sethost changed against the host table, "slots=0 ..."; may be empty */
+    const char *note;     /* for people: what is being waited for; may be empty */
+    size_t user_count;    /* who may use it; 0: everybody */
+    const char *const *users;
+    int64_t blamed;       /* grains that failed there and then finished elsewhere: ever, and since one */
+    int blamed_lately;    /* last finished there */
     /* what became of the grains that it was given, since the scheduler's backing store began */
     int64_t launched, finished, failed, given_back;
     double cpu_s;
@@ -157,6 +172,13 @@ struct d_session_row {
     const char *user, *ident, *state;
     int session, ready, running, finished, killed, sent;
 };
+struct d_move_row {
+    const char *reason;   /* a word, such as usurped */
+    const char *host;     /* that it left */
+    const char *detail;   /* for people; may be empty */
+    unsigned incarnation; /* of the run that ended so */
+    double age_s;         /* -1: before the scheduler's last start */
+};
 struct d_grain_row {
     const char *user, *state, *host, *label, *message;
     int session, grain, restarts, failures, exit_code, signal, result_index;
@@ -164,7 +186,13 @@ struct d_grain_row {
     double cpu_s, run_cpu_s; /* of all incarnations; of the present or last one */
     double last_contact_s, checkpoint_age_s;
     uint64_t out_length, err_length, checkpoint_length;
-    char **argv; /* D_Q_GRAIN only, else NULL */
+    int thrash, notice, attempts, cores, memory_mb, wall_s, urgent; /* as submitted */
+    /* D_Q_GRAIN only, as label and message; else NULL and 0 */
+    char **argv;               /* ends in NULL */
+    size_t nogo_count;         /* hosts that it must not be tried on (5.4) */
+    const char *const *nogo;
+    size_t move_count;         /* the latest times that it changed places, oldest first */
+    const struct d_move_row *moves;
 };
 struct d_info {
     uint64_t epoch, turn;
@@ -182,8 +210,59 @@ void d_query_free(struct d_info *info);
 /* One stream of a grain ("out", "err", "checkpoint", "message", "input"), whole, open for reading. */
 int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file);
 
-/* For the dcs command: a session of another user, by root or the pool's owner (3.1, secure commands). */
+/* C11 (5.6, d_sethost). Changes what a host may do, against the host table. For scheduler_master, root
+ * and the owner of a private pool; needs no d_get_auth. Durable when it returns NO_ERROR: what was set
+ * outlives restarts and goes before the host table until `reset`. The strings are copied.
+ * D_E_REFUSED: not permitted. D_E_NOT_FOUND: no such host. D_E_INVALID: nothing is changed, or not
+ * interval_s <= alert_s <= limit_s <= extended_s would hold afterwards.
+ * d_host_change_init: nothing changes. Negative (host_class: 0) stays as it is. */
+struct d_host_change {
+    int slots;            /* grains at a time. 0 evicts its grains at once, with a checkpoint where possible */
+    double interval_s;    /* seconds between its reports */
+    double alert_s, limit_s, extended_s; /* silent so long it is delinquent; dead; dead though probes answer */
+    unsigned host_class;  /* mask of the classes that it belongs to */
+    int drained;          /* 1: nothing new is started there, what runs ends by itself; 0: no longer */
+    int reset;            /* not 0: everything as in the host table first; the other fields count on top */
+};
+void d_host_change_init(struct d_host_change *change);
+int d_sethost(const char *host, const struct d_host_change *change);
+
+/* C11 (5.6). Takes a host out of a grain's nogo set, so that the grain is tried there again; of all
+ * grains, when session_num and grain_num are both negative. user NULL: the caller. Permission,
+ * durability and errors as d_sethost; also D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN. */
+int d_clear_nogo(const char *user, int session_num, int grain_num, const char *host);
+
+/* Why a grain is where it is: above all, why it does not run yet. Changes nothing. For the grain's
+ * owner, scheduler_master, root and the owner of a private pool; needs no d_get_auth. user NULL: the
+ * caller. The answer is one block that d_explanation_free releases (NULL is allowed); in it only lists
+ * without entries are NULL. D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN;
+ * *explanation is NULL after an error. */
+struct d_reason {
+    const char *reason;       /* a word, such as other_class; docs/SCHEDULING.md lists them */
+    const char *text, *hint;  /* a sentence each: what it is, what to do about it (may be empty) */
+    int hosts;                /* for how many hosts it holds; 0: it is about the grain itself */
+    size_t name_count;        /* of the first of these hosts */
+    const char *const *names;
+};
+struct d_explanation {
+    const char *state, *summary; /* ready running finished killed; one sentence */
+    int can_run;                 /* 0: no configured host could ever run it */
+    int ahead;                   /* ready: grains before it in its own session's queues; else -1 */
+    size_t reason_count;
+    const struct d_reason *reasons;
+};
+int d_explain(const char *user, int session_num, int grain_num, struct d_explanation **explanation);
+void d_explanation_free(struct d_explanation *explanation);
+
+/* A ready or running grain begins anew from its last checkpoint, wherever it may run: its failures, its
+ * nogo set and what holds it back are forgotten. For whom d_explain is. Durable when it returns
+ * NO_ERROR; once more does no harm. D_E_REFUSED: not permitted, or the grain finished or was killed.
+ * D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_GRAIN_UNKNOWN. */
+int d_grestart(const char *user, int session_num, int grain_num);
+
+/* For the dcs command: what belongs to another user, by root or the pool's owner (3.1, secure commands). */
 int d_close_ses_of(const char *user, int session_num);
+int d_gkill_of(const char *user, int session_num, int grain_num);
 
 #ifdef __cplusplus
 }

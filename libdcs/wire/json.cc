@@ -81,5 +81,6 @@ std::string to_json(const HostRow &row) { return JsonText::of(row); }
 std::string to_json(const SessionRow &row) { return JsonText::of(row); }
 std::string to_json(const GrainRow &row) { return JsonText::of(row); }
 std::string to_json(const ProblemRow &row) { return JsonText::of(row); }
+std::string to_json(const Explanation &row) { return JsonText::of(row); }
 
 }  // namespace dcs::wire

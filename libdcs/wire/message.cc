@@ -21,7 +21,8 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
-    "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply"};
+    "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
+    "Explain", "Explanation", "SetHost", "RestartGrain"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {

@@ -1,5 +1,5 @@
 #pragma once
-// A message is one of the structs of user_calls.h, session_calls.h or server_calls.h, in a frame.
+// A message is one of the structs of user_calls.h, session_calls.h, policy_calls.h or server_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -15,6 +15,7 @@
 #include <variant>
 
 #include "base/status.h"
+#include "wire/policy_calls.h"
 #include "wire/server_calls.h"
 #include "wire/session_calls.h"
 #include "wire/user_calls.h"
@@ -24,7 +25,8 @@ namespace dcs::wire {
 using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
     CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
     FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
-    ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply>;
+    ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
+    Explain, Explanation, SetHost, RestartGrain>;
 
 inline constexpr std::size_t header_bytes = 24;
 
@@ -64,5 +66,6 @@ std::string to_json(const HostRow &);
 std::string to_json(const SessionRow &);
 std::string to_json(const GrainRow &);
 std::string to_json(const ProblemRow &);
+std::string to_json(const Explanation &);
 
 }  // namespace dcs::wire

@@ -18,7 +18,11 @@ inline GrainKey key_of(const WireGrain &g) { return GrainKey{{g.user, g.session}
 inline WireGrain wire_of(const GrainKey &k) { return WireGrain{k.session.user, k.session.number, k.grain}; }
 
 // ---- server -> scheduler ------------------------------------------------------------------
-struct HeldGrain { WireGrain key; std::uint32_t incarnation = 0; };
+struct HeldGrain {
+    WireGrain key;
+    std::uint32_t incarnation = 0;
+    std::int64_t cpu_us = 0;   // of this incarnation so far (S8: the copy that has run less goes)
+};
 // First message on every connection: who this is, and every grain that it holds, running or ended
 // but not yet acknowledged. What the scheduler believes to run here and is not listed is lost.
 struct FirstCall {
@@ -30,7 +34,11 @@ struct FirstCall {
 };
 // Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
 // same call-in precede it.
-struct CallIn { double load = 0; std::int64_t free_memory_kb = 0; };
+struct CallIn {
+    double load = 0;
+    std::int64_t free_memory_kb = 0;
+    bool boundary = false;  // a time slice ends with it: running grains may be usurped (S4)
+};
 // State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the
 // one after the last that the scheduler acknowledged, empty range (first > last): nothing new.
 struct GrainReport {
@@ -46,13 +54,16 @@ struct GrainReport {
     std::int32_t exit_code = 0, signal = 0;
     bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
     std::string reason;                 // in words, when innocent or a limit was hit
+    bool limit = false;                 // ended by a limit that it would meet again wherever it ran
 };
 // Answer to Launch. ok: the process exists. Otherwise code/text say why not (not_found: no such
-// program; the host becomes nogo for this grain. other codes: host trouble, innocent).
+// program; the host becomes nogo for this grain. other codes: host trouble, innocent). A tentative
+// launch is answered twice: staged, as soon as it is known that it can run; ok, when it does.
 struct LaunchResult {
     WireGrain key;
     std::uint32_t incarnation = 0;
     bool ok = false;
+    bool staged = false;
     std::int32_t code = 0;
     std::string text;
 };
@@ -70,6 +81,10 @@ struct Launch {
     std::uint64_t input_base = 0;       // offset in the original input where the rest begins
     std::uint32_t next_seq = 1;         // number of the first increment to write
     std::int32_t notice = 0;            // minutes
+    std::int32_t wall_s = 0;            // longest run of this incarnation, seconds; 0: no limit
+    // S4: written and verified at once, started when a slot is free. The grain that it displaces
+    // is withdrawn only after the answer `staged`.
+    bool tentative = false;
 };
 enum class Verdict : std::uint8_t {
     taken,   // committed; forget increments up to last_seq, and the grain if it ended
@@ -86,24 +101,26 @@ constexpr Verdict last_of(Verdict) { return Verdict::later; }
 
 // clang-format off
 template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
-template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation); }
+template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(cpu_us); }
 template <class A> void serialize(A &a, FirstCall &x, unsigned) {
     a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held);
 }
-template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb); }
+template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary); }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)
       & DCS_FIELD(checkpoint) & DCS_FIELD(message) & DCS_FIELD(input_position) & DCS_FIELD(out) & DCS_FIELD(err)
-      & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason);
+      & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason)
+      & DCS_FIELD(limit);
 }
 template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
-    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(code) & DCS_FIELD(text);
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text);
 }
 template <class A> void serialize(A &a, Configure &x, unsigned) { a & DCS_FIELD(interval_s) & DCS_FIELD(slots) & DCS_FIELD(epoch); }
 template <class A> void serialize(A &a, Refused &x, unsigned) { a & DCS_FIELD(text); }
 template <class A> void serialize(A &a, Launch &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory) & DCS_FIELD(input)
-      & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice);
+      & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice)
+      & DCS_FIELD(wall_s) & DCS_FIELD(tentative);
 }
 template <class A> void serialize(A &a, ReportAck &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);

@@ -45,6 +45,8 @@ std::string wrong_numbers(const ExportedGrain &g) {
     const GrainSpec &s = g.spec;
     if (s.attempts < 1 || s.attempts > 255) return "\"attempts\" must be 1 to 255";
     if (s.thrash < 0 || s.notice < 0) return "\"thrash\" and \"notice\" are not negative";
+    if (s.cores < 0 || s.memory_mb < 0 || s.wall_s < 0)
+        return "\"cores\", \"memory_mb\" and \"wall_s\" are not negative";
     const bool over = g.state == "finished" || g.state == "killed";
     if (g.failures < 0 || g.failures > s.attempts)
         return "\"failures\" is more than \"attempts\"";

@@ -224,6 +224,9 @@ void submitted(Keys &keys, GrainSpec &spec) {
     keys.flag("urgent", spec.urgent);
     keys.number<std::int32_t>("notice", spec.notice, 0, most);
     keys.number<std::int32_t>("attempts", spec.attempts, 1, 255);
+    keys.number<std::int32_t>("cores", spec.cores, 0, most);
+    keys.number<std::int32_t>("memory_mb", spec.memory_mb, 0, most);
+    keys.number<std::int32_t>("wall_s", spec.wall_s, 0, most);
 }
 
 void happened(Keys &keys, ExportedGrain &g) {
@@ -267,6 +270,7 @@ std::string to_line(const GrainLine &line) {
     r += ",\"class\":" + n(s.host_class) + ",\"thrash\":" + n(s.thrash);
     r += std::string(",\"urgent\":") + (s.urgent ? "true" : "false");
     r += ",\"notice\":" + n(s.notice) + ",\"attempts\":" + n(s.attempts);
+    r += ",\"cores\":" + n(s.cores) + ",\"memory_mb\":" + n(s.memory_mb) + ",\"wall_s\":" + n(s.wall_s);
     r += ",\"failures\":" + n(g.failures) + ",\"incarnation\":" + n(g.incarnation);
     r += ",\"sequence\":" + n(g.sequence) + ",\"queue\":" + (g.queued ? n(g.queue) : "null");
     r += ",\"result\":" + (g.result_index < 0 ? "null" : n(g.result_index));
@@ -295,7 +299,8 @@ Result<GrainLine> grain_of_line(std::string_view text) {
     GrainLine line;
     Keys keys(value.as_object(), "");
     keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
-                "notice", "attempts", "failures", "incarnation", "sequence", "queue", "result",
+                "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence",
+                "queue", "result",
                 "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
                 "checkpoint", "message", "out", "err"});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);

@@ -60,6 +60,10 @@ struct GrainSpec {
     std::int32_t attempts = 3;
     std::string directory;           // working directory; empty: a private one
     std::string label;               // for people
+    // C13; 0: not said.
+    std::int32_t cores = 0;          // that it keeps busy; counts as 1
+    std::int32_t memory_mb = 0;      // that it must find free, beside what running grains asked for
+    std::int32_t wall_s = 0;         // longest run of one incarnation; beyond it the grain has failed
 };
 struct Gexec {                                  // -> Done
     std::int32_t session = 0;
@@ -99,12 +103,14 @@ struct Piece { std::uint64_t total = 0; std::string bytes; };
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
-// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv.
+// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
+// hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
 struct Query {                                  // -> QueryReply
     QueryType type = QueryType::system;
     std::string user; std::int32_t session = -1; std::int32_t grain = -1;
     std::int32_t after = -1;
     std::string status;
+    std::string after_user;
 };
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
@@ -117,8 +123,17 @@ struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead
     std::uint32_t host_class = 0;
     std::int32_t slots = 0, running = 0;
-    double last_call_in_s = -1, interval_s = 0, load = 0;
+    double last_call_in_s = -1, interval_s = 0, alert_s = 0, limit_s = 0, extended_s = 0, load = 0;
     std::int64_t free_memory_kb = 0;
+    std::int32_t cores = 0, cores_used = 0;
+    std::int64_t memory_mb = 0, memory_used_mb = 0;  // asked for by grains that run there
+    bool connected = false, drained = false;
+    std::string settings;                   // what d_sethost changed against the host table, "slots=0 ..."
+    std::string note;                       // for people: "checked: alive, waits until ...", "on probation"
+    std::vector<std::string> users;         // permitted; empty: everybody
+    // Grains that failed there and then finished elsewhere: ever, and since one last finished there.
+    std::int64_t blamed = 0;
+    std::int32_t blamed_lately = 0;
     // Of grains that were given to it, since the backing store began.
     std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     double cpu_s = 0;
@@ -128,6 +143,14 @@ struct SessionRow {
     std::string ident, state;               // state: active terminated damaged
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
 };
+// One time that a grain changed places, or was not let go on where it was.
+struct MoveRow {
+    std::string reason;                     // a word, such as usurped; docs/SCHEDULING.md lists them
+    std::string host;                       // that it left
+    std::string detail;                     // for people
+    std::uint32_t incarnation = 0;
+    double age_s = -1;                      // -1: before the scheduler's last start
+};
 struct GrainRow {
     std::int32_t session = 0, grain = 0;
     std::string user, state, host, label;   // state: ready running finished killed
@@ -136,15 +159,20 @@ struct GrainRow {
     double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
     double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
-    std::string message;                    // latest status message (type grain only)
-    std::vector<std::string> argv;          // type grain only
+    std::int32_t thrash = 0, notice = 0, attempts = 0, cores = 0, memory_mb = 0, wall_s = 0;
+    bool urgent = false;
+    // type grain only
+    std::string message;                    // latest status message
+    std::vector<std::string> argv;
+    std::vector<std::string> nogo;          // hosts that it must not be tried on
+    std::vector<MoveRow> moves;             // the latest, oldest first
 };
 struct QueryReply {
     SystemRow system;
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;                      // ask again with `after` = the last grain's number
+    bool more = false;                      // ask again with `after` = the last row's number (and `after_user`)
 };
 
 struct ErrorReply { std::int32_t code = 0; std::string text; };
@@ -166,7 +194,8 @@ template <class A> void serialize(A &a, CloseSession &x, unsigned) { a & DCS_FIE
 template <class A> void serialize(A &a, CleanSession &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(number); }
 template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
     a & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(input) & DCS_FIELD(host_class) & DCS_FIELD(thrash)
-      & DCS_FIELD(urgent) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(directory) & DCS_FIELD(label);
+      & DCS_FIELD(urgent) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(directory) & DCS_FIELD(label)
+      & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s);
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec); }
 template <class A> void serialize(A &a, Gkill &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
@@ -185,7 +214,8 @@ template <class A> void serialize(A &a, Fetch &x, unsigned) {
 }
 template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
 template <class A> void serialize(A &a, Query &x, unsigned) {
-    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status);
+    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status)
+      & DCS_FIELD(after_user);
 }
 template <class A> void serialize(A &a, SystemRow &x, unsigned) {
     a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)
@@ -193,8 +223,14 @@ template <class A> void serialize(A &a, SystemRow &x, unsigned) {
 }
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
     a & DCS_FIELD(name) & DCS_FIELD(state) & DCS_FIELD(binary_class) & DCS_FIELD(host_class) & DCS_FIELD(slots)
-      & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb)
+      & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(alert_s) & DCS_FIELD(limit_s)
+      & DCS_FIELD(extended_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(cores) & DCS_FIELD(cores_used)
+      & DCS_FIELD(memory_mb) & DCS_FIELD(memory_used_mb) & DCS_FIELD(connected) & DCS_FIELD(drained) & DCS_FIELD(settings)
+      & DCS_FIELD(note) & DCS_FIELD(users) & DCS_FIELD(blamed) & DCS_FIELD(blamed_lately)
       & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s);
+}
+template <class A> void serialize(A &a, MoveRow &x, unsigned) {
+    a & DCS_FIELD(reason) & DCS_FIELD(host) & DCS_FIELD(detail) & DCS_FIELD(incarnation) & DCS_FIELD(age_s);
 }
 template <class A> void serialize(A &a, SessionRow &x, unsigned) {
     a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(ready) & DCS_FIELD(running)
@@ -205,7 +241,8 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(restarts) & DCS_FIELD(failures) & DCS_FIELD(exit_code)
       & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s)
       & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
-      & DCS_FIELD(message) & DCS_FIELD(argv);
+      & DCS_FIELD(thrash) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s)
+      & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves);
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);

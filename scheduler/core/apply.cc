@@ -9,66 +9,10 @@
 
 #include "base/require.h"
 #include "scheduler/core/decision.h"
+#include "scheduler/core/derived.h"
 
 namespace dcs::core {
 namespace {
-
-void refresh_waiting(State &state, const SessionKey &key, const Session &session) {
-    const bool waits = session.info.status == SessionStatus::active && !session.ready.empty();
-    if (waits)
-        state.waiting.insert_or_assign(session.info.seniority, key);
-    else
-        state.waiting.erase(session.info.seniority);
-}
-
-void refresh_unpacked(State &state, const SessionKey &key, const Session &session) {
-    if (session.info.status == SessionStatus::terminated && !session.packable.empty())
-        state.unpacked.insert(key);
-    else
-        state.unpacked.erase(key);
-}
-
-void refresh_open(State &state, HostId id) {
-    if (state.free_slots(id) > 0)
-        state.open_hosts.insert(id);
-    else
-        state.open_hosts.erase(id);
-}
-
-void set_result(Session &session, std::int32_t index, GrainNumber value) {
-    DCS_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < session.results.size(),
-                "a finished grain has a place in its session's order");
-    session.results[static_cast<std::size_t>(index)] = value;
-}
-
-// Takes the grain's share out of what is derived, or puts it in.
-void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
-    session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
-    if (packable(g) && in)
-        session.packable.insert(key.grain);
-    else if (!session.packable.empty())
-        session.packable.erase(key.grain);
-    if (g.status == GrainStatus::ready && in) {
-        auto &queue = session.ready[g.host_class];
-        const std::size_t before = queue.size();
-        queue.emplace_hint(queue.end(), g.queue_position, key.grain);
-        DCS_REQUIRE(queue.size() == before + 1, "two grains at one place of a queue");
-    } else if (g.status == GrainStatus::ready) {
-        const auto of_class = session.ready.find(g.host_class);
-        of_class->second.erase(g.queue_position);
-        if (of_class->second.empty()) session.ready.erase(of_class);
-    } else if (g.status == GrainStatus::finished) {
-        set_result(session, g.result_index, in ? key.grain : -1);
-    } else if (g.status == GrainStatus::running) {
-        DCS_REQUIRE(state.host(g.host), "a running grain runs on a known host");
-        auto &there = state.running[static_cast<std::size_t>(g.host)];
-        if (in)
-            there.insert(key);
-        else
-            there.erase(key);
-        refresh_open(state, g.host);
-    }
-}
 
 // Every change of a grain: from what there is (nothing: new) to `next` (nothing: gone).
 std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<Grain> next) {
@@ -90,7 +34,6 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
     } else if (it != session.grains.end()) {
         session.grains.erase(it);
     }
-    refresh_waiting(state, key.session, session);
     refresh_unpacked(state, key.session, session);
     return before;
 }
@@ -98,12 +41,12 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
 std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
                                        std::optional<SessionInfo> next) {
     std::optional<SessionInfo> before;
+    bool stays = false;
     auto it = state.sessions.find(key);
     if (it != state.sessions.end()) {
         before = it->second.info;
-        const bool stays = next && next->seniority == before->seniority && next->status == before->status;
-        if (!stays) state.by_seniority.erase(before->seniority);
-        if (!next || next->seniority != before->seniority) state.waiting.erase(before->seniority);
+        stays = next && next->seniority == before->seniority && next->status == before->status;
+        if (!stays) count_session(state, key, it->second, false);
     }
     if (!next) {
         DCS_REQUIRE(it == state.sessions.end() || it->second.grains.empty(),
@@ -116,9 +59,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     Session &session = it->second;
     session.info = std::move(*next);
     session.results.resize(static_cast<std::size_t>(session.info.result_count), -1);
-    if (session.info.status == SessionStatus::active)
-        state.by_seniority.emplace(session.info.seniority, key);
-    refresh_waiting(state, key, session);
+    if (!stays) count_session(state, key, session, true);
     refresh_unpacked(state, key, session);
     return before;
 }
@@ -129,27 +70,20 @@ Session take_out(State &state, const SessionKey &key) {
     auto node = state.sessions.extract(key);
     DCS_REQUIRE(!node.empty(), "only an existing session can be erased");
     Session session = std::move(node.mapped());
-    state.by_seniority.erase(session.info.seniority);
-    state.waiting.erase(session.info.seniority);
+    count_session(state, key, session, false);
+    note_waiters(state, key, session.waiters, false);
     state.unpacked.erase(key);
     if (session.counts[static_cast<int>(GrainStatus::running)] == 0) return session;
-    for (const auto &[number, g] : session.grains) {
-        if (g.status != GrainStatus::running) continue;
-        state.running[static_cast<std::size_t>(g.host)].erase(GrainKey{key, number});
-        refresh_open(state, g.host);
-    }
+    for (const auto &[number, g] : session.grains)
+        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, false);
     return session;
 }
 
 void put_back(State &state, const SessionKey &key, Session session) {
-    for (const auto &[number, g] : session.grains) {
-        if (g.status != GrainStatus::running) continue;
-        state.running[static_cast<std::size_t>(g.host)].insert(GrainKey{key, number});
-        refresh_open(state, g.host);
-    }
-    if (session.info.status == SessionStatus::active)
-        state.by_seniority.emplace(session.info.seniority, key);
-    refresh_waiting(state, key, session);
+    for (const auto &[number, g] : session.grains)
+        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, true);
+    count_session(state, key, session, true);
+    note_waiters(state, key, session.waiters, true);
     refresh_unpacked(state, key, session);
     state.sessions.insert_or_assign(key, std::move(session));
 }
@@ -165,7 +99,6 @@ void add_grains(State &state, const SessionKey &key, const GrainList &grains) {
         session.grains.emplace_hint(session.grains.end(), number, g);
     }
     DCS_REQUIRE(session.grains.size() == grains.size(), "a grain is added twice");
-    refresh_waiting(state, key, session);
     refresh_unpacked(state, key, session);
 }
 
@@ -174,23 +107,27 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
     const auto index = static_cast<std::size_t>(id);
     DCS_REQUIRE(id >= 0 && index <= state.hosts.size(), "hosts are numbered without gaps");
     if (index < state.hosts.size()) {
+        index_host(state, id, state.hosts[index], false);
         before = std::move(state.hosts[index]);
-        state.host_ids.erase(before->config.name);
     }
     if (next) {
         if (!before) {
             state.hosts.emplace_back();
             state.running.emplace_back();
+            state.used.emplace_back();
         }
-        state.host_ids[next->config.name] = id;
+        if (before && before->config.name != next->config.name) state.host_ids.erase(before->config.name);
+        if (!before || before->config.name != next->config.name) state.host_ids[next->config.name] = id;
         state.hosts[index] = std::move(*next);
+        index_host(state, id, state.hosts[index], true);
         refresh_open(state, id);
     } else {
         DCS_REQUIRE(index + 1 == state.hosts.size() && state.running.back().empty(),
                     "only the last host can go, and without grains");
-        state.open_hosts.erase(id);
+        state.host_ids.erase(before->config.name);
         state.hosts.pop_back();
         state.running.pop_back();
+        state.used.pop_back();
     }
     return before;
 }
@@ -210,6 +147,8 @@ std::optional<AuthEntry> put_auth(State &state, const TokenHash &hash,
 std::vector<Waiter> put_waiters(State &state, const SessionKey &key, std::vector<Waiter> next) {
     const auto it = state.sessions.find(key);
     DCS_REQUIRE(it != state.sessions.end(), "only a session has waiters");
+    note_waiters(state, key, it->second.waiters, false);
+    note_waiters(state, key, next, true);
     return std::exchange(it->second.waiters, std::move(next));
 }
 
@@ -264,7 +203,11 @@ struct WasWaiters {
     SessionKey key;
     std::vector<Waiter> waiters;
 };
-using Step = std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters>;
+struct WasPolicy {
+    std::unique_ptr<Policy> policy;
+};
+using Step =
+    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy>;
 
 struct Applier {
     State &state;
@@ -303,6 +246,9 @@ struct Applier {
     void operator()(const SetWaiters &c) {
         steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)});
     }
+    void operator()(const SetPolicy &c) {
+        steps.push_back(WasPolicy{std::make_unique<Policy>(std::exchange(state.policy, c.policy))});
+    }
     void operator()(const WriteFile &) {}
 };
 
@@ -327,6 +273,7 @@ struct Restorer {
     }
     void operator()(WasHost &s) { put_host(state, s.id, unboxed(std::move(s.host))); }
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
+    void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
 };
 
 }  // namespace
@@ -361,13 +308,13 @@ void load_session(State &state, const SessionKey &key, SessionInfo info,
     session.damaged = std::move(damaged);
     for (const auto &[number, g] : session.grains)
         count_grain(state, session, GrainKey{key, number}, g, true);
-    refresh_waiting(state, key, session);
     refresh_unpacked(state, key, session);
 }
 
 bool durable(const Change &change) {
     if (const auto *grain = std::get_if<SetGrain>(&change)) return !grain->volatile_only;
-    return !std::holds_alternative<SetHost>(change) && !std::holds_alternative<SetWaiters>(change);
+    if (const auto *host = std::get_if<SetHost>(&change)) return host->durable;
+    return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change);
 }
 
 }  // namespace dcs::core

@@ -16,36 +16,40 @@ void turn_away(Draft &d, ConnId conn, const std::string &text) {
 // Claims above this are no leases of ours; believing them would use up the numbers.
 constexpr Incarnation highest_fence = Incarnation{1} << 31;
 
-// Still running there, still queued (all is forgiven), or not wanted there any more.
+// Still running there, still queued (all is forgiven), a copy that has run longer than the one that
+// took its place, or not wanted there any more.
+bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
+    const GrainKey key = wire::key_of(held.key);
+    const Grain *grain = d.state.grain(key);
+    if (!grain || d.state.session(key.session)->info.status != SessionStatus::active) return false;
+    if (grain->host == id && grain->lease == held.incarnation) {
+        if (grain->status == GrainStatus::running) return true;
+        return grain->status == GrainStatus::ready && reinstate(d, key);
+    }
+    return take_back(d, key, held, id);
+}
+
 void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     std::set<GrainKey> kept;
     for (const wire::HeldGrain &held : in.call->held) {
         const GrainKey key = wire::key_of(held.key);
-        const Grain *grain = d.state.grain(key);
-        const bool last_lease = grain && grain->incarnation == held.incarnation &&
-                                grain->host == id &&
-                                d.state.session(key.session)->info.status == SessionStatus::active;
-        if (last_lease && grain->status == GrainStatus::running) {
+        if (kept.count(key) == 0 && goes_on(d, held, id)) {
             kept.insert(key);
-        } else if (last_lease && grain->status == GrainStatus::ready) {
-            Grain &g = d.grain(key);
-            g.status = GrainStatus::running;
-            g.queue_position = 0;
-            g.last_contact = d.now;
-            kept.insert(key);
-            d.event("grain " + to_text(key) + " goes on on " + d.state.host(id)->config.name);
-        } else {
-            const bool unheard_of = !grain || grain->incarnation < held.incarnation;
-            if (unheard_of && held.incarnation <= highest_fence)
-                d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
-            const wire::Withdraw end{held.key, held.incarnation, true,
-                                     "it is not leased to this host any more"};
-            d.effect(SendServer{in.conn, end});
+            continue;
         }
+        const Grain *grain = d.state.grain(key);
+        const bool unheard_of = !grain || grain->incarnation < held.incarnation;
+        if (unheard_of && held.incarnation <= highest_fence)
+            d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
+        const wire::Withdraw end{held.key, held.incarnation, true, "it is not leased to this host any more"};
+        d.effect(SendServer{in.conn, end});
     }
     const std::set<GrainKey> &believed = d.state.running[static_cast<std::size_t>(id)];
-    for (auto it = believed.rbegin(); it != believed.rend(); ++it)
-        if (kept.count(*it) == 0) requeue_front(d, *it, false);
+    for (auto it = believed.rbegin(); it != believed.rend(); ++it) {
+        if (kept.count(*it) != 0) continue;
+        note_move(d, *it, MoveReason::host_lost);
+        requeue_front(d, *it, false);
+    }
     for (const GrainKey &key : believed) {
         if (kept.count(key) != 0) continue;
         d.follow_up(PlaceGrain{key});
@@ -61,6 +65,7 @@ void hear_from(Draft &d, HostId id) {
         d.event("host " + host.config.name + " is active, was " + name_of(host.status));
     host.status = HostStatus::active;
     host.last_contact = d.now;
+    host.checked = Checked::no;
 }
 
 void first_call(Draft &d, const ServerFirstCall &in) {
@@ -81,6 +86,8 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.conn = in.conn;
     host.binary_class = call.binary_class;
     host.free_memory_kb = -1;
+    host.usurping.clear();
+    host.missing.clear();  // whoever restarts a server may have put something right
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     reconcile(d, in, id);
     d.follow_up(FillHost{id});
@@ -99,17 +106,18 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.free_memory_kb =
         std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
     d.follow_up(FillHost{in.host});
+    if (in.call.boundary) d.follow_up(Usurp{in.host});
 }
 
 // A broken connection moves no grain: the host has its whole limit to come back.
 void connection_closed(Draft &d, const ConnectionClosed &in) {
     if (in.conn == 0) return;
-    for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
-        if (d.state.hosts[i].conn == in.conn) d.host(static_cast<HostId>(i)).conn = 0;
-    for (const auto &[seniority, key] : d.state.by_seniority) {
-        const std::vector<Waiter> &waiters = d.state.session(key)->waiters;
-        const auto of_conn = [&](const Waiter &w) { return w.conn == in.conn; };
-        if (std::none_of(waiters.begin(), waiters.end(), of_conn)) continue;
+    const auto host = d.state.host_of_conn.find(in.conn);
+    if (host != d.state.host_of_conn.end()) d.host(host->second).conn = 0;
+    const auto parked = d.state.waiting_conns.find(in.conn);
+    if (parked == d.state.waiting_conns.end()) return;
+    const auto of_conn = [&](const Waiter &w) { return w.conn == in.conn; };
+    for (const SessionKey &key : parked->second) {
         std::vector<Waiter> &left = d.waiters(key);
         left.erase(std::remove_if(left.begin(), left.end(), of_conn), left.end());
     }

@@ -20,10 +20,13 @@ std::vector<GrainKey> running_grains(const State &state, const SessionKey &key) 
 void withdraw_running(Draft &d, const SessionKey &key) {
     std::vector<GrainKey> running = running_grains(d.state, key);
     std::set<HostId> hosts;
-    for (auto it = running.rbegin(); it != running.rend(); ++it) requeue_front(d, *it, true);
+    for (auto it = running.rbegin(); it != running.rend(); ++it) {
+        note_move(d, *it, MoveReason::session_closed);
+        requeue_front(d, *it, true);
+    }
     for (const GrainKey &grain : running) {
         const Grain &g = *d.state.grain(grain);
-        d.withdraw(g.host, grain, g.incarnation, true, "the session was closed");
+        d.withdraw(g.host, grain, g.lease, true, "the session was closed");
         hosts.insert(g.host);
     }
     for (const HostId id : hosts) d.follow_up(FillHost{id});

@@ -18,11 +18,17 @@ struct UserDispatch {
     void operator()(const wire::ExportPage &call) { export_session(d, caller, call); }
     void operator()(const ImportSession &call) { import_session(d, caller, call); }
     void operator()(const wire::Doctor &call) { doctor(d, caller, call); }
+    void operator()(const wire::Explain &call) { explain(d, caller, call); }
+    void operator()(const wire::SetHost &call) { set_host(d, caller, call); }
+    void operator()(const wire::RestartGrain &call) { restart_grain(d, caller, call); }
 };
 
 struct Dispatch {
     Draft &d;
-    void operator()(const UserCall &in) { std::visit(UserDispatch{d, in.caller}, in.request); }
+    void operator()(const UserCall &in) {
+        if (Status s = check_user(d.state, in.caller); !s) return d.refuse(in.caller, s);
+        std::visit(UserDispatch{d, in.caller}, in.request);
+    }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }
     void operator()(const ServerReport &in) { take_report(d, in); }
@@ -30,6 +36,9 @@ struct Dispatch {
     void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
     void operator()(const Tick &) { lose_hosts(d); }
     void operator()(const HostTable &in) { take_host_table(d, in); }
+    void operator()(const PolicyTable &in) { take_policy(d, in); }
+    void operator()(const ProbeResult &in) { probe_result(d, in); }
+    void operator()(const Usurp &in) { usurp(d, in); }
     void operator()(const PackGrains &in) { pack_grains(d, in); }
     void operator()(const FillHost &in) { fill_host(d, in); }
     void operator()(const PlaceGrain &in) { place_grain(d, in); }

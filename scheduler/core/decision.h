@@ -20,7 +20,9 @@ struct AddGrains { SessionKey key; std::shared_ptr<const GrainList> grains; };  
 // volatile_only: only volatile fields and the usage of the running incarnation differ from what is
 // recorded; needs no commit, and the next durable SetGrain carries it.
 struct SetGrain { GrainKey key; Grain grain; bool volatile_only = false; };
-struct SetHost { HostId id; Host host; };         // volatile; id == hosts.size() adds one
+// id == hosts.size() adds one. Volatile, but for totals (lazily) and what was set (`durable`).
+struct SetHost { HostId id; Host host; bool durable = false; };
+struct SetPolicy { Policy policy; };              // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
 enum class File : std::uint8_t {
@@ -34,8 +36,9 @@ enum class File : std::uint8_t {
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
-                            SetHost, SetWaiters, WriteFile>;
-// Needs a commit before effects may leave? (SetHost, SetWaiters and a volatile_only SetGrain do not.)
+                            SetHost, SetWaiters, WriteFile, SetPolicy>;
+// Needs a commit before effects may leave? (SetPolicy, SetWaiters, most SetHosts and a volatile_only
+// SetGrain do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------
@@ -55,8 +58,10 @@ struct SendServer { ConnId conn; wire::AnyMessage message; };
 // The turn adds argv, env, directory and input.
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
+// Answered by a ProbeResult.
+struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost>;
 
 struct Decision {
     std::vector<Change> changes;

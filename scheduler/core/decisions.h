@@ -24,6 +24,9 @@ void query(Draft &d, const Caller &caller, const wire::Query &call);
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
 void import_session(Draft &d, const Caller &caller, const ImportSession &call);
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &call);
+void explain(Draft &d, const Caller &caller, const wire::Explain &call);
+void set_host(Draft &d, const Caller &caller, const wire::SetHost &call);
+void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &call);
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
@@ -40,11 +43,17 @@ wire::Configure configuration(const State &state, const HostConfig &config);
 void connection_closed(Draft &d, const ConnectionClosed &in);
 void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
+void take_policy(Draft &d, const PolicyTable &in);
+void probe_result(Draft &d, const ProbeResult &in);
+// What follows when the configuration of a known host becomes `config` (its effective one): grains
+// are evicted, the server is told, free slots are filled.
+void configure_host(Draft &d, HostId id, const HostConfig &config);
 
 void pack_grains(Draft &d, const PackGrains &in);
 
 // ---- follow-ups ---------------------------------------------------------------------------
 void fill_host(Draft &d, const FillHost &in);
+void usurp(Draft &d, const Usurp &in);
 void place_grain(Draft &d, const PlaceGrain &in);
 void answer_waiters(Draft &d, const AnswerWaiters &in);
 
@@ -62,6 +71,11 @@ Status check_token(const State &state, const Caller &caller);
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
+// In the list of users, if there is one (policy.cc).
+Status check_user(const State &state, const Caller &caller);
+// One more active session, one more unfinished grain (policy.cc).
+Status check_session_quota(const State &state, const std::string &user);
+Status check_grain_quota(const State &state, const std::string &user);
 // session_unknown; or io_error when it is there but set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
@@ -70,24 +84,30 @@ Status taken_session(const State &state, const SessionKey &key, const Caller &ca
 using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 
-// ---- placement (place_grain.cc) -----------------------------------------------------------
-// Could this host ever run it? Class, users, nogo and the table count; liveness does not.
-bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
-// Would it take the grain now, given a free slot? Memory, and what just went wrong there.
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain);
-// The ready grain that comes first for a free slot of this host: seniority, then queue order.
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id);
-// Leases the grain to the host; the effect leaves after the commit.
-void launch(Draft &d, const GrainKey &key, HostId id);
+// "slots=0 drained": what was set, as people write it (set_host.cc).
+std::string to_text(const HostSetting &setting);
+
+// ---- placement (placement.h, place_grain.cc, why_none.cc) ----------------------------------
+// Leases the grain to the host; the effect leaves after the commit. tentative: see usurp.cc.
+void launch(Draft &d, const GrainKey &key, HostId id, bool tentative);
 // Why no configured host could ever run what is ready in the session. Empty if one could.
 std::string why_none_can_run(const State &state, const SessionKey &key);
+
+// ---- usurpation (usurp.cc) ----------------------------------------------------------------
+// Those of the host that are still under way.
+std::vector<Usurpation> usurpations(const State &state, HostId id);
+// The server has staged the grain: what it displaces is withdrawn.
+void staged(Draft &d, const GrainKey &key, HostId id);
+bool is_displaced(const State &state, const GrainKey &key, HostId id);
 
 // ---- back to the queue (fail_grain.cc) ----------------------------------------------------
 // A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
 // started elsewhere, it goes on there (S8); otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
+// Notes why a grain leaves the host where it is leased.
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.
-void requeue_all(Draft &d, HostId id);
+void requeue_all(Draft &d, HostId id, MoveReason reason);
 // For half an interval the host does not get this grain again.
 void hold_back(Draft &d, HostId id, const GrainKey &key);
 // S6: an abnormal end with attempts left.
@@ -95,6 +115,13 @@ void fail_grain(Draft &d, const GrainKey &key, HostId id);
 
 // Of all incarnations; the largest of the sizes, the sum of the rest.
 wire::Usage total_usage(const Grain &grain);
+
+// ---- a host comes back (return_host.cc) ----------------------------------------------------
+// A ready grain runs on under the lease that it had.
+bool reinstate(Draft &d, const GrainKey &key);
+// A grain whose older lease the host holds: it counts again if the newer one has committed nothing
+// and has run less. False: it does not.
+bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id);
 
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.

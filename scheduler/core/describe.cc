@@ -1,46 +1,10 @@
 #include "scheduler/core/describe.h"
 
 #include "base/status.h"
+#include "scheduler/core/describe_line.h"
 
 namespace dcs::core {
 namespace {
-
-// "name value" pairs; what is zero or empty is left out.
-class Line {
-public:
-    explicit Line(std::string begin) : text_(std::move(begin)) {}
-    Line &add(const char *name, std::int64_t value) {
-        if (value != 0) text_ += std::string(" ") + name + " " + std::to_string(value);
-        return *this;
-    }
-    Line &number(const char *name, std::uint64_t value) {
-        return add(name, static_cast<std::int64_t>(value));
-    }
-    Line &add(const char *name, const std::string &value) {
-        if (!value.empty()) text_ += std::string(" ") + name + " " + value;
-        return *this;
-    }
-    Line &flag(const char *name, bool set) {
-        if (set) text_ += std::string(" ") + name;
-        return *this;
-    }
-    operator std::string() const { return text_; }
-
-private:
-    std::string text_;
-};
-
-std::string host_name(const State &state, HostId id) {
-    const Host *host = state.host(id);
-    return host ? host->config.name : id == no_host ? "" : "host" + std::to_string(id);
-}
-
-std::string hex(std::uint32_t mask) {
-    if (mask == 0) return "";
-    std::string digits;
-    for (; mask != 0; mask >>= 4) digits.insert(digits.begin(), "0123456789abcdef"[mask & 15]);
-    return "0x" + digits;
-}
 
 std::string in_ms(Duration d) { return std::to_string(d.ns / 1'000'000) + "ms"; }
 
@@ -54,19 +18,10 @@ const char *name_of(wire::Verdict v) {
     constexpr const char *names[] = {"taken", "have_it", "stale", "later"};
     return names[static_cast<int>(v)];
 }
-const char *name_of(wire::OpenMode m) {
-    constexpr const char *names[] = {"open", "resume", "reopen"};
-    return names[static_cast<int>(m)];
-}
 const char *name_of(wire::OpenedAs as) {
     constexpr const char *names[] = {"fresh", "resumed", "replay"};
     return names[static_cast<int>(as)];
 }
-const char *name_of(wire::QueryType t) {
-    constexpr const char *names[] = {"system", "hosts", "sessions", "grains", "grain"};
-    return names[static_cast<int>(t)];
-}
-
 std::string text_of(const wire::WireGrain &key) { return to_text(wire::key_of(key)); }
 
 std::string to(ConnId conn, std::uint64_t request) {
@@ -155,7 +110,18 @@ struct ChangeText {
         return Line("grain " + to_text(c.key) + " " + describe(state, c.grain))
             .flag("(volatile)", c.volatile_only);
     }
-    std::string operator()(const SetHost &c) const { return "host " + describe(c.host); }
+    std::string operator()(const SetHost &c) const {
+        return Line("host " + describe(c.host)).flag("(durable)", c.durable);
+    }
+    std::string operator()(const SetPolicy &c) const {
+        return Line("policy")
+            .flag("fair_share", c.policy.fair_share)
+            .add("sessions", c.policy.sessions_per_user)
+            .add("grains", c.policy.grains_per_user)
+            .add("running", c.policy.running_per_user)
+            .add("probation", c.policy.probation)
+            .number("users", c.policy.users.size());
+    }
     std::string operator()(const SetWaiters &c) const {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
@@ -171,6 +137,7 @@ struct ChangeText {
 };
 
 struct EffectText {
+    const State &state;
     std::string operator()(const Reply &e) const {
         return to(e.conn, e.request) + describe(e.message);
     }
@@ -210,108 +177,13 @@ struct EffectText {
             .number("checkpoint", e.head.checkpoint_length)
             .number("input_from", e.head.input_base)
             .number("next", e.head.next_seq)
-            .add("notice", e.head.notice);
+            .add("notice", e.head.notice)
+            .add("wall", e.head.wall_s)
+            .flag("tentative", e.head.tentative);
     }
+    std::string operator()(const ProbeHost &e) const { return "probe " + host_name(state, e.host); }
     std::string operator()(const CloseConnection &e) const {
         return "close " + std::to_string(e.conn);
-    }
-};
-
-struct CallText {
-    std::string user;
-    std::string operator()(const BeginControl &c) const {
-        return "get_auth " + user + " " + c.ident;
-    }
-    std::string operator()(const wire::OpenSession &c) const {
-        return Line(std::string(name_of(c.mode)) + " " + user + "/" + std::to_string(c.number))
-            .flag("sent_reset", c.sent_reset);
-    }
-    std::string operator()(const wire::CloseSession &c) const {
-        return "close " + of(c.user) + "/" + std::to_string(c.number);
-    }
-    std::string operator()(const wire::CleanSession &c) const {
-        return "clean " + of(c.user) + "/" + std::to_string(c.number);
-    }
-    std::string operator()(const SubmitGrain &c) const {
-        return Line("gexec " + user + "/" + std::to_string(c.session) + ":" +
-                    std::to_string(c.grain))
-            .add("class", hex(c.host_class))
-            .add("thrash", c.thrash)
-            .flag("urgent", c.urgent)
-            .add("notice", c.notice);
-    }
-    std::string operator()(const wire::Gkill &c) const {
-        return "gkill " + of(c.user) + "/" + std::to_string(c.session) + ":" +
-               std::to_string(c.grain);
-    }
-    std::string operator()(const wire::Gwait &c) const {
-        return Line("gwait " + user + "/" + std::to_string(c.session) + " next " +
-                    std::to_string(c.next))
-            .flag("block", c.block);
-    }
-    std::string operator()(const wire::Fetch &c) const {
-        return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" +
-               std::to_string(c.grain);
-    }
-    std::string operator()(const wire::ExportPage &c) const {
-        return "export " + of(c.user) + "/" + std::to_string(c.session) + " after " +
-               std::to_string(c.after);
-    }
-    std::string operator()(const ImportSession &c) const {
-        return Line("import " + user + "/" + std::to_string(c.number))
-            .flag("replace", c.replace)
-            .flag("lost", !c.content);
-    }
-    std::string operator()(const wire::Doctor &) const { return "doctor"; }
-    std::string operator()(const wire::Query &c) const {
-        return std::string("query ") + name_of(c.type);
-    }
-    const std::string &of(const std::string &other) const { return other.empty() ? user : other; }
-};
-
-struct InputText {
-    const State &state;
-    std::string operator()(const UserCall &in) const {
-        return std::visit(CallText{in.caller.user}, in.request);
-    }
-    std::string operator()(const ServerFirstCall &in) const {
-        return Line("first call " + in.call->host).number("held", in.call->held.size());
-    }
-    std::string operator()(const ServerCallIn &in) const {
-        return "call-in " + host_name(state, in.host);
-    }
-    std::string operator()(const ServerReport &in) const {
-        const wire::GrainReport &r = *in.report;
-        return Line("report " + host_name(state, in.host) + " " + text_of(r.key))
-            .number("inc", r.incarnation)
-            .number("first", r.first_seq)
-            .number("last", r.last_seq)
-            .flag("checkpoint", r.has_checkpoint)
-            .flag("ended", r.ended)
-            .flag("innocent", r.innocent)
-            .add("code", r.exit_code)
-            .add("signal", r.signal);
-    }
-    std::string operator()(const ServerLaunchResult &in) const {
-        return Line("launch result " + host_name(state, in.host) + " " + text_of(in.result.key))
-            .number("inc", in.result.incarnation)
-            .flag("ok", in.result.ok)
-            .add("code", in.result.code);
-    }
-    std::string operator()(const ConnectionClosed &in) const {
-        return "connection closed " + std::to_string(in.conn);
-    }
-    std::string operator()(const Tick &) const { return "tick"; }
-    std::string operator()(const HostTable &in) const {
-        return "host table of " + std::to_string(in.hosts.size());
-    }
-    std::string operator()(const PackGrains &in) const {
-        return "pack " + std::to_string(in.grains.size()) + " grains of " + to_text(in.session);
-    }
-    std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
-    std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }
-    std::string operator()(const AnswerWaiters &in) const {
-        return "answer waiters of " + to_text(in.session);
     }
 };
 
@@ -321,6 +193,7 @@ std::string describe(const State &state, const Grain &g) {
     Line line(core::name_of(g.status));
     line.add(g.status == GrainStatus::running ? "on" : "last", host_name(state, g.host))
         .number("inc", g.incarnation);
+    if (g.lease != g.incarnation) line.number("lease", g.lease);
     if (g.status == GrainStatus::ready) line.add("at", std::to_string(g.queue_position));
     line.add("class", hex(g.host_class))
         .flag("urgent", g.urgent)
@@ -352,18 +225,19 @@ std::string describe(const Host &host) {
         .flag("not configured", !host.configured)
         .add("class", hex(host.config.host_class))
         .add("slots", host.config.slots)
+        .flag("drained", host.setting.drained)
+        .flag("checked", host.checked != Checked::no)
+        .number("usurping", host.usurping.size())
+        .add("blamed", host.blamed_lately)
         .number("held_back", host.held_back.size());
 }
 
 std::string describe(const wire::AnyMessage &message) { return std::visit(MessageText{}, message); }
-std::string describe(const State &state, const Input &input) {
-    return std::visit(InputText{state}, input);
-}
 std::string describe(const State &state, const Change &change) {
     return std::visit(ChangeText{state}, change);
 }
-std::string describe(const State &, const Effect &effect) {
-    return std::visit(EffectText{}, effect);
+std::string describe(const State &state, const Effect &effect) {
+    return std::visit(EffectText{state}, effect);
 }
 
 }  // namespace dcs::core

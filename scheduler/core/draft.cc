@@ -36,6 +36,11 @@ Host &Draft::host(HostId id) {
     return it->second;
 }
 
+Host &Draft::host_durably(HostId id) {
+    durable_hosts_.insert(id);
+    return host(id);
+}
+
 std::vector<Waiter> &Draft::waiters(const SessionKey &key) {
     auto it = waiters_.find(key);
     if (it == waiters_.end()) {
@@ -77,7 +82,7 @@ Decision Draft::finish() {
         changes.push_back(SetGrain{key, std::move(grain), lazy});
     }
     for (auto &change : out_.changes) changes.push_back(std::move(change));
-    for (auto &[id, host] : hosts_) changes.push_back(SetHost{id, std::move(host)});
+    for (auto &[id, host] : hosts_) changes.push_back(SetHost{id, std::move(host), durable_hosts_.count(id) != 0});
     for (auto &[key, waiters] : waiters_) changes.push_back(SetWaiters{key, std::move(waiters)});
     out_.changes = std::move(changes);
     return std::move(out_);

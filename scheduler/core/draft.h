@@ -22,6 +22,7 @@ public:
     Grain &grain(const GrainKey &key);
     Grain &new_grain(const GrainKey &key);
     Host &host(HostId id);
+    Host &host_durably(HostId id);  // what d_sethost set: committed before anything is said
     std::vector<Waiter> &waiters(const SessionKey &key);
     // The grain's change touches volatile fields only, see SetGrain.
     void volatile_only(const GrainKey &key) { volatile_only_.insert(key); }
@@ -50,6 +51,7 @@ private:
     std::map<GrainKey, Grain> grains_;
     std::set<GrainKey> volatile_only_;
     std::map<HostId, Host> hosts_;
+    std::set<HostId> durable_hosts_;
     std::map<SessionKey, std::vector<Waiter>> waiters_;
 };
 

@@ -1,7 +1,8 @@
 // Grains that stop running without having finished (S5, S6).
 #include <algorithm>
 
-#include "scheduler/core/decisions.h"
+#include "base/limits.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
 
@@ -30,9 +31,20 @@ void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
     if (!keep_lease) g.host = no_host;
 }
 
-void requeue_all(Draft &d, HostId id) {
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail) {
+    Grain &g = d.grain(key);
+    std::vector<Move> &moves = g.moves.edit();
+    if (moves.size() >= limits::moves_kept) moves.erase(moves.begin());
+    detail.resize(std::min(detail.size(), limits::move_detail_bytes));
+    moves.push_back(Move{reason, g.host, g.lease, std::move(detail), d.now});
+}
+
+void requeue_all(Draft &d, HostId id, MoveReason reason) {
     const std::set<GrainKey> &there = d.state.running[static_cast<std::size_t>(id)];
-    for (auto it = there.rbegin(); it != there.rend(); ++it) requeue_front(d, *it, true);
+    for (auto it = there.rbegin(); it != there.rend(); ++it) {
+        note_move(d, *it, reason);
+        requeue_front(d, *it, true);
+    }
     for (const GrainKey &key : there) d.follow_up(PlaceGrain{key});
 }
 

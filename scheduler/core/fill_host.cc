@@ -1,13 +1,13 @@
 // S4: one grain for one free slot, by seniority and then queue order; then the next slot.
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
 
 void fill_host(Draft &d, const FillHost &in) {
     if (d.state.free_slots(in.host) == 0) return;
-    const std::optional<GrainKey> first = first_for_host(d.state, d.now, in.host);
+    const std::optional<GrainKey> first = first_for_host(d.state, d.now, in.host, {});
     if (!first) return;
-    launch(d, *first, in.host);
+    launch(d, *first, in.host, false);
     d.follow_up(FillHost{in.host});
 }
 

@@ -18,29 +18,34 @@ void remove_host(Draft &d, HostId id) {
             old.conn, wire::Refused{"this host was taken out of the scheduler's host table"}});
         d.effect(CloseConnection{old.conn});
     }
-    requeue_all(d, id);
+    host.usurping.clear();
+    requeue_all(d, id, MoveReason::host_removed);
     d.event("host " + host.config.name + " is not in the host table");
 }
 
-void update_host(Draft &d, HostId id, const HostConfig &config) {
-    const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
+void update_host(Draft &d, HostId id, const HostConfig &table) {
     Host &host = d.host(id);
-    const bool returns = !old.configured;
-    host.config = config;
+    const bool returns = !host.configured;
+    host.table = table;
     host.configured = true;
     if (returns) host.status = HostStatus::unknown;
     if (host.status == HostStatus::unknown) host.last_contact = d.now;  // grace
+    configure_host(d, id, with_setting(table, host.setting));
+}
+
+}  // namespace
+
+void configure_host(Draft &d, HostId id, const HostConfig &config) {
+    const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
+    d.host(id).config = config;
     if (old.conn == 0) return;
     if (old.config.interval != config.interval || old.config.slots != config.slots)
         d.send(id, configuration(d.state, config));
     if (config.slots == 0)
         for (const GrainKey &key : d.state.running[static_cast<std::size_t>(id)])
-            d.withdraw(id, key, d.state.grain(key)->incarnation, false,
-                       "the host was taken out of service");
+            d.withdraw(id, key, d.state.grain(key)->lease, false, "the host was taken out of service");
     d.follow_up(FillHost{id});
 }
-
-}  // namespace
 
 void take_host_table(Draft &d, const HostTable &in) {
     std::set<std::string> listed;
@@ -53,7 +58,7 @@ void take_host_table(Draft &d, const HostTable &in) {
             continue;
         }
         Host host;
-        host.config = config;
+        host.config = host.table = config;
         host.last_contact = d.now;
         d.change(SetHost{fresh++, std::move(host)});
     }

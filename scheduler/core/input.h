@@ -2,9 +2,11 @@
 // Everything that can reach the scheduler. Bulk travels beside the decision, not through it: a
 // Payload is carried from input to change, and core looks only at its length.
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "scheduler/core/state.h"
+#include "wire/policy_calls.h"
 #include "wire/session_calls.h"
 
 namespace dcs::core {
@@ -30,6 +32,8 @@ struct SubmitGrain {
     std::int32_t thrash = 0, notice = 0, attempts = 0;
     bool urgent = false;
     std::uint64_t input_length = 0;
+    Demand demand;
+    std::uint32_t program = 0;    // digest of argv[0], not 0
     Fingerprint fingerprint{};
     Payload params;               // wire::pack(spec)
 };
@@ -50,7 +54,8 @@ struct ImportContent {
 struct ImportSession { std::int32_t number = 0; bool replace = false; std::shared_ptr<const ImportContent> content; };
 
 using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
-    SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor>;
+    SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
+    wire::Explain, wire::SetHost, wire::RestartGrain>;
 struct UserCall { Caller caller; UserRequest request; };
 
 struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };
@@ -60,16 +65,25 @@ struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::Launch
 struct ConnectionClosed { ConnId conn = 0; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
+struct PolicyTable { Policy policy; };            // the same
+// What came of ProbeHost. Of each group: did any address answer? Nothing if it has none.
+struct ProbeResult {
+    HostId host = no_host;
+    std::uint32_t probe = 0;
+    std::optional<bool> check, file_server, gateway;
+};
 // From inside, in idle moments: the contents of settled grains of a closed session (`out` to
 // `message`; `params` if they have a file of their own), to be moved into the session's tree.
 struct PackedGrain { GrainNumber number = 0; Payload params, checkpoint, message, out, err; };
 struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
 // Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
+struct Usurp { HostId host = no_host; };          // one grain of an older session, then again (S4)
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using Input = std::variant<UserCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
-    ConnectionClosed, Tick, HostTable, PackGrains, FillHost, PlaceGrain, AnswerWaiters>;
+    ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp, PlaceGrain,
+    AnswerWaiters>;
 
 }  // namespace dcs::core

@@ -11,6 +11,7 @@ struct Checker {
     std::string wrong;
     std::vector<std::set<GrainKey>> running;
     std::vector<std::int64_t> positions;  // of the ready grains of the session at hand
+    std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
 
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
@@ -36,7 +37,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     if (g.status == GrainStatus::running) {
         require(info.status == SessionStatus::active, "runs in a terminated session");
         require(known(g.host), "runs on an unknown host");
-        require(g.incarnation > 0, "runs without an incarnation");
+        require(g.lease > 0, "runs without a lease");
         require(std::find(nogo.begin(), nogo.end(), g.host) == nogo.end(),
                 "runs on a nogo host");
         if (known(g.host)) {
@@ -44,7 +45,11 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
             require(state.host(g.host)->status != HostStatus::dead, "runs on a dead host");
         }
     }
+    require(g.lease <= g.incarnation, "its lease is above the highest one");
     require(g.host == no_host || known(g.host), "remembers an unknown host");
+    require(g.old_lease.host == no_host || (known(g.old_lease.host) && g.old_lease.lease != g.lease),
+            "an older lease that cannot be");
+    require(g.moves->size() <= limits::moves_kept, "too many moves are kept");
     for (const HostId id : nogo) {
         require(known(id), "nogo names an unknown host");
         require(std::count(nogo.begin(), nogo.end(), id) == 1, "nogo names a host twice");
@@ -74,20 +79,22 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
 
 void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number,
                           const Grain &g) {
-    const auto queue = session.ready.find(g.host_class);
+    const auto queue = session.ready.find(shape_of(g));
     if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
-    const auto place = queue->second.find(g.queue_position);
-    require(place != queue->second.end() && place->second == number,
+    const auto place = queue->second.grains.find(g.queue_position);
+    require(place != queue->second.grains.end() && place->second == number,
             name + "a ready grain is not at its place of its queue");
+    programs[shape_of(g)][g.program] += 1;
     positions.push_back(g.queue_position);
 }
 
 // Every ready grain has its place, no two have the same, and there are no other places.
 void Checker::check_queues(const std::string &name, const Session &session) {
     std::size_t places = 0;
-    for (const auto &[mask, queue] : session.ready) {
-        require(!queue.empty(), name + "an empty queue was kept");
-        places += queue.size();
+    for (const auto &[shape, queue] : session.ready) {
+        require(!queue.grains.empty(), name + "an empty queue was kept");
+        places += queue.grains.size();
+        require(queue.programs == programs[shape], name + "its queue's programs differ from its grains'");
     }
     require(places == positions.size(), name + "its queues hold grains that are not ready");
     std::sort(positions.begin(), positions.end());
@@ -100,6 +107,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     const SessionInfo &info = session.info;
     std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0;
     positions.clear();
+    programs.clear();
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
@@ -135,23 +143,30 @@ void Checker::check_hosts() {
     require(state.running.size() == state.hosts.size(), "one set of running grains per host");
     if (!wrong.empty()) return;
     std::map<std::string, HostId> ids;
-    std::set<HostId> open;
-    std::set<ConnId> conns;
+    std::map<std::uint32_t, std::set<HostId>> open;
+    std::map<ConnId, HostId> conns;
+    std::set<std::pair<Instant, HostId>> deadlines;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const Host &host = state.hosts[i];
         const auto id = static_cast<HostId>(i);
         require(ids.emplace(host.config.name, id).second, "two hosts named " + host.config.name);
-        require(host.conn == 0 || conns.insert(host.conn).second, "two hosts on one connection");
+        require(host.conn == 0 || conns.emplace(host.conn, id).second, "two hosts on one connection");
+        if (deadline_of(host) != Instant::never()) deadlines.emplace(deadline_of(host), id);
         require(host.status != HostStatus::dead || host.conn == 0,
                 "dead host " + host.config.name + " is connected");
-        if (state.free_slots(id) > 0) open.insert(id);
+        if (state.free_slots(id) > 0) open[host.config.host_class].insert(id);
     }
     require(ids == state.host_ids, "host ids differ from the hosts");
     require(open == state.open_hosts, "open hosts differ from the hosts");
+    require(conns == state.host_of_conn, "connections differ from the hosts");
+    require(deadlines == state.deadlines, "deadlines differ from the hosts");
 }
 
 void Checker::check_indexes() {
-    std::map<std::uint64_t, SessionKey> active, waiting;
+    std::map<std::uint64_t, SessionKey> active;
+    decltype(state.waiting) waiting;
+    std::map<std::string, UserCounts> users;
+    std::map<ConnId, std::set<SessionKey>> parked;
     std::set<std::uint64_t> seniorities;
     for (const auto &[key, why] : state.set_aside)
         require(!state.session(key), "session " + to_text(key) + " is there and set aside");
@@ -160,13 +175,30 @@ void Checker::check_indexes() {
         const bool closed = session.info.status == SessionStatus::terminated;
         require((closed && !session.packable.empty()) == (state.unpacked.count(key) != 0),
                 "sessions to be packed differ");
+        for (const Waiter &w : session.waiters) parked[w.conn].insert(key);
         if (session.info.status != SessionStatus::active) continue;
         active.emplace(session.info.seniority, key);
-        if (!session.ready.empty()) waiting.emplace(session.info.seniority, key);
+        for (const auto &[shape, queue] : session.ready)
+            waiting[shape][key.user].emplace(session.info.seniority, key);
+        const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
+        UserCounts &user = users[key.user];
+        user.sessions += 1;
+        user.unfinished += count(GrainStatus::ready) + count(GrainStatus::running);
+        user.running += count(GrainStatus::running);
     }
     require(active == state.by_seniority, "order of seniority differs from the sessions");
     require(waiting == state.waiting, "sessions with ready grains differ");
     require(running == state.running, "running grains differ from their hosts");
+    require(users == state.users, "counts of users differ from their sessions");
+    require(parked == state.waiting_conns, "parked calls differ from the sessions'");
+    std::vector<Used> used(state.hosts.size());
+    for (std::size_t i = 0; i < running.size(); ++i)
+        for (const GrainKey &key : running[i]) {
+            const Demand &demand = state.grain(key)->demand;
+            used[i].cores += std::max(1, demand.cores);
+            used[i].memory_mb += demand.memory_mb;
+        }
+    require(used == state.used, "what is in use on hosts differs from their grains");
 }
 
 }  // namespace

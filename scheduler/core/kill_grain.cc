@@ -12,7 +12,7 @@ void kill(Draft &d, const GrainKey &key) {
     g.result_index = -1;
     g.launched = false;
     if (old.status == GrainStatus::running) {
-        d.withdraw(old.host, key, old.incarnation, true, "killed by its control program");
+        d.withdraw(old.host, key, old.lease, true, "killed by its control program");
         d.follow_up(FillHost{old.host});
     }
     if (old.status == GrainStatus::ready) g.host = no_host;

@@ -1,35 +1,92 @@
-// S7: hosts that were not heard of for long. Deadlines here and in next_deadline.cc agree.
+// S7: hosts that were not heard of for long. When such a host runs grains and has addresses to be
+// asked, somebody looks whether it could still be alive before its grains are moved.
+#include <algorithm>
+
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
 namespace {
 
-void declare_dead(Draft &d, HostId id) {
+// For the answer to a probe, which itself waits 2 s.
+constexpr Duration probe_patience = seconds(10);
+constexpr Duration a_moment{1};
+
+bool has_addresses(const HostConfig &config) {
+    return !config.check.empty() || !config.file_server.empty() || !config.gateway.empty();
+}
+
+void declare_dead(Draft &d, HostId id, const std::string &why) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
     if (old.conn != 0) d.effect(CloseConnection{old.conn});
     Host &host = d.host(id);
     host.status = HostStatus::dead;
     host.conn = 0;
     host.held_back.clear();
-    requeue_all(d, id);
-    d.event("host " + host.config.name + " is dead, was not heard of for its limit");
+    host.usurping.clear();
+    host.checked = Checked::no;
+    requeue_all(d, id, MoveReason::host_dead);
+    d.event("host " + host.config.name + " is dead, " + why);
+}
+
+void call_delinquent(Draft &d, HostId id) {
+    Host &host = d.host(id);
+    if (host.status == HostStatus::delinquent) return;
+    host.status = HostStatus::delinquent;
+    d.event("host " + host.config.name + " is delinquent");
+}
+
+void look_after(Draft &d, HostId id) {
+    Host &host = d.host(id);
+    const HostConfig &config = host.config;
+    host.checked = Checked::asked;
+    host.checked_at = d.now;
+    host.probe += 1;
+    d.effect(ProbeHost{id, host.probe, config.check, config.file_server, config.gateway});
+    d.event("host " + config.name + " is overdue, its addresses are checked");
+}
+
+void overdue(Draft &d, HostId id) {
+    const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
+    const HostConfig &config = host.config;
+    if (d.now <= host.last_contact + config.limit) return call_delinquent(d, id);
+    if (host.checked == Checked::asked)  // the deadline was its answer's
+        return declare_dead(d, id, "nothing is known of it");
+    const bool runs_grains = !d.state.running[static_cast<std::size_t>(id)].empty();
+    const bool may_wait = d.now <= host.last_contact + config.extended;
+    if (!runs_grains || !has_addresses(config) || !may_wait)
+        return declare_dead(d, id, "was not heard of for its limit");
+    call_delinquent(d, id);
+    look_after(d, id);
 }
 
 }  // namespace
 
+Instant deadline_of(const Host &host) {
+    if (!host.configured || host.status == HostStatus::dead) return Instant::never();
+    const HostConfig &config = host.config;
+    if (host.checked == Checked::asked) return host.checked_at + probe_patience + a_moment;
+    if (host.checked == Checked::alive)
+        return std::min(host.last_contact + config.extended, host.checked_at + config.limit) + a_moment;
+    if (host.status == HostStatus::delinquent) return host.last_contact + config.limit + a_moment;
+    return host.last_contact + std::min(config.alert, config.limit) + a_moment;
+}
+
 void lose_hosts(Draft &d) {
-    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
-        const Host &host = d.state.hosts[i];
-        const auto id = static_cast<HostId>(i);
-        if (!host.configured || host.status == HostStatus::dead) continue;
-        if (d.now > host.last_contact + host.config.limit) {
-            declare_dead(d, id);
-        } else if (host.status != HostStatus::delinquent &&
-                   d.now > host.last_contact + host.config.alert) {
-            d.host(id).status = HostStatus::delinquent;
-            d.event("host " + host.config.name + " is delinquent");
-        }
+    for (const auto &[deadline, id] : d.state.deadlines) {
+        if (deadline > d.now) return;
+        overdue(d, id);
     }
+}
+
+// It could be alive if it answers, or if what lies between us and it, or what it hangs on, does not.
+void probe_result(Draft &d, const ProbeResult &in) {
+    const Host *known = d.state.host(in.host);
+    if (!known || known->checked != Checked::asked || known->probe != in.probe) return;
+    const bool could_be_alive = in.check == true || in.file_server == false || in.gateway == false;
+    if (!could_be_alive) return declare_dead(d, in.host, "its addresses do not answer");
+    Host &host = d.host(in.host);
+    host.checked = Checked::alive;
+    d.event("host " + host.config.name + " could be alive, its grains wait");
 }
 
 }  // namespace dcs::core

@@ -27,7 +27,15 @@ void bind(Opening &o, SessionInfo &info) {
     if (o.auth.stamp_s != 0) o.d.change(SetAuth{o.caller.token, {o.auth.user, o.auth.ident, 0}});
 }
 
+// One more active session.
+bool within_quota(Opening &o) {
+    const Status s = check_session_quota(o.d.state, o.key.user);
+    if (!s) o.d.refuse(o.caller, s);
+    return bool(s);
+}
+
 void create(Opening &o) {
+    if (!within_quota(o)) return;
     SessionInfo &info = o.d.info(o.key);
     info.seniority = o.d.state.next_seniority;
     info.ident = o.auth.ident;
@@ -58,12 +66,14 @@ void replay(Opening &o) {
 }
 
 void reopen(Opening &o) {
+    if (!within_quota(o)) return;
     SessionInfo &info = o.d.info(o.key);
     info.status = SessionStatus::active;
     bind(o, info);
     if (o.call.sent_reset) info.sent = 0;
     answer(o, wire::OpenedAs::resumed, info.sent);
-    for (const HostId id : o.d.state.open_hosts) o.d.follow_up(FillHost{id});
+    for (const auto &[host_class, hosts] : o.d.state.open_hosts)
+        for (const HostId id : hosts) o.d.follow_up(FillHost{id});
     o.d.event("session " + to_text(o.key) + " reopened by " + info.ident);
 }
 

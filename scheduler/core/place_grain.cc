@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
 namespace {
@@ -10,6 +10,64 @@ namespace {
 // With so many grains held back at one moment the trouble is the host's: it gets nothing for a
 // while.
 constexpr std::size_t held_back_max = 16;
+
+std::size_t held_back_now(const Host &host, Instant now) {
+    std::size_t n = 0;
+    for (const HeldBack &h : host.held_back) n += h.until > now;
+    return n;
+}
+
+std::int64_t memory_need_kb(const Grain &g) {
+    const Demand &demand = g.demand;
+    return std::max(std::int64_t{g.thrash} * 512, std::int64_t{demand.memory_mb} * 1024);
+}
+
+// The grain of this session that comes first, whatever its shape.
+std::optional<GrainNumber> first_of_session(const State &state, Instant now, HostId id, const SessionKey &key,
+                                            const Room &room) {
+    const Host &host = *state.host(id);
+    const Session &session = *state.session(key);
+    std::int64_t best = INT64_MAX;
+    std::optional<GrainNumber> chosen;
+    for (const auto &[shape, queue] : session.ready) {
+        if (!shape_fits(state, id, shape, room)) continue;
+        const std::uint32_t program = queue.program();
+        if (program != 0 && lacks_program(host, program, now)) continue;
+        for (const auto &[position, number] : queue.grains) {
+            if (position >= best) break;
+            if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), room)) continue;
+            best = position;
+            chosen = number;
+            break;
+        }
+    }
+    return chosen;
+}
+
+// Where the search of one user's sessions with grains of one shape stands.
+struct Cursor {
+    std::map<std::uint64_t, SessionKey>::const_iterator at, end;
+    std::int64_t share = 0;  // under fair share: what the user has already
+    bool before(const Cursor &other) const {
+        return std::tie(share, at->first) < std::tie(other.share, other.at->first);
+    }
+};
+
+std::vector<Cursor> cursors_for(const State &state, HostId id, const Room &room) {
+    const Host &host = *state.host(id);
+    std::vector<Cursor> cursors;
+    for (const auto &[shape, users] : state.waiting) {
+        if (!shape_fits(state, id, shape, room)) continue;
+        for (const auto &[user, sessions] : users) {
+            if (!permits(host.config, user) || over_quota(state, user)) continue;
+            const std::int64_t share = state.policy.fair_share ? state.users.at(user).running : 0;
+            cursors.push_back({sessions.begin(), sessions.end(), share});
+        }
+    }
+    return cursors;
+}
+
+}  // namespace
 
 bool permits(const HostConfig &config, const std::string &user) {
     const auto &users = config.users;
@@ -25,71 +83,103 @@ bool is_nogo(const Grain &grain, HostId id) {
     return std::find(nogo.begin(), nogo.end(), id) != nogo.end();
 }
 
-std::size_t held_back_now(const Host &host, Instant now) {
-    std::size_t n = 0;
-    for (const HeldBack &h : host.held_back) n += h.until > now;
-    return n;
+bool over_quota(const State &state, const std::string &user) {
+    const std::int32_t most = state.policy.running_per_user;
+    const auto counts = state.users.find(user);
+    return most > 0 && counts != state.users.end() && counts->second.running >= most;
 }
 
-// First the host where it failed once (S6), then by the lowest common class bit.
-int rank_of(const Grain &grain, const Host &host, HostId id) {
-    if (grain.failures_there > 0 && grain.failed_on == id) return -1;
-    const std::uint32_t mask = grain.host_class == 0 ? ~std::uint32_t{0} : grain.host_class;
-    return std::countr_zero(mask & host.config.host_class);
+std::int32_t cores_of(const HostConfig &config) { return config.cores > 0 ? config.cores : config.slots; }
+
+bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &room) {
+    const std::int64_t used = state.used[static_cast<std::size_t>(id)].cores - room.freed.cores;
+    return used + std::max(1, cores) <= cores_of(state.host(id)->config);
 }
 
-std::optional<std::pair<std::int64_t, GrainNumber>>
-first_of_class(const State &state, Instant now, HostId id, const SessionKey &key,
-               const std::map<std::int64_t, GrainNumber> &queue, std::int64_t before) {
-    const Session &session = *state.session(key);
-    for (const auto &[position, number] : queue) {
-        if (position >= before) return {};
-        if (would_take(state, now, id, GrainKey{key, number}, session.grains.at(number)))
-            return std::pair{position, number};
-    }
-    return {};
+bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room) {
+    const Host &host = *state.host(id);
+    const Demand &demand = grain.demand;
+    if (grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512) return false;
+    if (demand.memory_mb == 0) return true;
+    if (host.config.memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
+    const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - room.freed.memory_mb;
+    return used + demand.memory_mb <= host.config.memory_mb;
 }
 
-}  // namespace
+bool ever_fits(const HostConfig &config, const Grain &grain) {
+    const Demand &demand = grain.demand;
+    return std::max(1, demand.cores) <= cores_of(config) &&
+           (config.memory_mb == 0 || demand.memory_mb <= config.memory_mb);
+}
+
+bool lacks_program(const Host &host, std::uint32_t program, Instant now) {
+    const auto it = host.missing.find(program);
+    return it != host.missing.end() && it->second > now;
+}
+
+bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room) {
+    const Host &host = *state.host(id);
+    if (!class_fits(shape.host_class, host.config.host_class)) return false;
+    if (!cores_fit(state, id, shape.cores, room)) return false;
+    const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
+    return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
+}
+
+bool accepts_now(const State &state, Instant now, HostId id) {
+    const Host &host = *state.host(id);
+    if (held_back_now(host, now) >= held_back_max) return false;
+    return !on_probation(state, host) || state.running[static_cast<std::size_t>(id)].empty();
+}
+
+bool on_probation(const State &state, const Host &host) {
+    return state.policy.probation > 0 && host.blamed_lately >= state.policy.probation;
+}
+
+bool held_back(const Host &host, const GrainKey &key, Instant now) {
+    for (const HeldBack &h : host.held_back)
+        if (h.key == key && h.until > now) return true;
+    return false;
+}
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
     return host.configured && host.config.slots > 0 &&
            class_fits(grain.host_class, host.config.host_class) &&
-           permits(host.config, session.user) && !is_nogo(grain, id);
+           permits(host.config, session.user) && !is_nogo(grain, id) && ever_fits(host.config, grain) &&
+           (grain.program == 0 || host.missing.count(grain.program) == 0);
 }
 
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
-                const Grain &grain) {
-    const Host &host = state.hosts[static_cast<std::size_t>(id)];
-    if (!could_run(host, id, key.session, grain)) return false;
-    // half megabytes
-    if (grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512) return false;
-    for (const HeldBack &h : host.held_back)
-        if (h.key == key && h.until > now) return false;
-    return true;
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
+                const Room &room) {
+    const Host &host = *state.host(id);
+    // What lacked a program may have got it by now: it is tried again after a while.
+    return host.configured && host.config.slots > 0 && class_fits(grain.host_class, host.config.host_class) &&
+           permits(host.config, key.session.user) && !is_nogo(grain, id) &&
+           !lacks_program(host, grain.program, now) && cores_fit(state, id, Demand(grain.demand).cores, room) &&
+           memory_fits(state, id, grain, room) && !held_back(host, key, now);
 }
 
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id) {
-    const Host &host = state.hosts[static_cast<std::size_t>(id)];
-    if (held_back_now(host, now) >= held_back_max) return {};
-    for (const auto &[seniority, key] : state.waiting) {
-        if (!permits(host.config, key.user)) continue;
-        std::int64_t best = INT64_MAX;
-        GrainNumber chosen = -1;
-        for (const auto &[mask, queue] : state.session(key)->ready) {
-            if (!class_fits(mask, host.config.host_class)) continue;
-            const auto found = first_of_class(state, now, id, key, queue, best);
-            if (found) std::tie(best, chosen) = *found;
-        }
-        if (chosen >= 0) return GrainKey{key, chosen};
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room) {
+    if (!accepts_now(state, now, id)) return {};
+    std::vector<Cursor> cursors = cursors_for(state, id, room);
+    for (;;) {
+        const Cursor *first = nullptr;
+        for (const Cursor &c : cursors)
+            if (c.at != c.end && (!first || c.before(*first))) first = &c;
+        if (!first || first->at->first >= room.senior_to) return {};
+        const auto [seniority, key] = *first->at;
+        if (const auto number = first_of_session(state, now, id, key, room)) return GrainKey{key, *number};
+        for (Cursor &c : cursors)
+            if (c.at != c.end && c.at->first == seniority) ++c.at;
     }
-    return {};
 }
 
-void launch(Draft &d, const GrainKey &key, HostId id) {
+void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
+    // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
+    g.old_lease = g.host == no_host ? OldLease{} : OldLease{g.host, g.lease};
     g.past = total_usage(g);
+    g.before = g.current;
     g.current = wire::Usage();
     g.status = GrainStatus::running;
     g.queue_position = 0;
@@ -102,9 +192,10 @@ void launch(Draft &d, const GrainKey &key, HostId id) {
         g.incarnation = host.fence;
     }
     g.incarnation += 1;
+    g.lease = g.incarnation;
     d.host(id).totals.launched += 1;
-    if (g.thrash > 0 && host.free_memory_kb >= 0)
-        d.host(id).free_memory_kb -= std::int64_t{g.thrash} * 512;
+    if (host.free_memory_kb >= 0)
+        d.host(id).free_memory_kb = std::max<std::int64_t>(0, d.host(id).free_memory_kb - memory_need_kb(g));
     wire::Launch head;
     head.key = wire::wire_of(key);
     head.incarnation = g.incarnation;
@@ -112,84 +203,60 @@ void launch(Draft &d, const GrainKey &key, HostId id) {
     head.input_base = g.input_position;
     head.next_seq = g.sequence + 1;
     head.notice = g.notice;
+    head.wall_s = Demand(g.demand).wall_s;
+    head.tentative = tentative;
     d.effect(SendLaunch{host.conn, key, head});
-    d.event("grain " + to_text(key) + " started on " + host.config.name + ", incarnation " +
-            std::to_string(g.incarnation));
+    d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config.name +
+            ", incarnation " + std::to_string(g.incarnation));
 }
+
+namespace {
+
+// Open hosts whose lowest common class bit is the same, by their number.
+struct Rank {
+    std::vector<std::pair<std::set<HostId>::const_iterator, std::set<HostId>::const_iterator>> classes;
+    std::optional<HostId> next() {
+        auto *lowest = static_cast<decltype(classes)::value_type *>(nullptr);
+        for (auto &c : classes)
+            if (c.first != c.second && (!lowest || *c.first < *lowest->first)) lowest = &c;
+        if (!lowest) return {};
+        return *lowest->first++;
+    }
+};
+
+// True: the grain has its place, or somebody who comes first is looked at before it.
+bool try_host(Draft &d, const GrainKey &key, const Grain &grain, HostId id) {
+    if (!would_take(d.state, d.now, id, key, grain, {})) return false;
+    // Whoever comes first for this slot gets it, be it this grain or an older one.
+    const std::optional<GrainKey> first = first_for_host(d.state, d.now, id, {});
+    if (!first) return false;
+    if (first == key) {
+        launch(d, key, id, false);
+    } else {
+        d.follow_up(FillHost{id});
+        d.follow_up(PlaceGrain{key});
+    }
+    return true;
+}
+
+}  // namespace
 
 void place_grain(Draft &d, const PlaceGrain &in) {
     const Grain *grain = d.state.grain(in.key);
     if (!grain || grain->status != GrainStatus::ready) return;
     if (d.state.session(in.key.session)->info.status != SessionStatus::active) return;
-    std::vector<std::pair<int, HostId>> candidates;
-    for (const HostId id : d.state.open_hosts)
-        if (would_take(d.state, d.now, id, in.key, *grain))
-            candidates.emplace_back(rank_of(*grain, *d.state.host(id), id), id);
-    std::sort(candidates.begin(), candidates.end());
-    for (const auto &[rank, id] : candidates) {
-        // Whoever comes first for this slot gets it, be it this grain or an older one.
-        const std::optional<GrainKey> first = first_for_host(d.state, d.now, id);
-        if (first == in.key) return launch(d, in.key, id);
-        if (first) d.follow_up(FillHost{id});
-    }
-}
-
-namespace {
-bool some_host_could_run_one(const State &state, const SessionKey &key) {
-    const Session &session = *state.session(key);
-    for (const auto &[mask, queue] : session.ready) {
-        std::vector<HostId> suited;
-        for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-            const Host &host = state.hosts[i];
-            if (host.configured && host.config.slots > 0 &&
-                class_fits(mask, host.config.host_class) && permits(host.config, key.user))
-                suited.push_back(static_cast<HostId>(i));
-        }
-        if (suited.empty()) continue;
-        for (const auto &[position, number] : queue) {
-            const Grain &g = session.grains.at(number);
-            for (const HostId id : suited)
-                if (!is_nogo(g, id)) return true;
-        }
-    }
-    return false;
-}
-
-GrainNumber first_ready(const Session &session) {
-    const auto *first = &*session.ready.begin()->second.begin();
-    for (const auto &[mask, queue] : session.ready)
-        if (queue.begin()->first < first->first) first = &*queue.begin();
-    return first->second;
-}
-}  // namespace
-
-std::string why_none_can_run(const State &state, const SessionKey &key) {
-    const Session &session = *state.session(key);
-    if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
-    const GrainNumber first = first_ready(session);
-    const Grain &g = session.grains.at(first);
-    int configured = 0, other_class = 0, other_users = 0, nogo = 0, no_slots = 0;
-    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-        const Host &host = state.hosts[i];
-        if (!host.configured) continue;
-        ++configured;
-        if (!class_fits(g.host_class, host.config.host_class))
-            ++other_class;
-        else if (!permits(host.config, key.user))
-            ++other_users;
-        else if (host.config.slots <= 0)
-            ++no_slots;
-        else
-            ++nogo;
-    }
-    const auto part = [](int n, const std::string &what) {
-        return n == 0 ? std::string() : ", " + std::to_string(n) + " " + what;
-    };
-    return "no host can run what remains of session " + to_text(key) + "; for grain " +
-           std::to_string(first) + ": " + std::to_string(configured) + " hosts configured" +
-           part(other_class, "of another class") + part(other_users, "not for " + key.user) +
-           part(no_slots, "without slots") +
-           part(nogo, "nogo (its program is missing there, or it failed there repeatedly)");
+    if (over_quota(d.state, in.key.session.user)) return;
+    // Where it failed once it is tried first (S6), then by the lowest common class bit.
+    const bool same_first = grain->failures_there > 0 && d.state.free_slots(grain->failed_on) > 0;
+    if (same_first && try_host(d, in.key, *grain, grain->failed_on)) return;
+    const std::uint32_t mask = grain->host_class == 0 ? ~std::uint32_t{0} : grain->host_class;
+    std::map<int, Rank> ranks;
+    for (const auto &[host_class, hosts] : d.state.open_hosts)
+        if ((mask & host_class) != 0)
+            ranks[std::countr_zero(mask & host_class)].classes.emplace_back(hosts.begin(), hosts.end());
+    for (auto &[bit, rank] : ranks)
+        while (const std::optional<HostId> id = rank.next())
+            if (try_host(d, in.key, *grain, *id)) return;
 }
 
 }  // namespace dcs::core

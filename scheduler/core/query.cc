@@ -29,6 +29,40 @@ wire::SystemRow system_row(const State &state) {
     return row;
 }
 
+std::string in_seconds(Duration d) {
+    return std::to_string(std::max<std::int64_t>(0, d.ns / 1'000'000'000)) + " s";
+}
+
+std::string checked_note(const Draft &d, const Host &host) {
+    if (host.checked == Checked::asked) return "it is looked whether it could be alive";
+    if (host.checked != Checked::alive) return "";
+    const Duration left = host.last_contact + host.config.extended - d.now;
+    return "could be alive: its grains stay for another " + in_seconds(left);
+}
+
+// What people should know beside the figures.
+std::string note_of(const Draft &d, std::size_t i) {
+    const Host &host = d.state.hosts[i];
+    std::string note;
+    const auto put = [&](const std::string &text) {
+        if (!text.empty()) note += (note.empty() ? "" : "; ") + text;
+    };
+    const auto count = [](auto n, const char *one, const char *many) {
+        return n == 0 ? std::string() : std::to_string(n) + (n == 1 ? one : many);
+    };
+    put(checked_note(d, host));
+    if (d.state.policy.probation > 0 && host.blamed_lately >= d.state.policy.probation)
+        put("on probation: one grain at a time until one finishes");
+    const auto held = std::count_if(host.held_back.begin(), host.held_back.end(),
+                                    [&](const HeldBack &h) { return h.until > d.now; });
+    put(count(held, " grain is held back after trouble there", " grains are held back after trouble there"));
+    const auto missing = std::count_if(host.missing.begin(), host.missing.end(),
+                                       [&](const auto &m) { return m.second > d.now; });
+    put(count(missing, " program is missing there", " programs are missing there"));
+    put(count(host.usurping.size(), " grain waits for a place there", " grains wait for a place there"));
+    return note;
+}
+
 wire::HostRow host_row(const Draft &d, std::size_t i) {
     const Host &host = d.state.hosts[i];
     wire::HostRow row;
@@ -37,10 +71,24 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.binary_class = host.binary_class.empty() ? host.config.binary_class : host.binary_class;
     row.host_class = host.config.host_class;
     row.slots = host.config.slots;
+    row.cores = host.config.cores > 0 ? host.config.cores : host.config.slots;
+    row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
+    row.memory_mb = host.config.memory_mb;
+    row.memory_used_mb = d.state.used[i].memory_mb;
+    row.connected = host.conn != 0;
+    row.drained = host.setting.drained;
+    row.settings = to_text(host.setting);
+    row.note = note_of(d, i);
+    row.users = host.config.users;
+    row.blamed = static_cast<std::int64_t>(host.totals.blamed);
+    row.blamed_lately = host.blamed_lately;
     row.running = static_cast<std::int32_t>(d.state.running[i].size());
     const bool called = host.status != HostStatus::unknown;
     row.last_call_in_s = called ? since(d.now, host.last_contact) : -1;
     row.interval_s = host.config.interval.seconds();
+    row.alert_s = host.config.alert.seconds();
+    row.limit_s = host.config.limit.seconds();
+    row.extended_s = host.config.extended.seconds();
     row.load = host.load;
     row.free_memory_kb = host.free_memory_kb;
     row.launched = static_cast<std::int64_t>(host.totals.launched);
@@ -74,6 +122,10 @@ wire::SessionRow damaged_row(const SessionKey &key) {
     return row;
 }
 
+double cpu_of(const wire::Usage &u) {
+    return (static_cast<double>(u.user_us) + static_cast<double>(u.system_us)) / 1e6;
+}
+
 wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     wire::GrainRow row;
     const Host *host = d.state.host(g.host);
@@ -92,13 +144,34 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.exit_code = g.exit_code;
     row.signal = g.signal;
     row.result_index = g.result_index;
-    row.cpu_s = (static_cast<double>(usage.user_us) + static_cast<double>(usage.system_us)) / 1e6;
+    row.cpu_s = cpu_of(usage);
+    row.run_cpu_s = cpu_of(g.current);
     row.last_contact_s =
         runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
     row.checkpoint_age_s = since(d.now, g.checkpoint_time);
     row.out_length = g.out_length;
     row.err_length = g.err_length;
     row.checkpoint_length = g.checkpoint_length;
+    row.thrash = g.thrash;
+    row.notice = g.notice;
+    row.attempts = g.attempts;
+    row.cores = g.demand->cores;
+    row.memory_mb = g.demand->memory_mb;
+    row.wall_s = g.demand->wall_s;
+    row.urgent = g.urgent;
+    return row;
+}
+
+// With what only the row of a single grain has.
+wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g) {
+    wire::GrainRow row = grain_row(d, key, g);
+    const auto name = [&](HostId id) {
+        const Host *host = d.state.host(id);
+        return host ? host->config.name : std::string();
+    };
+    for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
+    for (const Move &m : g.moves.get())
+        row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation, since(d.now, m.at)});
     return row;
 }
 
@@ -136,31 +209,55 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call,
         grain_rows(d, key, call, limits::query_rows, reply);
         return d.reply(caller, std::move(reply));
     }
-    // All sessions of the user: one answer, cut off where a frame would be too long.
+    // All sessions of the user: one answer. Who needs more of them asks session by session.
     auto it = d.state.sessions.lower_bound(SessionKey{user, 0});
-    for (; it != d.state.sessions.end() && it->first.user == user; ++it)
+    for (; it != d.state.sessions.end() && it->first.user == user && !reply.more; ++it)
         grain_rows(d, it->first, call, rows_in_one_answer, reply);
-    reply.more = false;
     d.reply(caller, std::move(reply));
 }
 
+// Those that are there and those that were set aside, in one order.
 void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     wire::QueryReply reply;
-    auto it = d.state.sessions.lower_bound(SessionKey{call.user, 0});
-    for (; it != d.state.sessions.end() && reply.sessions.size() < rows_in_one_answer; ++it) {
-        if (!call.user.empty() && it->first.user != call.user) break;
-        if (call.session >= 0 && it->first.number != call.session) continue;
-        reply.sessions.push_back(session_row(it->first, it->second));
+    const std::string &first = call.after_user.empty() ? call.user : call.after_user;
+    const bool pages = !call.after_user.empty() || call.after >= 0;
+    SessionKey start{first, 0};
+    if (pages && call.after < INT32_MAX) start = {first, std::max(call.after, -1) + 1};
+    if (pages && call.after == INT32_MAX) start = {first + '\0', 0};
+    if (start < SessionKey{call.user, 0}) start = {call.user, 0};
+    auto whole = d.state.sessions.lower_bound(start);
+    auto damaged = d.state.set_aside.lower_bound(start);
+    const auto there = [&](const auto &it, const auto &list) {
+        return it != list.end() && (call.user.empty() || it->first.user == call.user);
+    };
+    for (;;) {
+        const bool a = there(whole, d.state.sessions), b = there(damaged, d.state.set_aside);
+        if (!a && !b) break;
+        const bool takes_whole = a && (!b || whole->first < damaged->first);
+        const SessionKey &key = takes_whole ? whole->first : damaged->first;
+        if (call.session < 0 || key.number == call.session) {
+            reply.more = reply.sessions.size() >= limits::query_rows;
+            if (reply.more) break;
+            reply.sessions.push_back(takes_whole ? session_row(key, whole->second) : damaged_row(key));
+        }
+        takes_whole ? void(++whole) : void(++damaged);
     }
-    for (const auto &[key, why] : d.state.set_aside) {
-        if (!call.user.empty() && key.user != call.user) continue;
-        if (call.session >= 0 && key.number != call.session) continue;
-        if (reply.sessions.size() >= rows_in_one_answer) break;
-        reply.sessions.push_back(damaged_row(key));
+    d.reply(caller, std::move(reply));
+}
+
+void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
+    wire::QueryReply reply;
+    bool known = call.status.empty();
+    for (const HostStatus s : {HostStatus::unknown, HostStatus::active, HostStatus::delinquent, HostStatus::dead})
+        known = known || call.status == name_of(s);
+    if (!known)
+        return d.refuse(caller, fail(Code::invalid, "a host is active, delinquent, dead or unknown, not " +
+                                                        call.status));
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
+        const Host &host = d.state.hosts[i];
+        if (host.configured && (call.status.empty() || call.status == name_of(host.status)))
+            reply.hosts.push_back(host_row(d, i));
     }
-    std::sort(reply.sessions.begin(), reply.sessions.end(), [](const auto &a, const auto &b) {
-        return std::tie(a.user, a.session) < std::tie(b.user, b.session);
-    });
     d.reply(caller, std::move(reply));
 }
 
@@ -170,7 +267,7 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
-    d.effect(ReplyGrainDetail{caller.conn, caller.request, key, grain_row(d, key, *grain)});
+    d.effect(ReplyGrainDetail{caller.conn, caller.request, key, detailed_row(d, key, *grain)});
 }
 
 }  // namespace
@@ -183,12 +280,7 @@ void query(Draft &d, const Caller &caller, const wire::Query &call) {
             reply.system = system_row(d.state);
             return d.reply(caller, std::move(reply));
         }
-        case wire::QueryType::hosts: {
-            wire::QueryReply reply;
-            for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
-                if (d.state.hosts[i].configured) reply.hosts.push_back(host_row(d, i));
-            return d.reply(caller, std::move(reply));
-        }
+        case wire::QueryType::hosts: return query_hosts(d, caller, call);
         case wire::QueryType::sessions: return query_sessions(d, caller, call);
         case wire::QueryType::grains: return query_grains(d, caller, call, user);
         case wire::QueryType::grain: return query_grain(d, caller, call, user);

@@ -1,5 +1,8 @@
 #include "scheduler/core/state.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace dcs::core {
 
 const char *name_of(GrainStatus s) {
@@ -12,6 +15,48 @@ const char *name_of(SessionStatus s) {
 const char *name_of(HostStatus s) {
     constexpr const char *names[] = {"unknown", "active", "delinquent", "dead"};
     return names[static_cast<int>(s)];
+}
+
+const char *name_of(MoveReason r) {
+    constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
+                                     "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
+                                     "restarted",  "session_closed", "longer_copy"};
+    static_assert(std::size(names) == move_reasons);
+    return names[static_cast<int>(r)];
+}
+
+namespace {
+// More groups mean less to look through when a program is missing somewhere, and more queues.
+constexpr std::uint32_t program_groups = 31;
+
+std::uint8_t bits_of(std::int32_t n) {
+    return n <= 0 ? 0 : static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint32_t>(n)));
+}
+}  // namespace
+
+Shape shape_of(const Grain &g) {
+    const Demand &demand = g.demand;
+    Shape shape;
+    shape.host_class = g.host_class;
+    shape.thrash_bits = bits_of(g.thrash);
+    shape.memory_bits = bits_of(demand.memory_mb);
+    shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
+    shape.cores = demand.cores;
+    return shape;
+}
+
+HostConfig with_setting(HostConfig table, const HostSetting &setting) {
+    if (setting.slots >= 0) table.slots = setting.slots;
+    if (setting.interval.ns >= 0) table.interval = setting.interval;
+    if (setting.alert.ns >= 0) table.alert = setting.alert;
+    if (setting.limit.ns >= 0) table.limit = setting.limit;
+    if (setting.extended.ns >= 0) table.extended = setting.extended;
+    if (setting.host_class != 0) table.host_class = setting.host_class;
+    // Of a table that was reread after something had been set.
+    table.alert = std::max(table.alert, table.interval);
+    table.limit = std::max(table.limit, table.alert);
+    table.extended = std::max(table.extended, table.limit);
+    return table;
 }
 
 const Session *State::session(const SessionKey &key) const {
@@ -38,9 +83,10 @@ HostId State::host_id(const std::string &name) const {
 
 std::int32_t State::free_slots(HostId id) const {
     const Host *h = host(id);
-    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return 0;
-    const auto used = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
-    return used >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - used);
+    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0 || h->setting.drained)
+        return 0;
+    const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
+    return taken >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - taken);
 }
 
 }  // namespace dcs::core

@@ -33,6 +33,57 @@ const char *name_of(GrainStatus s);
 const char *name_of(SessionStatus s);
 const char *name_of(HostStatus s);
 
+// Why a grain left a host, or was not let go on there (S5). Recorded: never reordered, only appended.
+enum class MoveReason : std::uint8_t {
+    failed,        // ended by its own fault, with attempts left
+    no_program,    // could not be started: its program is missing there
+    start_failed,  // could not be started for a reason of the host's
+    given_back,    // by the host: its owner, its memory, its disk; the detail says which
+    usurped,       // for a grain of an older session
+    host_dead,     // not heard of for its limit
+    host_lost,     // the host came back without it
+    host_removed,  // from the host table
+    host_closed,   // its limit was set to 0
+    gap,           // its reports left something out: it went back to its checkpoint
+    restarted,     // by command
+    session_closed,
+    longer_copy    // an older lease of it came back, and had run longer
+};
+inline constexpr int move_reasons = 13;
+const char *name_of(MoveReason r);
+
+struct Move {
+    MoveReason reason = MoveReason::failed;
+    HostId host = no_host;
+    Incarnation incarnation = 0;
+    std::string detail;              // at most limits::move_detail_bytes
+    Instant at{};                    // volatile
+    bool operator==(const Move &) const = default;
+};
+
+// A lease that was taken from a host which was not heard of: its copy may have run longer (S8).
+struct OldLease {
+    HostId host = no_host;
+    Incarnation lease = 0;
+    bool operator==(const OldLease &) const = default;
+};
+
+// C13; 0: not said.
+struct Demand {
+    std::int32_t cores = 0, memory_mb = 0, wall_s = 0;
+    bool operator==(const Demand &) const = default;
+};
+
+// What decides where a grain may run, but for what is its own (nogo). The ready grains of one shape
+// stand in one queue, so that a host looks at one of each. Memory is rounded down to a power of
+// two, and programs fall into a few groups, so that nobody can make many shapes of one class.
+struct Shape {
+    std::uint32_t host_class = 0;
+    std::uint8_t thrash_bits = 0, memory_bits = 0, program_group = 0;
+    std::int32_t cores = 0;
+    auto operator<=>(const Shape &) const = default;
+};
+
 // A session may hold a million of these: the fields stand by size, and what most grains never have
 // is boxed.
 struct Grain {
@@ -51,7 +102,9 @@ struct Grain {
     std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
     std::int32_t thrash = 0, notice = 0;
     std::uint32_t host_class = 0;    // 0: any
-    Incarnation incarnation = 0;     // of the last lease
+    std::uint32_t program = 0;       // digest of argv[0]; 0: not known
+    Incarnation incarnation = 0;     // highest that was ever leased
+    Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back (S8)
     HostId host = no_host;           // running: where; ready: whose lease may still be forgiven (S8),
                                      // else no_host; finished, killed: the last one
     std::uint32_t sequence = 0;      // last increment taken in
@@ -71,8 +124,14 @@ struct Grain {
     Instant last_contact{}, checkpoint_time{};
     // durable
     Box<wire::Usage> past, current;  // earlier incarnations; this one
+    Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<std::vector<HostId>> nogo;   // must not be tried there
+    Box<Demand> demand;
+    OldLease old_lease;              // while the present lease has committed nothing
+    Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
 };
+
+Shape shape_of(const Grain &g);
 
 // Settled, with a tree of its own that is not worth one any more.
 bool packable(const Grain &g);
@@ -97,12 +156,19 @@ struct SessionInfo {
 
 struct Waiter { ConnId conn = 0; std::uint64_t request = 0; std::int32_t next = 0; };
 
+struct ReadyQueue {
+    std::map<std::int64_t, GrainNumber> grains;    // by queue_position
+    std::map<std::uint32_t, std::int64_t> programs;  // how many are of which
+    // Of all of them; 0: of several, or not known.
+    std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
+};
+
 struct Session {
     SessionInfo info;
     std::map<GrainNumber, Grain> grains;
     // derived
-    // By host_class: queue_position -> grain; of active sessions and terminated ones alike.
-    std::map<std::uint32_t, std::map<std::int64_t, GrainNumber>> ready;
+    // Of active sessions and terminated ones alike.
+    std::map<Shape, ReadyQueue> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
     std::set<GrainNumber> packable;                // once the session is closed, see packable()
@@ -117,17 +183,40 @@ struct HostConfig {
     std::int32_t slots = 1;
     Duration interval = seconds(300), alert = seconds(900), limit = seconds(1800), extended = seconds(7200);
     std::vector<std::string> users;                // permitted; empty: everybody
+    std::int32_t cores = 0;                        // 0: as many as slots
+    std::int32_t memory_mb = 0;                    // for grains that say what they need; 0: what it reports as free
+    // Asked when it is overdue and runs grains (S7): "name" or "name:port".
+    std::vector<std::string> check, file_server, gateway;
     bool operator==(const HostConfig &) const = default;
 };
+// What d_sethost changed; goes before the host table (C11).
+struct HostSetting {
+    std::int32_t slots = -1;                       // negative, 0 for the class: as in the table
+    Duration interval{-1}, alert{-1}, limit{-1}, extended{-1};
+    std::uint32_t host_class = 0;
+    bool drained = false;                          // nothing new is started there
+    bool operator==(const HostSetting &) const = default;
+};
+HostConfig with_setting(HostConfig table, const HostSetting &setting);
 // What became of the grains that a host was given, over all restarts of the scheduler.
 struct HostTotals {
     std::uint64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     std::int64_t cpu_us = 0;         // of those that ended there
+    std::uint64_t blamed = 0;        // grains that failed there and then finished elsewhere
     bool operator==(const HostTotals &) const = default;
 };
 struct HeldBack { GrainKey key; Instant until{}; };
+// A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it (S4).
+struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
+enum class Checked : std::uint8_t {
+    no,
+    asked,     // a probe is on its way
+    alive      // it could be alive: it has until `extended`
+};
 struct Host {
-    HostConfig config;
+    HostConfig config;               // as it counts: the table's, with what was set
+    HostConfig table;                // as the host table has it
+    HostSetting setting;             // durable
     HostTotals totals;               // durable, committed lazily
     bool configured = true;          // false: known only because grains remember it
     // all volatile
@@ -138,9 +227,31 @@ struct Host {
     double load = 0;
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
+    std::vector<Usurpation> usurping;
+    std::map<std::uint32_t, Instant> missing;  // programs that it lacks: not tried again before
+    Checked checked = Checked::no;
+    Instant checked_at{};            // when the last probe was sent
+    std::uint32_t probe = 0;         // number of the last probe
+    std::int32_t blamed_lately = 0;  // since a grain last finished there
     Incarnation fence = 0;           // it may still report on leases of removed grains up to this one;
                                      // grain numbers come again, so leases given to it go on above
 };
+
+// The pool's rules beyond the paper's; off unless its file says otherwise. 0: no limit.
+struct Policy {
+    bool fair_share = false;         // users with fewer running grains go first, then seniority
+    std::int32_t sessions_per_user = 0, grains_per_user = 0, running_per_user = 0;
+    std::int32_t probation = 0;      // so many grains blamed in a row: one grain at a time until one finishes
+    std::vector<std::string> users;  // who may call; empty: everybody
+    bool operator==(const Policy &) const = default;
+};
+
+// Of one user's active sessions.
+struct UserCounts {
+    std::int64_t sessions = 0, unfinished = 0, running = 0;
+    bool operator==(const UserCounts &) const = default;
+};
+struct Used { std::int64_t cores = 0, memory_mb = 0; bool operator==(const Used &) const = default; };
 
 struct AuthEntry {
     std::string user, ident;
@@ -155,19 +266,29 @@ struct State {
     std::map<SessionKey, std::string> set_aside;  // did not verify ("file: why"); not among sessions
     std::uint64_t next_seniority = 1;  // durable with the session that used it (rebuilt as max + 1)
     std::uint64_t epoch = 1;
+    Policy policy;                   // volatile
     // derived
     std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
     std::vector<std::set<GrainKey>> running;                // by HostId
     std::map<std::string, HostId> host_ids;
-    std::map<std::uint64_t, SessionKey> waiting;            // the part of by_seniority that has ready grains
-    std::set<HostId> open_hosts;                            // with a free slot: active, connected
+    // Active sessions with ready grains: shape -> user -> seniority.
+    std::map<Shape, std::map<std::string, std::map<std::uint64_t, SessionKey>>> waiting;
+    std::map<std::uint32_t, std::set<HostId>> open_hosts;   // by class; with a free slot: active, connected
+    std::set<std::pair<Instant, HostId>> deadlines;         // when lose_hosts has something to do about it
+    std::map<ConnId, HostId> host_of_conn;
+    std::map<ConnId, std::set<SessionKey>> waiting_conns;   // who has parked calls
+    std::map<std::string, UserCounts> users;
+    std::vector<Used> used;                                 // by HostId: what its grains asked for
     std::set<SessionKey> unpacked;                          // terminated, with packable grains
 
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;          // no_host if unknown
-    std::int32_t free_slots(HostId id) const;               // 0 unless active and connected
+    std::int32_t free_slots(HostId id) const;               // 0 unless active and connected and not drained
 };
+
+// The next instant at which silence has a consequence for this host; never() if none has.
+Instant deadline_of(const Host &host);
 
 }  // namespace dcs::core

@@ -6,6 +6,8 @@
 namespace dcs::core {
 namespace {
 
+constexpr std::int32_t max_cores = 65536;
+
 Status check_arguments(const SubmitGrain &call) {
     const auto bad = [](const char *what) { return fail(Code::invalid, what); };
     if (call.session < 0 || call.grain < 0)
@@ -13,6 +15,10 @@ Status check_arguments(const SubmitGrain &call) {
     if (call.thrash < 0) return bad("thrash is not negative");
     if (call.notice < 0) return bad("notice is not negative");
     if (call.attempts < 1 || call.attempts > 255) return bad("attempts is between 1 and 255");
+    if (call.demand.cores < 0 || call.demand.cores > max_cores)
+        return bad("cores is between 0 and 65536");
+    if (call.demand.memory_mb < 0) return bad("memory is not negative");
+    if (call.demand.wall_s < 0) return bad("the wall-clock limit is not negative");
     if (call.params.size() == 0) return bad("a grain needs a program");
     if (call.input_length > limits::input_bytes)
         return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
@@ -34,6 +40,21 @@ void meet_existing(Draft &d, const Caller &caller, const SubmitGrain &call, cons
     d.effect(ReplyDifference{caller.conn, caller.request, key, call.params});
 }
 
+// What one user and one session may have waiting.
+Status check_room(const State &state, const SubmitGrain &call, const SessionKey &key) {
+    if (Status s = check_grain_quota(state, key.user); !s) return s;
+    const auto &ready = state.session(key)->ready;
+    Grain g;
+    g.host_class = call.host_class;
+    g.thrash = call.thrash;
+    g.program = call.program;
+    if (call.demand != Demand()) g.demand = call.demand;
+    if (ready.size() < limits::shapes_per_session || ready.count(shape_of(g)) != 0) return Status::ok();
+    return fail(Code::limit, "grains of session " + to_text(key) + " wait with " + std::to_string(ready.size()) +
+                                 " different combinations of class, cores, memory and program: let some finish, "
+                                 "or make them more alike");
+}
+
 void record(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key) {
     Grain &g = d.new_grain(key);
     SessionInfo &info = d.info(key.session);
@@ -42,8 +63,12 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.thrash = call.thrash;
     g.notice = call.notice;
     g.host_class = call.host_class;
+    g.demand = call.demand;
+    g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;
+    if (call.demand != Demand()) g.demand = call.demand;
+    g.program = call.program;
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);
@@ -75,6 +100,7 @@ void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
                         fail(Code::replay_end, "session " + to_text(*held) +
                                                    " is closed and did not record a grain " +
                                                    std::to_string(call.grain)));
+    if (Status s = check_room(d.state, call, *held); !s) return d.refuse(caller, s);
     record(d, caller, call, key);
     d.reply(caller, wire::Done{});
     d.follow_up(PlaceGrain{key});

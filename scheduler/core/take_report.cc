@@ -75,6 +75,7 @@ void take_checkpoint(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
     g.own_tree = true;
+    g.old_lease = OldLease{};  // from here on this lease is ahead of it
     g.sequence = r.last_seq;
     g.input_position = r.input_position;
     g.checkpoint_length = r.checkpoint.size();
@@ -92,6 +93,22 @@ void take_checkpoint(Taking &t) {
     g.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
     append(t, File::grain_out, g.out_length, g.out_sum, r.out);
     append(t, File::grain_err, g.err_length, g.err_sum, r.err);
+}
+
+// It ended well: of hosts on which it had failed before we know now that the fault was theirs.
+void settle_blame(Draft &d, const GrainKey &key, HostId id) {
+    const Grain &g = d.grain(key);
+    if (g.exit_code != 0 || g.signal != 0) return;
+    std::set<HostId> blamed;
+    for (const Move &move : g.moves.get())
+        if (move.reason == MoveReason::failed && move.host != id && d.state.host(move.host)) blamed.insert(move.host);
+    for (const HostId other : blamed) {
+        Host &host = d.host(other);
+        host.totals.blamed += 1;
+        host.blamed_lately += 1;
+        d.event("grain " + to_text(key) + ", which failed on " + host.config.name + ", finished elsewhere");
+    }
+    if (d.state.host(id)->blamed_lately != 0) d.host(id).blamed_lately = 0;
 }
 
 // Final, whatever comes later: a result in the session's order of finishing.
@@ -114,8 +131,10 @@ void finish_grain(Taking &t) {
     }
     g.status = GrainStatus::finished;
     g.launched = false;
+    g.old_lease = OldLease{};
     g.exit_code = r.exit_code;
     g.signal = r.signal;
+    settle_blame(t.d, t.key, t.host);
     g.result_index = info.result_count++;
     wake_waiters(t.d, t.key.session);
     t.d.follow_up(FillHost{t.host});
@@ -130,12 +149,19 @@ void count_end(Taking &t, bool abnormal) {
     (t.report->innocent ? totals.given_back : abnormal ? totals.failed : totals.finished) += 1;
 }
 
+MoveReason why_given_back(const Taking &t) {
+    if (is_displaced(t.d.state, t.key, t.host)) return MoveReason::usurped;
+    const Host &host = *t.d.state.host(t.host);
+    return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
+}
+
 void take_end(Taking &t) {
     const wire::GrainReport &r = *t.report;
     const std::string name = "grain " + to_text(t.key);
     const bool abnormal = r.signal != 0 || r.exit_code != 0;
     count_end(t, abnormal);
-    if (!r.innocent && (!abnormal || t.old.failures + 1 >= t.old.attempts)) {
+    const bool last = t.old.failures + 1 >= t.old.attempts || r.limit;
+    if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
         return finish_grain(t);
     }
@@ -143,11 +169,14 @@ void take_end(Taking &t) {
     if (r.has_checkpoint) take_checkpoint(t);
     const std::string where = t.d.state.host(t.host)->config.name;
     if (!r.innocent) {
+        note_move(t.d, t.key, MoveReason::failed,
+                  r.signal != 0 ? "signal " + std::to_string(r.signal) : "code " + std::to_string(r.exit_code));
         t.d.event(name + " failed on " + where + ", signal " + std::to_string(r.signal) +
                   ", code " + std::to_string(r.exit_code));
         return fail_grain(t.d, t.key, t.host);
     }
     t.d.event(name + " given back by " + where + ": " + r.reason);
+    note_move(t.d, t.key, why_given_back(t), r.reason);
     requeue_front(t.d, t.key, false);
     hold_back(t.d, t.host, t.key);
     t.d.follow_up(PlaceGrain{t.key});
@@ -162,7 +191,8 @@ void take_leased(Taking &t, const ServerReport &in) {
     g.last_contact = t.d.now;
     g.launched = true;
     if (const std::string why = what_does_not_fit(t); !why.empty()) {
-        t.d.withdraw(t.host, t.key, t.old.incarnation, true, why);
+        t.d.withdraw(t.host, t.key, t.old.lease, true, why);
+        note_move(t.d, t.key, MoveReason::gap, why);
         requeue_front(t.d, t.key, false);
         t.d.follow_up(PlaceGrain{t.key});
         t.d.follow_up(FillHost{t.host});
@@ -189,7 +219,7 @@ void take_report(Draft &d, const ServerReport &in) {
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
     const Grain *grain = d.state.grain(key);
-    const bool same = grain && grain->incarnation == r.incarnation && grain->host == in.host;
+    const bool same = grain && grain->lease == r.incarnation && grain->host == in.host;
     if (grain && grain->status == GrainStatus::finished && (same || r.ended))
         return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
                            wire::Verdict::have_it);

@@ -1,64 +1,19 @@
 #include "scheduler/record/codec.h"
 
-#include "base/bytes.h"
-#include "base/checksum.h"
+#include "base/limits.h"
+#include "scheduler/record/frame.h"
 
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t session_version = 1;
-constexpr std::uint8_t grain_version = 1;
-constexpr std::uint8_t auth_version = 1;
-constexpr std::uint8_t hosts_version = 1;
-// Far above any record; a length beyond it is damage and not worth a checksum run.
-constexpr std::uint32_t max_body = 64u << 20;
+constexpr std::uint8_t grain_version = 2;
 
-Status damaged(const std::string &what) { return fail(Code::io_error, what); }
-
-std::string framed(const std::string &body) {
-    ByteWriter w;
-    w.bytes().reserve(body.size() + 9);
-    w.var(body.size());
-    w.u32(crc32c(body));
-    w.raw(body);
-    return std::move(w.bytes());
-}
-
-Result<std::string_view> next_body(std::string_view &in) {
-    ByteReader r(in);
-    const std::uint64_t length = r.var();
-    const std::uint32_t sum = r.u32();
-    if (!r.good()) return damaged("it ends inside a record");
-    if (length > max_body || length > r.left()) return damaged("a record is longer than the file");
-    const std::string_view body = r.raw(length);
-    if (crc32c(body) != sum) return damaged("a checksum does not fit");
-    in.remove_prefix(in.size() - r.left());
-    return body;
-}
-
-Status check_version(std::uint8_t found, std::uint8_t known) {
-    if (found == known) return Status::ok();
-    return damaged("it has format " + std::to_string(found) + ", this scheduler reads " +
-                   std::to_string(known));
-}
-
-template <std::size_t n> void put(ByteWriter &w, const std::array<std::uint8_t, n> &bytes) {
-    for (const std::uint8_t b : bytes) w.u8(b);
-}
-template <std::size_t n> void get(ByteReader &r, std::array<std::uint8_t, n> &bytes) {
-    for (std::uint8_t &b : bytes) b = r.u8();
-}
-void put(ByteWriter &w, std::int32_t v) { w.u32(static_cast<std::uint32_t>(v)); }
-void put(ByteWriter &w, std::int64_t v) { w.u64(static_cast<std::uint64_t>(v)); }
-std::int32_t get_i32(ByteReader &r) { return static_cast<std::int32_t>(r.u32()); }
-std::int64_t get_i64(ByteReader &r) { return static_cast<std::int64_t>(r.u64()); }
-
-void put(ByteWriter &w, const wire::Usage &u) {
+void put_usage(ByteWriter &w, const wire::Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
                                  u.major_faults, u.in_blocks, u.out_blocks})
         w.svar(v);
 }
-void get(ByteReader &r, wire::Usage &u) {
+void get_usage(ByteReader &r, wire::Usage &u) {
     for (std::int64_t *v : {&u.user_us, &u.system_us, &u.max_rss_kb, &u.minor_faults,
                             &u.major_faults, &u.in_blocks, &u.out_blocks})
         *v = r.svar();
@@ -72,8 +27,9 @@ std::string name_of_host(const core::State &state, core::HostId id) {
 // First byte of a grain: its status and these.
 enum Flag : std::uint8_t { flag_own_tree = 4, flag_urgent = 8, flag_params_own_file = 16 };
 
-// What a grain has beyond its parameters; what is not there has its default.
-enum Part : std::uint16_t {
+// What a grain has beyond its parameters; what is not there has its default. The word of them has a
+// variable length: what most grains have stands in front.
+enum Part : std::uint32_t {
     part_wishes = 1u << 0,      // attempts, thrash, notice, host class
     part_failures = 1u << 1,
     part_lease = 1u << 2,       // incarnation, sequence
@@ -89,10 +45,17 @@ enum Part : std::uint16_t {
     part_past = 1u << 12,
     part_current = 1u << 13,
     part_host = 1u << 14,
-    part_nogo = 1u << 15
+    part_nogo = 1u << 15,
+    part_program = 1u << 16,
+    part_demand = 1u << 17,     // cores, memory, wall time
+    part_taken_back = 1u << 18, // by how much the lease is behind the incarnation
+    part_before = 1u << 19,
+    part_old_lease = 1u << 20,  // its host and number
+    part_moves = 1u << 21,
+    parts_known = 1u << 22
 };
 
-std::uint16_t parts_of(const core::Grain &g) {
+std::uint32_t parts_of(const core::Grain &g) {
     const core::Grain none;
     const auto differs = [&](auto... members) { return (... || (g.*members != none.*members)); };
     using G = core::Grain;
@@ -114,7 +77,13 @@ std::uint16_t parts_of(const core::Grain &g) {
     add(part_current, g.current.get() != wire::Usage());
     add(part_host, g.host != core::no_host);
     add(part_nogo, !g.nogo->empty());
-    return static_cast<std::uint16_t>(parts);
+    add(part_program, g.program != 0);
+    add(part_demand, g.demand.get() != core::Demand());
+    add(part_taken_back, g.lease != g.incarnation);
+    add(part_before, g.before.get() != wire::Usage());
+    add(part_old_lease, g.old_lease != core::OldLease());
+    add(part_moves, !g.moves->empty());
+    return parts;
 }
 
 void put_content(ByteWriter &w, bool there, std::uint64_t length, std::uint32_t sum) {
@@ -130,12 +99,6 @@ void get_content(ByteReader &r, bool there, Length &length, std::uint32_t &sum) 
     if (length != read) r.spoil();
     sum = r.u32();
 }
-
-void put_text(ByteWriter &w, std::string_view text) {
-    w.var(text.size());
-    w.raw(text);
-}
-std::string get_text(ByteReader &r) { return std::string(r.raw(r.var())); }
 
 void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
     const auto has = [&](Part part) { return (parts & part) != 0; };
@@ -171,8 +134,13 @@ void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
     put_content(w, has(part_out), g.out_length, g.out_sum);
     put_content(w, has(part_err), g.err_length, g.err_sum);
     if (has(part_place)) w.var(g.result_offset);
-    if (has(part_past)) put(w, g.past);
-    if (has(part_current)) put(w, g.current);
+    if (has(part_past)) put_usage(w, g.past);
+    if (has(part_current)) put_usage(w, g.current);
+    if (has(part_program)) w.u32(g.program);
+    if (has(part_demand))
+        for (const std::int32_t v : {g.demand->cores, g.demand->memory_mb, g.demand->wall_s}) w.svar(v);
+    if (has(part_taken_back)) w.var(g.incarnation - g.lease);
+    if (has(part_before)) put_usage(w, g.before);
 }
 
 // A number that is too large for its field spoils the reader.
@@ -224,83 +192,96 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
     get_content(r, has(part_out), g.out_length, g.out_sum);
     get_content(r, has(part_err), g.err_length, g.err_sum);
     if (has(part_place)) g.result_offset = r.var();
-    if (has(part_past)) get(r, g.past.edit());
-    if (has(part_current)) get(r, g.current.edit());
+    if (has(part_past)) get_usage(r, g.past.edit());
+    if (has(part_current)) get_usage(r, g.current.edit());
+    if (has(part_program)) g.program = r.u32();
+    if (has(part_demand))
+        for (std::int32_t *v : {&g.demand.edit().cores, &g.demand.edit().memory_mb, &g.demand.edit().wall_s})
+            get_svar(r, *v);
+    Incarnation behind = 0;
+    if (has(part_taken_back)) get_var(r, behind);
+    if (behind > g.incarnation) r.spoil();
+    g.lease = g.incarnation - behind;
+    if (has(part_before)) get_usage(r, g.before.edit());
+}
+
+// Parts that name hosts come last.
+void put_hosts(ByteWriter &w, const core::State &state, const core::Grain &g, unsigned parts) {
+    if (parts & part_host) put_text(w, name_of_host(state, g.host));
+    if (parts & part_nogo) {
+        w.var(g.nogo->size());
+        for (const core::HostId id : g.nogo.get()) put_text(w, name_of_host(state, id));
+    }
+    if (parts & part_old_lease) {
+        put_text(w, name_of_host(state, g.old_lease.host));
+        w.var(g.old_lease.lease);
+    }
+    if (!(parts & part_moves)) return;
+    w.var(g.moves->size());
+    for (const core::Move &move : g.moves.get()) {
+        w.u8(static_cast<std::uint8_t>(move.reason));
+        put_text(w, name_of_host(state, move.host));
+        w.var(move.incarnation);
+        put_text(w, move.detail);
+    }
+}
+
+void get_hosts(ByteReader &r, GrainRecord &record, unsigned parts) {
+    if (parts & part_host) record.host = get_text(r);
+    const std::uint64_t count = parts & part_nogo ? r.var() : 0;
+    for (std::uint64_t i = 0; i < count && r.good(); ++i) record.nogo.push_back(get_text(r));
+    if (parts & part_old_lease) {
+        record.old_host = get_text(r);
+        get_var(r, record.grain.old_lease.lease);
+    }
+    const std::uint64_t moves = parts & part_moves ? r.var() : 0;
+    if (moves > limits::moves_kept) r.spoil();
+    for (std::uint64_t i = 0; i < moves && r.good(); ++i) {
+        core::Move move;
+        const std::uint8_t reason = r.u8();
+        if (reason >= core::move_reasons) r.spoil();
+        move.reason = static_cast<core::MoveReason>(reason);
+        record.move_hosts.push_back(get_text(r));
+        get_var(r, move.incarnation);
+        move.detail = get_text(r);
+        record.grain.moves.edit().push_back(std::move(move));
+    }
 }
 
 }  // namespace
 
-std::string encode_session(const core::SessionInfo &info) {
-    ByteWriter w;
-    w.u8(session_version);
-    w.u8(static_cast<std::uint8_t>(info.status));
-    w.u64(info.seniority);
-    w.text(info.ident);
-    put(w, info.token);
-    w.u64(info.open_request);
-    w.u8(info.resumable);
-    put(w, info.sent);
-    put(w, info.shown);
-    put(w, info.result_count);
-    put(w, info.queue_front);
-    put(w, info.queue_back);
-    w.u64(info.inputs_length);
-    w.u64(info.results_length);
-    w.u64(info.grains_length);
-    return framed(w.bytes());
-}
-
-Result<core::SessionInfo> decode_session(std::string_view file) {
-    auto body = next_body(file);
-    if (!body) return body.status();
-    if (!file.empty()) return damaged("bytes follow its record");
-    ByteReader r(*body);
-    if (auto s = check_version(r.u8(), session_version); !s) return s;
-    core::SessionInfo info;
-    const std::uint8_t status = r.u8();
-    info.status = static_cast<core::SessionStatus>(status);
-    info.seniority = r.u64();
-    info.ident = std::string(r.text());
-    get(r, info.token);
-    info.open_request = r.u64();
-    info.resumable = r.u8() != 0;
-    info.sent = get_i32(r);
-    info.shown = get_i32(r);
-    info.result_count = get_i32(r);
-    info.queue_front = get_i64(r);
-    info.queue_back = get_i64(r);
-    info.inputs_length = r.u64();
-    info.results_length = r.u64();
-    info.grains_length = r.u64();
-    if (!r.at_end() || status > static_cast<std::uint8_t>(core::SessionStatus::terminated))
-        return damaged("a record does not decode");
-    return info;
-}
-
 std::string encode_grain(const core::State &state, GrainNumber number, const core::Grain &grain) {
-    const std::uint16_t parts = parts_of(grain);
+    const std::uint32_t parts = parts_of(grain);
     ByteWriter w;
     w.bytes().reserve(160);
     w.u8(grain_version);
     w.var(static_cast<std::uint32_t>(number));
-    w.u16(parts);
+    w.var(parts);
     put_grain(w, grain, parts);
-    if (parts & part_host) put_text(w, name_of_host(state, grain.host));
-    if (parts & part_nogo) {
-        w.var(grain.nogo->size());
-        for (const core::HostId id : grain.nogo.get()) put_text(w, name_of_host(state, id));
-    }
+    put_hosts(w, state, grain, parts);
     return framed(w.bytes());
 }
 
 namespace {
+struct Beginning { std::uint8_t version = 0; GrainNumber number = 0; };
+
 // What every grain record begins with; leaves the reader behind it.
-Result<GrainNumber> begin_grain(ByteReader &r) {
-    if (auto s = check_version(r.u8(), grain_version); !s) return s;
-    GrainNumber number = 0;
-    get_var(r, number);
-    if (!r.good() || number < 0) return damaged("a record does not decode");
-    return number;
+Result<Beginning> begin_grain(ByteReader &r) {
+    Beginning b;
+    b.version = r.u8();
+    if (auto s = check_version(b.version, grain_version); !s) return s;
+    get_var(r, b.number);
+    if (!r.good() || b.number < 0) return damaged("a record does not decode");
+    return b;
+}
+
+// Format 1 had sixteen parts in a word of fixed length.
+std::uint32_t get_parts(ByteReader &r, std::uint8_t version) {
+    if (version == 1) return r.u16();
+    std::uint32_t parts = 0;
+    get_var(r, parts);
+    if (parts >= parts_known) r.spoil();
+    return parts;
 }
 }  // namespace
 
@@ -309,9 +290,9 @@ Result<GrainEntry> next_grain(std::string_view &log) {
     auto body = next_body(log);
     if (!body) return body.status();
     ByteReader r(*body);
-    const auto number = begin_grain(r);
-    if (!number) return number.status();
-    return GrainEntry{*number, all.substr(0, all.size() - log.size())};
+    const auto beginning = begin_grain(r);
+    if (!beginning) return beginning.status();
+    return GrainEntry{beginning->number, all.substr(0, all.size() - log.size())};
 }
 
 Result<GrainRecord> decode_grain(std::string_view file) {
@@ -319,80 +300,15 @@ Result<GrainRecord> decode_grain(std::string_view file) {
     if (!body) return body.status();
     if (!file.empty()) return damaged("bytes follow its record");
     ByteReader r(*body);
-    const auto number = begin_grain(r);
-    if (!number) return number.status();
+    const auto beginning = begin_grain(r);
+    if (!beginning) return beginning.status();
     GrainRecord record;
-    record.number = *number;
-    const std::uint16_t parts = r.u16();
+    record.number = beginning->number;
+    const std::uint32_t parts = get_parts(r, beginning->version);
     get_grain(r, record.grain, parts);
-    if (parts & part_host) record.host = get_text(r);
-    const std::uint64_t count = parts & part_nogo ? r.var() : 0;
-    for (std::uint64_t i = 0; i < count && r.good(); ++i) record.nogo.push_back(get_text(r));
+    get_hosts(r, record, parts);
     if (!r.at_end()) return damaged("a record does not decode");
     return record;
-}
-
-std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table) {
-    ByteWriter w;
-    w.u8(auth_version);
-    w.u32(static_cast<std::uint32_t>(table.size()));
-    for (const auto &[hash, entry] : table) {
-        put(w, hash);
-        w.text(entry.user);
-        w.text(entry.ident);
-        put(w, entry.stamp_s);
-    }
-    return framed(w.bytes());
-}
-
-Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file) {
-    auto body = next_body(file);
-    if (!body) return body.status();
-    if (!file.empty()) return damaged("bytes follow its record");
-    ByteReader r(*body);
-    if (auto s = check_version(r.u8(), auth_version); !s) return s;
-    std::map<TokenHash, core::AuthEntry> table;
-    const std::uint32_t count = r.u32();
-    for (std::uint32_t i = 0; i < count && r.good(); ++i) {
-        TokenHash hash{};
-        get(r, hash);
-        core::AuthEntry entry;
-        entry.user = std::string(r.text());
-        entry.ident = std::string(r.text());
-        entry.stamp_s = get_i64(r);
-        table[hash] = std::move(entry);
-    }
-    if (!r.at_end() || table.size() != count) return damaged("a record does not decode");
-    return table;
-}
-
-std::string encode_hosts(const core::State &state) {
-    ByteWriter w;
-    w.u8(hosts_version);
-    for (const core::Host &host : state.hosts) {
-        const core::HostTotals &t = host.totals;
-        if (t == core::HostTotals()) continue;
-        put_text(w, host.config.name);
-        for (const std::uint64_t v : {t.launched, t.finished, t.failed, t.given_back}) w.var(v);
-        w.svar(t.cpu_us);
-    }
-    return framed(w.bytes());
-}
-
-Result<std::map<std::string, core::HostTotals>> decode_hosts(std::string_view file) {
-    auto body = next_body(file);
-    if (!body) return body.status();
-    if (!file.empty()) return damaged("bytes follow its record");
-    ByteReader r(*body);
-    if (auto s = check_version(r.u8(), hosts_version); !s) return s;
-    std::map<std::string, core::HostTotals> table;
-    while (r.good() && !r.at_end()) {
-        core::HostTotals &t = table[get_text(r)];
-        for (std::uint64_t *v : {&t.launched, &t.finished, &t.failed, &t.given_back}) *v = r.var();
-        t.cpu_us = r.svar();
-    }
-    if (!r.good()) return damaged("a record does not decode");
-    return table;
 }
 
 }  // namespace dcs::record

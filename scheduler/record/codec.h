@@ -19,9 +19,11 @@ namespace dcs::record {
 // A grain as it stands on disk: `grain.host` and `grain.nogo` are replaced by names.
 struct GrainRecord {
     GrainNumber number = 0;
-    core::Grain grain;            // host and nogo not set, volatile fields as constructed
+    core::Grain grain;            // no host is set in it, volatile fields as constructed
     std::string host;             // empty: none
     std::vector<std::string> nogo;
+    std::string old_host;         // of its old lease
+    std::vector<std::string> move_hosts;  // of its moves, one each
 };
 
 std::string encode_session(const core::SessionInfo &info);
@@ -41,8 +43,9 @@ Result<GrainRecord> decode_grain(std::string_view file);
 std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table);
 Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file);
 
-// The statistics of hosts, by name.
+// The statistics of hosts and what was set of them, by name.
+struct HostRecord { core::HostTotals totals; core::HostSetting setting; };
 std::string encode_hosts(const core::State &state);
-Result<std::map<std::string, core::HostTotals>> decode_hosts(std::string_view file);
+Result<std::map<std::string, HostRecord>> decode_hosts(std::string_view file);
 
 }  // namespace dcs::record

@@ -102,6 +102,7 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
     } else if (const auto *host = std::get_if<core::SetHost>(&change)) {
         const core::Host *old = before.host(host->id);
         hosts_ = hosts_ || (old && old->totals != host->host.totals);
+        settings_ = settings_ || host->durable;
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
     }

@@ -36,8 +36,10 @@ public:
     // Statistics of hosts changed. They wait for a turn that commits anyway, and are in its plan if
     // it is made `with_hosts`.
     bool hosts() const { return hosts_; }
+    // Somebody set something of a host: the plan must be made `with_hosts`.
+    bool host_settings() const { return settings_; }
     // Nothing of it has to be on disk before effects may leave.
-    bool empty() const { return sessions_.empty() && !auth_; }
+    bool empty() const { return sessions_.empty() && !auth_ && !settings_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
     // What was gathered goes into the plan; nothing may be added afterwards.
     Plan plan(const core::State &after, bool with_hosts);
@@ -81,7 +83,7 @@ private:
 
     std::map<SessionKey, SessionChanges> sessions_;
     bool auth_ = false;
-    bool hosts_ = false;
+    bool hosts_ = false, settings_ = false;
     std::uint64_t payload_bytes_ = 0;
 };
 

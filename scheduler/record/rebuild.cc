@@ -27,17 +27,21 @@ struct SessionOnDisk {
     std::map<GrainNumber, std::string> damaged;
     std::vector<std::string> hosts;
 
+    std::map<std::string, core::HostId> known;
+
     core::HostId host(const std::string &name) {
-        const auto known = std::find(hosts.begin(), hosts.end(), name);
-        if (known != hosts.end()) return static_cast<core::HostId>(known - hosts.begin());
-        hosts.push_back(name);
-        return static_cast<core::HostId>(hosts.size() - 1);
+        const auto [it, fresh] = known.emplace(name, static_cast<core::HostId>(hosts.size()));
+        if (fresh) hosts.push_back(name);
+        return it->second;
     }
     core::Grain grain_of(GrainRecord record) {
         core::Grain grain = std::move(record.grain);
         if (!record.host.empty()) grain.host = host(record.host);
         for (const std::string &name : record.nogo)
             if (!name.empty()) grain.nogo.edit().push_back(host(name));
+        if (!record.old_host.empty()) grain.old_lease.host = host(record.old_host);
+        for (std::size_t i = 0; i < record.move_hosts.size(); ++i)
+            if (!record.move_hosts[i].empty()) grain.moves.edit()[i].host = host(record.move_hosts[i]);
         return grain;
     }
 };
@@ -260,9 +264,15 @@ private:
         std::vector<core::HostId> ids;
         for (const std::string &name : session.hosts) ids.push_back(intern(name));
         for (auto &[number, grain] : session.grains) {
-            if (grain.host != core::no_host) grain.host = ids[static_cast<std::size_t>(grain.host)];
-            if (grain.nogo->empty()) continue;
-            for (core::HostId &id : grain.nogo.edit()) id = ids[static_cast<std::size_t>(id)];
+            const auto resolve = [&](core::HostId &id) {
+                if (id != core::no_host) id = ids[static_cast<std::size_t>(id)];
+            };
+            resolve(grain.host);
+            resolve(grain.old_lease.host);
+            if (!grain.nogo->empty())
+                for (core::HostId &id : grain.nogo.edit()) resolve(id);
+            if (!grain.moves->empty())
+                for (core::Move &move : grain.moves.edit()) resolve(move.host);
         }
         for (const auto &[number, why] : session.damaged)
             out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);
@@ -297,10 +307,11 @@ private:
             auto table = decode_hosts(*bytes);
             why = table.status();
             if (table) {
-                for (const auto &[name, totals] : *table) {
+                for (const auto &[name, record] : *table) {
                     const core::HostId id = intern(name);
                     core::Host host = *out_.state.host(id);
-                    host.totals = totals;
+                    host.totals = record.totals;
+                    host.setting = record.setting;
                     apply(core::SetHost{id, std::move(host)});
                 }
                 return;

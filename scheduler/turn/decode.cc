@@ -57,7 +57,7 @@ core::BeginControl begin_control(Outside &outside, wire::GetAuth call) {
     return begin;
 }
 
-core::SubmitGrain submission(wire::Gexec call) {
+core::SubmitGrain submission(const std::string &user, wire::Gexec call) {
     wire::GrainSpec &spec = call.spec;
     core::SubmitGrain submit;
     submit.session = call.session;
@@ -68,6 +68,8 @@ core::SubmitGrain submission(wire::Gexec call) {
     submit.attempts = spec.attempts;
     submit.urgent = spec.urgent;
     submit.input_length = spec.input.size();
+    submit.demand = core::Demand{spec.cores, spec.memory_mb, spec.wall_s};
+    submit.program = program_of(user, spec);
     std::string packed = wire::pack(spec);
     if (spec.label.empty()) {
         submit.fingerprint = pki::fingerprint(packed);
@@ -82,6 +84,7 @@ core::SubmitGrain submission(wire::Gexec call) {
 // Turns a control program's message into its request; false for messages it must not send.
 struct ToRequest {
     DecodeContext &context;
+    const std::string &user;
     core::UserRequest *request;
 
     bool operator()(wire::GetAuth &m) {
@@ -89,7 +92,7 @@ struct ToRequest {
         return true;
     }
     bool operator()(wire::Gexec &m) {
-        *request = submission(std::move(m));
+        *request = submission(user, std::move(m));
         return true;
     }
     bool operator()(wire::OpenSession &m) { return pass(m); }
@@ -101,6 +104,9 @@ struct ToRequest {
     bool operator()(wire::Query &m) { return pass(m); }
     bool operator()(wire::ExportPage &m) { return pass(m); }
     bool operator()(wire::Doctor &m) { return pass(m); }
+    bool operator()(wire::Explain &m) { return pass(m); }
+    bool operator()(wire::SetHost &m) { return pass(m); }
+    bool operator()(wire::RestartGrain &m) { return pass(m); }
     template <class Other> bool operator()(Other &) { return false; }
 
     template <class M> bool pass(M &m) {
@@ -126,7 +132,7 @@ Status import_session(DecodeContext &context, const Arrival &arrival, const Conn
     auto stream = context.uploads.take(arrival.conn, who.user, call);
     if (!stream && stream.status().code != Code::not_found) return stream.status();
     if (stream) {
-        auto content = read_import(*stream, context.state);
+        auto content = read_import(*stream, who.user, context.state);
         if (!content) return content.status();
         import.content = std::move(*content);
     }
@@ -148,7 +154,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     if (const auto *import = std::get_if<wire::ImportSession>(&message)) {
         if (Status s = import_session(context, arrival, who, *import, call.request); !s)
             return refuse(s.code, std::move(s.text));
-    } else if (!std::visit(ToRequest{context, &call.request}, message)) {
+    } else if (!std::visit(ToRequest{context, who.user, &call.request}, message)) {
         return nonsense(kind + " is not a request of a control program");
     }
     call.caller.conn = arrival.conn;

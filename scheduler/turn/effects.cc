@@ -188,7 +188,7 @@ void Effects::act(const core::SendLaunch &e) {
     const core::Grain *grain = state_.grain(e.key);
     // A later input of the same turn took the lease back: nobody must start it any more.
     if (!grain || grain->status != core::GrainStatus::running ||
-        grain->incarnation != e.head.incarnation)
+        grain->lease != e.head.incarnation)
         return;
     wire::Launch launch = e.head;
     if (Status s = complete_launch(e.key, *grain, launch); !s) {

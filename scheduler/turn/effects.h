@@ -45,6 +45,7 @@ private:
     void act(const core::SendServer &e);
     void act(const core::SendLaunch &e);
     void act(const core::CloseConnection &e);
+    void act(const core::ProbeHost &e) { outside_.probe(e); }
 
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
     Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);

@@ -34,7 +34,7 @@ GrainStatus status_of(const std::string &state) {
 
 class Import {
 public:
-    explicit Import(const core::State &state) : state_(state) {}
+    Import(const core::State &state, const std::string &user) : state_(state), user_(user) {}
 
     Result<std::shared_ptr<const core::ImportContent>> read(std::string_view stream);
 
@@ -54,6 +54,7 @@ private:
     void make_queue();
 
     const core::State &state_;
+    const std::string &user_;
     wire::ExportedSession head_;
     core::ImportContent content_;
     core::GrainList grains_;
@@ -118,7 +119,9 @@ Status Import::add(wire::ExportedGrain g) {
     grain.thrash = g.spec.thrash;
     grain.notice = g.spec.notice;
     grain.host_class = g.spec.host_class;
-    grain.incarnation = std::min(g.incarnation, most_leases);
+    grain.incarnation = grain.lease = std::min(g.incarnation, most_leases);
+    grain.program = program_of(user_, g.spec);
+    grain.demand = core::Demand{g.spec.cores, g.spec.memory_mb, g.spec.wall_s};
     grain.sequence = g.sequence;
     grain.exit_code = g.exit_code;
     grain.signal = g.signal;
@@ -176,9 +179,9 @@ Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view
 
 }  // namespace
 
-Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream,
+Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
                                                                const core::State &state) {
-    return Import(state).read(stream);
+    return Import(state, user).read(stream);
 }
 
 }  // namespace dcs::turn

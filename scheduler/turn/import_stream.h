@@ -10,8 +10,8 @@
 
 namespace dcs::turn {
 
-// Hosts that `state` does not know are forgotten.
-Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream,
+// Hosts that `state` does not know are forgotten. `user`: whose session it becomes.
+Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
                                                                const core::State &state);
 
 }  // namespace dcs::turn

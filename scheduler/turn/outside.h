@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
+#include "scheduler/core/decision.h"
 #include "store/store.h"
 #include "wire/message.h"
 
@@ -31,6 +32,9 @@ public:
     // From now on something of this session is at hand (empty: of nobody in particular). If the
     // process aborts, this is who is suspected.
     virtual void working_on(const SessionKey &session) { (void)session; }
+    // Asks the addresses whether anybody is there, within some seconds; Turn::take_probe_result() is
+    // called later with what came of it, never from in here.
+    virtual void probe(const core::ProbeHost &probe) { (void)probe; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.
     virtual void fatal(const std::string &why) = 0;

@@ -17,12 +17,18 @@ constexpr std::size_t max_follow_ups = std::size_t{1} << 24;
 constexpr Duration retry_after = seconds(1);
 constexpr Duration relaunch_after = seconds(5);
 constexpr Duration pack_retry = seconds(10);
-// Statistics of hosts are written no more often, and with other things.
+// Statistics of up to a hundred hosts are written no more often, and with other things.
 constexpr Duration hosts_pause = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
+
+// Whatever these do is a lease, and that is committed.
+bool places_grains(const core::Input &input) {
+    return std::holds_alternative<core::FillHost>(input) || std::holds_alternative<core::PlaceGrain>(input) ||
+           std::holds_alternative<core::Usurp>(input);
+}
 
 }  // namespace
 
@@ -53,6 +59,12 @@ void Turn::take(Arrival arrival) {
 void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
     delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
 }
+
+void Turn::take_policy(core::Policy policy) {
+    delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
+}
+
+void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
 
 bool Turn::full() const {
     return intake_.count() >= 2 * limits::inputs_per_turn ||
@@ -150,13 +162,17 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
     bool own_needs_disk = false;
     for (std::size_t step = 0; !work.empty(); ++step) {
         DCS_REQUIRE(step < max_follow_ups, "follow-ups run in a circle");
+        if (step > 0 && disk != DiskFor::all && places_grains(work.front())) {
+            work.pop_front();  // free slots are filled at the next call-in
+            continue;
+        }
         outside_.working_on(concerns(work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk =
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {
-            // Free slots are filled at the next call-in; nobody else asks for a parked wait.
+            // Nobody else asks for a parked wait.
             if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
                 delayed_.emplace(now_ + retry_after, work.front());
             work.pop_front();
@@ -195,7 +211,7 @@ void Turn::grace_after_pause() {
 
 void Turn::start_commit(store::Room room) {
     const bool hosts_are_due = now_ >= hosts_not_before_ && room == store::Room::ordinary;
-    with_hosts_ = hosts_stale_ && hosts_are_due;
+    with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
     record::Plan plan = changes_.plan(state_, with_hosts_);
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     phase_ = Phase::committing;
@@ -214,7 +230,7 @@ void Turn::committed(const store::CommitResult &result) {
     case store::Answer::done:
         if (std::exchange(with_hosts_, false)) {
             hosts_stale_ = false;
-            hosts_not_before_ = now_ + hosts_pause;
+            hosts_not_before_ = now_ + hosts_pause * (1 + static_cast<int>(state_.hosts.size() / 100));
         }
         return finish();
     case store::Answer::nothing: return decide_again(result.status);

@@ -51,6 +51,8 @@ public:
     // until the commit in flight is answered.
     void take(Arrival arrival);
     void take_host_table(std::vector<core::HostConfig> hosts);
+    void take_policy(core::Policy policy);
+    void take_probe_result(core::ProbeResult result);
     bool full() const;
 
     // Turns, until nothing is left to decide or a commit is in flight.

@@ -112,7 +112,7 @@ void World::read_launch(Server &server, const wire::Launch &launch) {
     if (!quiet_ && random_.chance(5)) {
         const Code code = random_.chance(30) ? Code::not_found : Code::limit;
         post(server.conn, server.name,
-             wire::LaunchResult{launch.key, launch.incarnation, false, static_cast<int>(code), "refused"}, 0);
+             wire::LaunchResult{launch.key, launch.incarnation, false, false, static_cast<int>(code), "refused"}, 0);
         return;
     }
     Server::Held held;
@@ -121,7 +121,7 @@ void World::read_launch(Server &server, const wire::Launch &launch) {
     held.position = launch.input_base;
     held.end = launch.input_base + launch.input.size() - launch.checkpoint_length;
     server.held[wire::key_of(launch.key)] = std::move(held);
-    post(server.conn, server.name, wire::LaunchResult{launch.key, launch.incarnation, true, 0, ""}, 0);
+    post(server.conn, server.name, wire::LaunchResult{launch.key, launch.incarnation, true, false, 0, ""}, 0);
 }
 
 void World::read_ack(Server &server, const wire::ReportAck &ack) {

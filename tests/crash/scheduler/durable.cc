@@ -29,6 +29,8 @@ void forget_volatile(core::Grain &g) {
     g.failed_on = fresh.failed_on;
     g.failures_there = fresh.failures_there;
     g.skipped = fresh.skipped;
+    if (!g.moves->empty())
+        for (core::Move &move : g.moves.edit()) move.at = Instant{};
     // What a running incarnation used is only recorded together with something else.
     if (g.status == core::GrainStatus::running) g.current = wire::Usage();
 }
@@ -42,6 +44,8 @@ core::State canonical(const core::State &state) {
         for (const auto &[number, g] : session.grains) {
             if (g.host != core::no_host) names.insert(name_of_host(state, g.host));
             for (const core::HostId id : g.nogo.get()) names.insert(name_of_host(state, id));
+            for (const core::Move &move : g.moves.get()) names.insert(name_of_host(state, move.host));
+            if (g.old_lease.host != core::no_host) names.insert(name_of_host(state, g.old_lease.host));
         }
     }
     for (const std::string &name : names) {
@@ -59,7 +63,9 @@ core::State canonical(const core::State &state) {
             core::Grain g = grain;
             forget_volatile(g);
             g.host = renamed(g.host);
+            g.old_lease.host = renamed(g.old_lease.host);
             for (core::HostId &id : g.nogo.edit()) id = renamed(id);
+            for (core::Move &move : g.moves.edit()) move.host = renamed(move.host);
             core::apply(out, core::SetGrain{{key, number}, std::move(g)}, undo);
         }
     }
@@ -72,6 +78,7 @@ struct Step {
     const GrainKey &key;
     const core::Grain &grain;
     const Reported &reported;
+    std::string host;  // where it is leased now
     std::string &wrong;
 
     void complain(const std::string &what) const {
@@ -89,11 +96,15 @@ struct Step {
     }
 
     void take(const Snapshot::Known &before, Snapshot::Known &now) const {
-        const auto found = reported.reports.find({before.host, key, before.incarnation});
-        if (found == reported.reports.end()) return complain("it advanced without a report");
+        const auto fits = [&](auto found) {
+            return found != reported.reports.end() && found->second->first_seq == before.sequence + 1 &&
+                   found->second->last_seq == grain.sequence;
+        };
+        auto found = reported.reports.find({before.host, key, before.incarnation});
+        // An older lease may have been taken back in the same turn.
+        if (!fits(found)) found = reported.reports.find({host, key, grain.lease});
+        if (!fits(found)) return complain("it advanced without a report that fits");
         const wire::GrainReport &r = *found->second;
-        if (r.first_seq != before.sequence + 1 || r.last_seq != grain.sequence)
-            return complain("its sequence number is not that of its report");
         const bool failed = r.ended && (r.exit_code != 0 || r.signal != 0);
         const bool runs_again = r.innocent || (failed && before.failures + 1 < before.attempts);
         if (r.ended && !runs_again) {
@@ -133,7 +144,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             old_session != before.seniority.end() && old_session->second == session.info.seniority;
         for (const auto &[number, grain] : session.grains) {
             const GrainKey key{session_key, number};
-            const Step step{key, grain, reported, wrong};
+            const Step step{key, grain, reported, name_of_host(after, grain.host), wrong};
             const auto old = before.grains.find(key);
             Snapshot::Known now;
             if (same_session && old != before.grains.end()) {
@@ -144,7 +155,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             }
             now.status = grain.status;
             now.host = name_of_host(after, grain.host);
-            now.incarnation = grain.incarnation;
+            now.incarnation = grain.lease;
             now.sequence = grain.sequence;
             now.failures = grain.failures;
             now.attempts = grain.attempts;

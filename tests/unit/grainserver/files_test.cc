@@ -42,12 +42,16 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     launch.checkpoint_length = 7;
     launch.next_seq = 9;
     launch.notice = -1;
+    launch.wall_s = 3600;
+    launch.tentative = true;
     const std::string bytes = files::pack(launch);
     const Result<files::LaunchRecord> back = files::unpack_launch(bytes);
     REQUIRE(back);
     REQUIRE(back->argv == launch.argv);
     REQUIRE(back->notice == -1);
     REQUIRE(back->next_seq == 9);
+    REQUIRE(back->wall_s == 3600);
+    REQUIRE(back->tentative);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         std::string bad = bytes;
         bad[i] = static_cast<char>(bad[i] ^ 4);
@@ -105,6 +109,8 @@ TEST_CASE("launcher calls") {
     REQUIRE(back.again);
     REQUIRE(back.text == call.text);
     REQUIRE(files::parse_call("START ann,1,2,3 4").verb == files::Verb::start);
+    REQUIRE(files::parse_call(files::format({files::Verb::prove, "a,1,1,1"})).verb == files::Verb::prove);
+    REQUIRE(files::parse_call(files::format({files::Verb::proved, "a,1,1,1"})).verb == files::Verb::proved);
     for (const char *bad : {"", "START", "START x", "START ../x 1", "START .x 1", "START a/b 1",
                             "START x 1 2", "NOPE x", "LIST x", "SIGNAL x y"})
         REQUIRE(files::parse_call(bad).verb == files::Verb::none);
@@ -284,7 +290,10 @@ TEST_CASE("adoption: endings and exits are remembered, leftovers and other boots
     GrainOnDisk g;
     g.prepare();
     put_file(g.path + "/pid", "99999999 1 boot\n");
-    REQUIRE(g.grains.write_ending(g.id, Ending::terminated, "busy"));
+    REQUIRE(g.grains.adopt().at(0).since == Instant{10'000'000});  // one tick after the boot
+    REQUIRE(g.grains.write_ending({g.id, Ending::overrun, "too long", 24}));
+    REQUIRE(g.grains.adopt().at(0).limit_signal == 24);
+    REQUIRE(g.grains.write_ending({g.id, Ending::terminated, "busy"}));
     std::vector<Adopted> adopted = g.grains.adopt();
     REQUIRE(adopted.size() == 1);
     REQUIRE(adopted[0].started);

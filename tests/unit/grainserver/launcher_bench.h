@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -21,23 +20,12 @@
 #include "locks/kernel_lock.h"
 #include "locks/slots.h"
 #include "scratch_dir.h"
+#include "soon.h"
 
 namespace bench {
 
 using namespace dcs;
 namespace files = dcs::files;
-
-inline void nap(int ms) {
-    const timespec t{ms / 1000, ms % 1000 * 1'000'000L};
-    ::nanosleep(&t, nullptr);
-}
-template <class F> bool soon(F condition, int ms = 10'000) {
-    for (int waited = 0; waited < ms; waited += 10) {
-        if (condition()) return true;
-        nap(10);
-    }
-    return condition();
-}
 
 struct Place {
     ScratchDir dir;

@@ -107,3 +107,46 @@ TEST_CASE("no more grains than slots; a slot is free again with the end of its g
     p.client.send({files::Verb::kill, b});
     p.exit_of(b);
 }
+
+TEST_CASE("a proof says what a start would say, runs nothing, and needs no slot") {
+    Place p;
+    const std::string d = p.dir.path;
+    const auto prove = [&](std::vector<std::string> argv, const std::string &directory = "") {
+        const std::string g = p.make(std::move(argv), "", {"PATH=/usr/bin:/bin"}, directory);
+        const files::LauncherCall answer = p.ask({files::Verb::prove, g});
+        REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/pid"));
+        REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/exit"));
+        if (answer.verb == files::Verb::proved) return std::string("proved");
+        REQUIRE(answer.verb == files::Verb::failed);
+        REQUIRE(answer.number == static_cast<int>(Code::not_found));
+        REQUIRE_FALSE(answer.again);
+        return answer.text;
+    };
+    const std::string busy = p.make({"/bin/sleep", "60"});
+    REQUIRE(p.start(busy, 1).verb == files::Verb::started);
+    REQUIRE(prove({"/bin/sh", "-c", "echo ran > " + d + "/ran"}) == "proved");
+    put_file(d + "/good", "#!/bin/sh\necho ran > " + d + "/ran\n", 0755);
+    REQUIRE(prove({d + "/good"}) == "proved");
+    REQUIRE(prove({"/bin/true"}, d) == "proved");
+    REQUIRE(prove({d + "/missing"}).find("No such file") != std::string::npos);
+    REQUIRE(prove({"/usr/bin"}).find("is a directory") != std::string::npos);
+    put_file(d + "/plain", "just text\n", 0644);
+    REQUIRE(prove({d + "/plain"}).find("not executable") != std::string::npos);
+    put_file(d + "/text", "just text\n", 0755);
+    REQUIRE(prove({d + "/text"}).find("#! line") != std::string::npos);
+    put_file(d + "/script", "#!/no/such/interpreter\n", 0755);
+    REQUIRE(prove({d + "/script"}).find("interpreter") != std::string::npos);
+    REQUIRE(prove({"/bin/true"}, d + "/nowhere").find("working directory") != std::string::npos);
+    nap(100);
+    REQUIRE_FALSE(files::exists(AT_FDCWD, d + "/ran"));
+    int leftovers = 0;
+    for (const files::ProcessStat &process : files::all_processes())
+        leftovers += process.parent == p.launchers.back() && process.pid != p.pid_of(busy);
+    REQUIRE(leftovers == 0);
+    REQUIRE(alive(p.pid_of(busy)));
+    const std::string g = p.make({"/bin/true"});
+    REQUIRE(p.ask({files::Verb::prove, g}).verb == files::Verb::proved);
+    REQUIRE(p.start(g, 2).verb == files::Verb::started);  // it is as it was
+    REQUIRE(p.exit_of(g).status == 0);
+    REQUIRE(p.ask({files::Verb::prove, g}).verb == files::Verb::proved);  // it ran: START says the rest
+}

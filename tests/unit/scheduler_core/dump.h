@@ -37,6 +37,10 @@ private:
         put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
         put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
             g.skipped);
+        usage(g.before);
+        put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
+        put(g.demand->cores, g.demand->memory_mb, g.demand->wall_s);
+        for (const Move &m : g.moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail, m.at.ns);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;
@@ -48,9 +52,10 @@ private:
             grain(g);
         }
         put("\n  ready");
-        for (const auto &[mask, queue] : s.ready) {
-            put("class", mask);
-            for (const auto &[p, n] : queue) put(p, n);
+        for (const auto &[shape, queue] : s.ready) {
+            this->shape(shape);
+            for (const auto &[program, count] : queue.programs) put("program", program, count);
+            for (const auto &[p, n] : queue.grains) put(p, n);
         }
         put("\n  results");
         bytes(s.results);
@@ -58,11 +63,26 @@ private:
         put("waiters");
         for (const Waiter &w : s.waiters) put(w.conn, w.request, w.next);
     }
-    void host(const Host &h) {
-        const HostConfig &c = h.config;
+    void shape(const Shape &s) {
+        put("\n  shape", s.host_class, int{s.thrash_bits}, int{s.memory_bits}, int{s.program_group}, s.cores);
+    }
+    void config(const HostConfig &c) {
         put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns,
-            c.extended.ns);
-        for (const std::string &u : c.users) put(u);
+            c.extended.ns, c.cores, c.memory_mb);
+        for (const auto *list : {&c.users, &c.check, &c.file_server, &c.gateway}) {
+            put("list");
+            for (const std::string &item : *list) put(item);
+        }
+    }
+    void host(const Host &h) {
+        config(h.config);
+        config(h.table);
+        put(h.setting.slots, h.setting.interval.ns, h.setting.alert.ns, h.setting.limit.ns, h.setting.extended.ns,
+            h.setting.host_class, h.setting.drained, h.totals.blamed, h.blamed_lately);
+        put(static_cast<int>(h.checked), h.checked_at.ns, h.probe);
+        for (const Usurpation &u : h.usurping)
+            put("usurps", to_text(u.by), u.incarnation, to_text(u.displaced), u.displaced_lease);
+        for (const auto &[program, until] : h.missing) put("missing", program, until.ns);
         put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
             h.free_memory_kb, h.fence);
         put(h.totals.launched, h.totals.finished, h.totals.failed, h.totals.given_back, h.totals.cpu_us);
@@ -85,7 +105,11 @@ private:
         put("\nseniority");
         for (const auto &[n, key] : s.by_seniority) put(n, to_text(key));
         put("\nwaiting");
-        for (const auto &[n, key] : s.waiting) put(n, to_text(key));
+        for (const auto &[kind, users] : s.waiting) {
+            shape(kind);
+            for (const auto &[user, sessions] : users)
+                for (const auto &[n, key] : sessions) put(user, n, to_text(key));
+        }
         for (const auto &there : s.running) {
             put("\nrunning");
             for (const GrainKey &key : there) put(to_text(key));
@@ -93,7 +117,23 @@ private:
         put("\nids");
         for (const auto &[name, id] : s.host_ids) put(name, id);
         put("\nopen");
-        for (const HostId id : s.open_hosts) put(id);
+        for (const auto &[host_class, hosts] : s.open_hosts) {
+            put("class", host_class);
+            for (const HostId id : hosts) put(id);
+        }
+        put("\ndeadlines");
+        for (const auto &[t, id] : s.deadlines) put(t.ns, id);
+        put("\nconnections");
+        for (const auto &[conn, id] : s.host_of_conn) put(conn, id);
+        for (const auto &[conn, keys] : s.waiting_conns)
+            for (const SessionKey &key : keys) put("parked", conn, to_text(key));
+        put("\nusers");
+        for (const auto &[user, n] : s.users) put(user, n.sessions, n.unfinished, n.running);
+        for (const Used &u : s.used) put("used", u.cores, u.memory_mb);
+        for (const SessionKey &key : s.unpacked) put("unpacked", to_text(key));
+        const Policy &p = s.policy;
+        put("\npolicy", p.fair_share, p.sessions_per_user, p.grains_per_user, p.running_per_user, p.probation);
+        for (const std::string &user : p.users) put(user);
     }
     std::ostringstream out_;
 };

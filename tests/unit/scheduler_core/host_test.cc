@@ -83,7 +83,7 @@ TEST_CASE("grains of a dead host are moved, in their order, to the front") {
     pool.first_call("h3");
     CHECK(pool.wait(Duration{1}) ==
           Lines{"close h1", "h3: launch ann/1:0 inc 2 next 1", "h3: launch ann/1:1 inc 2 next 1"});
-    CHECK(pool.session("ann/1").ready.at(0).begin()->second == 2);
+    CHECK(pool.queue("ann/1").front() == 2);
     CHECK(pool.at("ann/1:0").failures == 0);
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,25 +99,32 @@ public:
     }
     Lines table() { return feed(HostTable{hosts}); }
     HostId id(const std::string &host) const { return state.host_id(host); }
-    Lines first_call(const std::string &host, std::vector<std::pair<std::string, Incarnation>> held = {}) {
+    struct Held { std::string grain; Incarnation incarnation; std::int64_t cpu_us = 0; };
+    Lines first_call(const std::string &host, const std::vector<Held> &held = {}) {
         auto call = std::make_shared<wire::FirstCall>();
         call->host = host;
-        for (const auto &[name, incarnation] : held)
-            call->held.push_back({wire::wire_of(key(name)), incarnation});
+        for (const Held &h : held) call->held.push_back({wire::wire_of(key(h.grain)), h.incarnation, h.cpu_us});
         const ConnId conn = next_server_++;
         names_[conn] = host;
         return feed(ServerFirstCall{conn, call});
     }
     ConnId conn(const std::string &host) const { return state.host(id(host))->conn; }
-    Lines call_in(const std::string &host, std::int64_t free_memory_kb = 1 << 20) {
-        return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, free_memory_kb}});
+    Lines call_in(const std::string &host, std::int64_t free_memory_kb = 1 << 20, bool boundary = false) {
+        return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, free_memory_kb, boundary}});
     }
+    // with it a time slice ends
+    Lines boundary(const std::string &host) { return call_in(host, 1 << 20, true); }
+    Lines probed(const std::string &host, std::optional<bool> check, std::optional<bool> file_server = {},
+                 std::optional<bool> gateway = {}) {
+        return feed(ProbeResult{id(host), state.host(id(host))->probe, check, file_server, gateway});
+    }
+    Lines rules(const Policy &policy) { return feed(PolicyTable{policy}); }
     Lines hang_up(const std::string &host) { return feed(ConnectionClosed{conn(host)}); }
     wire::GrainReport report(const std::string &grain) const {
         wire::GrainReport r;
         r.key = wire::wire_of(key(grain));
         const Grain *g = state.grain(key(grain));
-        r.incarnation = g ? g->incarnation : 1;
+        r.incarnation = g ? g->lease : 1;
         r.first_seq = g ? g->sequence + 1 : 1;
         r.last_seq = g ? g->sequence : 0;
         return r;
@@ -154,10 +162,18 @@ public:
     Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok) {
         wire::LaunchResult r;
         r.key = wire::wire_of(key(grain));
-        r.incarnation = state.grain(key(grain))->incarnation;
+        r.incarnation = state.grain(key(grain))->lease;
         r.ok = code == Code::ok;
         r.code = static_cast<std::int32_t>(code);
         r.text = "because";
+        return feed(ServerLaunchResult{conn(host), id(host), r});
+    }
+
+    Lines staged(const std::string &host, const std::string &grain) {
+        wire::LaunchResult r;
+        r.key = wire::wire_of(key(grain));
+        r.incarnation = state.grain(key(grain))->lease;
+        r.staged = true;
         return feed(ServerLaunchResult{conn(host), id(host), r});
     }
 
@@ -213,6 +229,26 @@ public:
     }
     Lines close(const Program &p, int session) { return call(p, wire::CloseSession{"", session, -1}); }
 
+    Lines set(const Program &p, const wire::SetHost &change) { return call(p, change); }
+    Lines restart(const Program &p, const std::string &grain) {
+        const GrainKey k = key(grain);
+        return call(p, wire::RestartGrain{k.session.user, k.session.number, k.grain});
+    }
+    // The answer to a call that has one message.
+    template <class Message> Message answer(const Program &p, UserRequest r) {
+        call(p, std::move(r));
+        for (const Effect &e : effects)
+            if (const auto *reply = std::get_if<Reply>(&e))
+                if (const auto *message = std::get_if<Message>(&reply->message)) return *message;
+        FAIL("no such answer");
+        return {};
+    }
+    wire::Explanation explain(const std::string &grain) {
+        const GrainKey k = key(grain);
+        return answer<wire::Explanation>(stranger(k.session.user),
+                                         wire::Explain{k.session.user, k.session.number, k.grain});
+    }
+
     // ---- looking --------------------------------------------------------------------------
     static GrainKey key(const std::string &name) {  // "ann/3:17"
         const auto slash = name.find('/'), colon = name.find(':');
@@ -228,6 +264,14 @@ public:
         const Session *s = state.session(key(name + ":0").session);
         REQUIRE(s);
         return *s;
+    }
+    // The session's ready grains, in their order.
+    std::vector<GrainNumber> queue(const std::string &name) const {
+        std::map<std::int64_t, GrainNumber> all;
+        for (const auto &[shape, queue] : session(name).ready) all.insert(queue.grains.begin(), queue.grains.end());
+        std::vector<GrainNumber> numbers;
+        for (const auto &[position, number] : all) numbers.push_back(number);
+        return numbers;
     }
     std::string status(const std::string &name) const { return name_of(at(name).status); }
     bool silent() const { return effects.empty(); }
@@ -245,13 +289,21 @@ private:
             const auto known = names_.find(close->conn);
             return known == names_.end() ? line : "close " + known->second;
         }
+        if (std::holds_alternative<ProbeHost>(e)) return line;
         ConnId conn = 0;
         if (const auto *s = std::get_if<SendServer>(&e))
             conn = s->conn;
         else if (const auto *l = std::get_if<SendLaunch>(&e))
             conn = l->conn;
         else
-            conn = std::visit([](const auto &x) { return x.conn; }, e);
+            conn = std::visit(
+                [](const auto &x) {
+                    if constexpr (requires { x.conn; })
+                        return x.conn;
+                    else
+                        return ConnId{0};
+                },
+                e);
         const auto name = names_.find(conn);
         return (name == names_.end() ? std::to_string(conn) : name->second) + line.substr(line.find(": "));
     }

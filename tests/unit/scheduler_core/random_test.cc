@@ -3,27 +3,12 @@
 // what was handed out never changes, finished and killed are final.
 #include "dump.h"
 #include "pool.h"
+#include "seeded.h"
 
 using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-
-class Seeded {  // splitmix64: the same everywhere
-public:
-    explicit Seeded(std::uint64_t seed) : x_(seed) {}
-    std::uint64_t next() {
-        std::uint64_t z = (x_ += 0x9e3779b97f4a7c15u);
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        return z ^ (z >> 31);
-    }
-    int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
-    bool once_in(int n) { return below(n) == 0; }
-
-private:
-    std::uint64_t x_;
-};
 
 struct Seen {  // what the world remembers; a roll-back takes it back
     std::map<std::pair<std::uint64_t, GrainNumber>, Incarnation> leases;  // by (seniority, number)
@@ -113,7 +98,7 @@ private:
     }
     static std::string kind_of(const Effect &e) {
         constexpr const char *names[] = {"reply",  "result", "piece",  "difference",
-                                         "detail", "server", "launch", "close", "export", "doctor"};
+                                         "detail", "server", "launch", "close", "export", "doctor", "probe"};
         return names[e.index()];
     }
     // Finished may only become killed, and only if it was not handed out.

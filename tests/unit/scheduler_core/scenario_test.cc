@@ -59,6 +59,14 @@ private:
         if (verb == "table") return pool_.table();
         if (verb == "call") return first_call(w);
         if (verb == "call-in") return pool_.call_in(w.at(1), w.number("memory", 1 << 20));
+        if (verb == "boundary") return pool_.boundary(w.at(1));
+        if (verb == "staged") return pool_.staged(w.at(1), w.at(2));
+        if (verb == "no-room") return pool_.launched(w.at(1), w.at(2), Code::limit);
+        if (verb == "probed") return pool_.probed(w.at(1), yes(w, "check"), yes(w, "file_server"), yes(w, "gateway"));
+        if (verb == "rules") return rules(w);
+        if (verb == "set") return set(w);
+        if (verb == "restart") return pool_.restart(pool_.stranger("root", true), w.at(1));
+        if (verb == "explain") return explain(w);
         if (verb == "hang-up") return pool_.hang_up(w.at(1));
         if (verb == "wait") return pool_.wait(seconds(std::stol(w.at(1))));
         if (verb == "launched") return pool_.launched(w.at(1), w.at(2));
@@ -71,14 +79,68 @@ private:
     Lines host(const Words &w) {
         HostConfig &c = pool_.add_host(w.at(1), static_cast<std::uint32_t>(w.number("class", 1)),
                                        static_cast<int>(w.number("slots", 1)));
-        std::istringstream users(w.text("users"));
-        for (std::string user; std::getline(users, user, ',');) c.users.push_back(user);
+        c.users = list(w, "users");
+        c.check = list(w, "check");
+        c.file_server = list(w, "file_server");
+        c.gateway = list(w, "gateway");
+        c.cores = static_cast<int>(w.number("cores", 0));
+        c.memory_mb = static_cast<int>(w.number("memory", 0));
         return {};
     }
+    static std::vector<std::string> list(const Words &w, const std::string &name) {
+        std::vector<std::string> items;
+        std::istringstream in(w.text(name));
+        for (std::string item; std::getline(in, item, ',');) items.push_back(item);
+        return items;
+    }
+    static std::optional<bool> yes(const Words &w, const std::string &name) {
+        const std::string text = w.text(name);
+        return text.empty() ? std::optional<bool>() : text == "yes";
+    }
+    Lines rules(const Words &w) {
+        Policy p;
+        p.fair_share = w.has("fair");
+        p.sessions_per_user = static_cast<int>(w.number("sessions", 0));
+        p.grains_per_user = static_cast<int>(w.number("grains", 0));
+        p.running_per_user = static_cast<int>(w.number("running", 0));
+        p.probation = static_cast<int>(w.number("probation", 0));
+        p.users = list(w, "users");
+        return pool_.rules(p);
+    }
+    Lines set(const Words &w) {
+        wire::SetHost s;
+        s.host = w.at(1);
+        s.slots = static_cast<int>(w.number("slots", -1));
+        s.drained = static_cast<int>(w.number("drained", -1));
+        s.host_class = static_cast<std::uint32_t>(w.number("class", 0));
+        s.interval_s = static_cast<double>(w.number("interval", -1));
+        s.alert_s = static_cast<double>(w.number("alert", -1));
+        s.limit_s = static_cast<double>(w.number("limit", -1));
+        s.extended_s = static_cast<double>(w.number("extended", -1));
+        s.reset = w.has("reset");
+        s.clear_nogo = w.has("clear-nogo");
+        if (!w.text("grain").empty()) {
+            const GrainKey key = Pool::key(w.text("grain"));
+            s.user = key.session.user;
+            s.session = key.session.number;
+            s.grain = key.grain;
+        }
+        return pool_.set(pool_.stranger(w.text("by", "root"), w.text("by", "root") == "root"), s);
+    }
+    Lines explain(const Words &w) {
+        const wire::Explanation e = pool_.explain(w.at(1));
+        Lines lines{w.at(1) + " " + e.state + ": " + e.summary};
+        for (const wire::WhyRow &row : e.reasons) {
+            std::string line = "  " + row.reason;
+            for (const std::string &name : row.names) line += " " + name;
+            lines.push_back(line);
+        }
+        return lines;
+    }
     Lines first_call(const Words &w) {
-        std::vector<std::pair<std::string, Incarnation>> held;
+        std::vector<Pool::Held> held;
         for (std::size_t i = 2; i + 1 < w.plain.size(); i += 2)
-            held.emplace_back(w.plain[i], static_cast<Incarnation>(std::stoul(w.plain[i + 1])));
+            held.push_back({w.plain[i], static_cast<Incarnation>(std::stoul(w.plain[i + 1])), w.number("cpu", 0)});
         return pool_.first_call(w.at(1), held);
     }
     Lines report(const Words &w) {
@@ -94,6 +156,8 @@ private:
         r.innocent = w.has("innocent");
         r.exit_code = static_cast<int>(w.number("code", 0));
         r.signal = static_cast<int>(w.number("signal", 0));
+        r.usage.user_us = w.number("cpu", 0);
+        r.reason = w.text("reason");
         return pool_.send(w.at(1), r);
     }
     Lines show(const Words &w) {
@@ -129,6 +193,11 @@ private:
             g.urgent = w.has("urgent");
             g.thrash = static_cast<int>(w.number("thrash", 0));
             g.attempts = static_cast<int>(w.number("attempts", 3));
+            g.notice = static_cast<int>(w.number("notice", 0));
+            g.program = static_cast<std::uint32_t>(w.number("program", 0));
+            g.demand.cores = static_cast<int>(w.number("cores", 0));
+            g.demand.memory_mb = static_cast<int>(w.number("memory", 0));
+            g.demand.wall_s = static_cast<int>(w.number("wall", 0));
             const Lines some = pool_.call(p, g);
             all.insert(all.end(), some.begin(), some.end());
         }

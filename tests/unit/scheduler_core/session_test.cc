@@ -175,9 +175,7 @@ TEST_CASE("closing commits what is running as ready, in order, at the front") {
     CHECK(pool.close(find, 1) == Lines{"h1: withdraw ann/1:0 inc 1 discard because the session was closed",
                                        "h2: withdraw ann/1:1 inc 1 discard because the session was closed",
                                        "ann: done"});
-    std::vector<GrainNumber> queue;
-    for (const auto &[position, number] : pool.session("ann/1").ready.at(0)) queue.push_back(number);
-    CHECK(queue == std::vector<GrainNumber>{0, 1, 2, 3});
+    CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{0, 1, 2, 3});
     CHECK(pool.state.by_seniority.empty());
     // neither a call-in nor a late report brings it back
     CHECK(pool.call_in("h1").empty());

@@ -92,9 +92,7 @@ TEST_CASE("urgent goes to the front, everything else to the end") {
     urgent.grain = 3;
     pool.call(find, urgent);
     pool.gexec(find, 1, 4);
-    std::vector<GrainNumber> queue;
-    for (const auto &[position, number] : pool.session("ann/1").ready.at(0)) queue.push_back(number);
-    CHECK(queue == std::vector<GrainNumber>{3, 2, 0, 1, 4});
+    CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{3, 2, 0, 1, 4});
     CHECK(pool.first_call("h1") ==
           Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:3 inc 1 next 1"});
 }

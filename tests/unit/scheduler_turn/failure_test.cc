@@ -133,7 +133,7 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
     }
     SECTION("a failed launch") {
         w.fill_disk();
-        const wire::LaunchResult no{wire::wire_of(key), 1, false,
+        const wire::LaunchResult no{wire::wire_of(key), 1, false, false,
                                     static_cast<int>(Code::not_found), "no such program"};
         w.pool.post(w.server.conn(), no);
         w.pool.pump();

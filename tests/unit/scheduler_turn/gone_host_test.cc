@@ -32,7 +32,9 @@ struct Remembered {
         control = pool.control("ann", "prog");
         pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});
         h2.connect();
-        pool.ask<wire::Done>(control, wire::Gexec{1, 3, grain_of_class(0)});
+        wire::GrainSpec another = grain_of_class(0);
+        another.argv[0] = "/opt/another";
+        pool.ask<wire::Done>(control, wire::Gexec{1, 3, another});
         h2.read(false);
         CHECK(grain(3).nogo->size() == 1);
         for (const GrainNumber number : {0, 1, 2})

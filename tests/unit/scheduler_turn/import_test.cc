@@ -97,8 +97,8 @@ TEST_CASE("grains that ran come first in the queue, then the others in their ord
     REQUIRE(import_session(other, control, stream_of(session), 1) == Code::ok);
     std::vector<GrainNumber> queue;
     std::map<std::int64_t, GrainNumber> places;
-    for (const auto &[mask, of_class] : other.turn->state().session(ann1)->ready)
-        places.insert(of_class.begin(), of_class.end());
+    for (const auto &[shape, of_shape] : other.turn->state().session(ann1)->ready)
+        places.insert(of_shape.grains.begin(), of_shape.grains.end());
     for (const auto &[position, number] : places) queue.push_back(number);
     CHECK(queue == std::vector<GrainNumber>{1, 8, 9, 5, 4});
     other.verify();

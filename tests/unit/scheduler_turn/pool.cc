@@ -205,8 +205,8 @@ std::string Pool::durable_text(const core::State &state) {
             text += to_text(GrainKey{key, number}) + " " +
                     record::encode_grain(state, number, grain) + "\n";
         }
-        for (const auto &[mask, queue] : session.ready)
-            for (const auto &[position, number] : queue)
+        for (const auto &[shape, queue] : session.ready)
+            for (const auto &[position, number] : queue.grains)
                 text += std::to_string(position) + ":" + std::to_string(number) + " ";
         for (const GrainNumber number : session.results) text += std::to_string(number) + " ";
     }
@@ -260,7 +260,7 @@ void ModelServer::call_in() {
 void ModelServer::launch(const wire::Launch &launch, bool can_start) {
     const GrainKey key = wire::key_of(launch.key);
     if (!can_start) {
-        pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, false,
+        pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, false, false,
                                              static_cast<int>(Code::not_found), "no program"});
         return;
     }
@@ -273,7 +273,7 @@ void ModelServer::launch(const wire::Launch &launch, bool can_start) {
     grain.base = launch.input_base;
     grain.sequence = launch.next_seq - 1;
     held[key] = std::move(grain);
-    pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, true, 0, ""});
+    pool_.post(conn_, wire::LaunchResult{launch.key, launch.incarnation, true, false, 0, ""});
 }
 
 void ModelServer::acknowledged(const wire::ReportAck &ack) {

@@ -206,8 +206,8 @@ struct Trouble {
     bool unfinished() const {
         for (const auto &[key, session] : pool.turn->state().sessions) {
             if (session.counts[static_cast<int>(core::GrainStatus::running)] > 0) return true;
-            for (const auto &[mask, queue] : session.ready)
-                for (const auto &[position, number] : queue)
+            for (const auto &[shape, queue] : session.ready)
+                for (const auto &[position, number] : queue.grains)
                     if (session.grains.at(number).nogo->size() < 3) return true;
         }
         return false;

@@ -40,6 +40,9 @@ TEST_CASE("every field but the label counts") {
     CHECK(line([](GrainSpec &s) { s.notice = 6; }) == "notice: recorded 5, now 6");
     CHECK(line([](GrainSpec &s) { s.attempts = 1; }) == "attempts: recorded 7, now 1");
     CHECK(line([](GrainSpec &s) { s.directory = ""; }) == "directory: recorded \"work/dir\", now \"\"");
+    CHECK(line([](GrainSpec &s) { s.cores = 1; }) == "cores: recorded 2, now 1");
+    CHECK(line([](GrainSpec &s) { s.memory_mb = 0; }) == "memory_mb: recorded 512, now 0");
+    CHECK(line([](GrainSpec &s) { s.wall_s = 60; }) == "wall_s: recorded 3600, now 60");
     CHECK(line([](GrainSpec &s) { s.thrash = 1, s.notice = 1; }) ==
           "thrash: recorded 64, now 1\nnotice: recorded 5, now 1");
 }
@@ -80,8 +83,15 @@ TEST_CASE("rows as JSON") {
           R"("finished":3,"killed":4,"sent":5})");
     CHECK(to_json(samples::host_row()) ==
           R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","host_class":3,)"
-          R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"load":0.75,)"
-          R"("free_memory_kb":123456,"launched":9,"finished":7,"failed":1,"given_back":1,"cpu_s":2.5})");
+          R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"alert_s":30,"limit_s":60,)"
+          R"("extended_s":120,"load":0.75,"free_memory_kb":123456,"cores":4,"cores_used":3,"memory_mb":2048,)"
+          R"("memory_used_mb":512,"connected":true,"drained":true,"settings":"slots=0","note":"on probation",)"
+          R"("users":["ann","bob"],"blamed":6,"blamed_lately":2,)"
+          R"("launched":9,"finished":7,"failed":1,"given_back":1,"cpu_s":2.5})");
+    CHECK(to_json(samples::explanation()) ==
+          R"({"state":"ready","summary":"waits for a slot","can_run":false,"ahead":7,"reasons":[)"
+          R"({"reason":"busy","text":"All slots are busy.","hint":"","hosts":3,"names":["h1","h2"]},)"
+          R"({"reason":"other_class","text":"Of another class.","hint":"dcs host ls","hosts":1,"names":[]}]})");
     CHECK(to_json(samples::system_row()).find(R"("version":"0.1.0")") != std::string::npos);
     GrainRow row = samples::grain_row();
     row.message = "tab\t\"quote\" \xff\xc3\xa9";
@@ -90,6 +100,8 @@ TEST_CASE("rows as JSON") {
     CHECK(json.find(R"("argv":["bin/ecm","12"])") != std::string::npos);
     CHECK(json.find(R"("checkpoint_age_s":1e+09)") != std::string::npos);
     CHECK(json.find(R"("out_length":1099511627776)") != std::string::npos);
+    CHECK(json.find(R"("nogo":["local2","local3"],"moves":[{"reason":"usurped","host":"local2",)"
+                    R"("detail":"for ann/2:1","incarnation":3,"age_s":12.5},)") != std::string::npos);
 }
 
 TEST_CASE("JSON never holds what is not UTF-8 or not a number") {

@@ -64,8 +64,8 @@ TEST_CASE("a vector may not claim more elements than there are bytes") {
     w.u16(protocol_version);
     for (int i = 0; i < 3; ++i) w.u32(0);  // host, binary_class, boot_id
     w.u64(1);
-    w.u32(1000);  // 1000 held grains of at least 16 bytes each
-    w.raw(std::string(999 * 16 + 15, '\0'));
+    w.u32(1000);  // 1000 held grains of at least 24 bytes each
+    w.raw(std::string(999 * 24 + 23, '\0'));
     largest_allocation = 0;
     auto r = decode_as(19, w.bytes());
     REQUIRE(!r);

@@ -80,10 +80,67 @@ TEST_CASE("fields arrive in their own places") {
     CHECK(r.out_length == 1ull << 40);
     CHECK(r.exit_code == -1);
     CHECK(r.argv == samples::grain_row().argv);
+    CHECK(r.wall_s == 3600);
+    CHECK(r.urgent);
+    CHECK(r.nogo == std::vector<std::string>{"local2", "local3"});
+    REQUIRE(r.moves.size() == 2);
+    CHECK(r.moves[0].reason == "usurped");
+    CHECK(r.moves[0].host == "local2");
+    CHECK(r.moves[1].incarnation == 2);
+    CHECK(r.moves[1].age_s == -1);
     auto result = decode(encode(GrainResult{17, 1, 2, 3, 4, samples::usage(), 5, 6, "o", "e"}, 1));
     REQUIRE(result);
     CHECK(std::get<GrainResult>(*result).usage.system_us == -2);
     CHECK(std::get<GrainResult>(*result).usage.out_blocks == INT64_MAX);
+}
+
+TEST_CASE("what people order about hosts arrives in its own places") {
+    auto back = decode(encode(samples::set_host(), 1));
+    REQUIRE(back);
+    const SetHost &s = std::get<SetHost>(*back);
+    CHECK(s.host == "local1");
+    CHECK(s.slots == 3);
+    CHECK(s.interval_s == 1.5);
+    CHECK(s.alert_s == 4.5);
+    CHECK(s.limit_s == 9);
+    CHECK(s.extended_s == 18);
+    CHECK(s.host_class == 0x80000001u);
+    CHECK(s.drained == 1);
+    CHECK(s.reset);
+    CHECK(s.clear_nogo);
+    CHECK(s.user == "ann");
+    CHECK(s.session == 3);
+    CHECK(s.grain == 17);
+    const SetHost nothing;
+    CHECK(nothing.slots == -1);  // 0 would evict
+    CHECK(nothing.drained == -1);
+    CHECK((nothing.interval_s < 0 && nothing.alert_s < 0 && nothing.limit_s < 0 && nothing.extended_s < 0));
+    CHECK((nothing.session < 0 && nothing.grain < 0));
+    auto why = decode(encode(samples::explanation(), 1));
+    REQUIRE(why);
+    const Explanation &e = std::get<Explanation>(*why);
+    CHECK(e.state == "ready");
+    CHECK(e.summary == "waits for a slot");
+    CHECK(!e.can_run);
+    CHECK(e.ahead == 7);
+    REQUIRE(e.reasons.size() == 2);
+    CHECK(e.reasons[0].hosts == 3);
+    CHECK(e.reasons[0].names == std::vector<std::string>{"h1", "h2"});
+    CHECK(e.reasons[1].hint == "dcs host ls");
+    auto hosts = decode(encode(QueryReply{{}, {samples::host_row()}, {}, {}, false}, 1));
+    REQUIRE(hosts);
+    const HostRow &h = std::get<QueryReply>(*hosts).hosts.at(0);
+    CHECK(h.alert_s == 30);
+    CHECK(h.extended_s == 120);
+    CHECK(h.memory_used_mb == 512);
+    CHECK(h.drained);
+    CHECK(h.settings == "slots=0");
+    CHECK(h.users == std::vector<std::string>{"ann", "bob"});
+    CHECK(h.blamed_lately == 2);
+    auto query = decode(encode(Query{QueryType::sessions, "", -1, -1, 7, "", "bob"}, 1));
+    REQUIRE(query);
+    CHECK(std::get<Query>(*query).after == 7);
+    CHECK(std::get<Query>(*query).after_user == "bob");
 }
 
 TEST_CASE("kind names are those of the structs") {
@@ -115,6 +172,10 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(Launch);
     SAME_NAME(ReportAck);
     SAME_NAME(Withdraw);
+    SAME_NAME(Explain);
+    SAME_NAME(Explanation);
+    SAME_NAME(SetHost);
+    SAME_NAME(RestartGrain);
 #undef SAME_NAME
 }
 
@@ -132,8 +193,9 @@ TEST_CASE("golden bytes of packed parameters") {
     s.argv = {"a"};
     s.thrash = -2;
     s.label = "L";
+    s.cores = 2, s.memory_mb = 3, s.wall_s = 4;
     const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
-                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L";
+                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" + le32(2) + le32(3) + le32(4);
     CHECK(pack(s) == want);
 }
 
@@ -215,6 +277,12 @@ TEST_CASE("values that a type does not have are refused") {
     std::string query = encode(Query{}, 1).substr(header_bytes);
     query[0] = 9;
     refuse(16, query, "type");
+    std::string set = encode(SetHost{}, 1).substr(header_bytes);
+    set[15] = '\x7f', set[14] = '\xf8';  // the interval is not a number
+    refuse(36, set, "interval_s");
+    std::string why = encode(Explanation{}, 1).substr(header_bytes);
+    why[8] = 2;
+    refuse(35, why, "can_run");
     std::string ack = encode(ReportAck{}, 1).substr(header_bytes);
     ack.back() = 4;
     refuse(26, ack, "verdict");

@@ -18,6 +18,7 @@ inline GrainSpec spec() {
     s.attempts = 7;
     s.directory = "work/dir";
     s.label = "a label";
+    s.cores = 2, s.memory_mb = 512, s.wall_s = 3600;
     return s;
 }
 
@@ -31,12 +32,23 @@ inline GrainRow grain_row() {
     r.restarts = 2, r.failures = 1, r.exit_code = -1, r.signal = 9, r.result_index = 5;
     r.cpu_s = 1.5, r.run_cpu_s = 0.5, r.last_contact_s = 0.25, r.checkpoint_age_s = 1e9;
     r.out_length = 1ull << 40, r.err_length = 2, r.checkpoint_length = 3;
+    r.thrash = 64, r.notice = 5, r.attempts = 7, r.cores = 2, r.memory_mb = 512, r.wall_s = 3600, r.urgent = true;
     r.message = "half way";
     r.argv = {"bin/ecm", "12"};
+    r.nogo = {"local2", "local3"};
+    r.moves = {{"usurped", "local2", "for ann/2:1", 3, 12.5}, {"host_dead", "local3", "", 2, -1}};
     return r;
 }
 inline HostRow host_row() {
-    return {"local1", "active", "x86_64-linux-gnu", 3, 2, 1, 0.5, 10, 0.75, 123456, 9, 7, 1, 1, 2.5};
+    HostRow r;
+    r.name = "local1", r.state = "active", r.binary_class = "x86_64-linux-gnu";
+    r.host_class = 3, r.slots = 2, r.running = 1;
+    r.last_call_in_s = 0.5, r.interval_s = 10, r.alert_s = 30, r.limit_s = 60, r.extended_s = 120, r.load = 0.75;
+    r.free_memory_kb = 123456, r.cores = 4, r.cores_used = 3, r.memory_mb = 2048, r.memory_used_mb = 512;
+    r.connected = true, r.drained = true, r.settings = "slots=0", r.note = "on probation", r.users = {"ann", "bob"};
+    r.blamed = 6, r.blamed_lately = 2;
+    r.launched = 9, r.finished = 7, r.failed = 1, r.given_back = 1, r.cpu_s = 2.5;
+    return r;
 }
 inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
 inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
@@ -54,6 +66,12 @@ inline ExportedGrain exported_grain() {
     g.checkpoint = {4, true, "ckpt"}, g.message = {3, true, "msg"};
     return g;
 }
+inline Explanation explanation() {
+    return {"ready", "waits for a slot", false, 7,
+        {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}}, {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
+}
+inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1, true, true, "ann", 3, 17}; }
+
 inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "restore it"}; }
 
 inline std::vector<AnyMessage> all() {
@@ -63,27 +81,29 @@ inline std::vector<AnyMessage> all() {
     report.has_checkpoint = true, report.checkpoint = "ckpt", report.message = "msg";
     report.input_position = 99, report.out = "out", report.err = "err", report.usage = usage();
     report.ended = true, report.exit_code = 1, report.signal = 6, report.innocent = true;
-    report.reason = "because";
+    report.reason = "because", report.limit = true;
     Launch launch;
     launch.key = key, launch.incarnation = 2, launch.argv = {"a", "b"}, launch.env = {"C=d"};
     launch.directory = "dir", launch.input = "input", launch.checkpoint_length = 2;
     launch.input_base = 77, launch.next_seq = 5, launch.notice = 3;
+    launch.wall_s = 3600, launch.tentative = true;
     return {Hello{protocol_version, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
         AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true},
         OpenReply{OpenedAs::replay, 4, 5}, CloseSession{"ann", 3, 9}, CleanSession{"ann", 3},
         Gexec{3, 17, spec()}, Gkill{"ann", 3, 17}, Done{}, Gwait{3, 8, true},
         GrainResult{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"},
         Fetch{"ann", 3, 17, Stream::input, 1ull << 33, 4096}, Piece{100, "bytes"},
-        Query{QueryType::grain, "ann", 3, 17, 16, "running"},
+        Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
         ErrorReply{11, "differs"},
-        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2}, {key, 3}}},
-        CallIn{0.5, 1000}, report, LaunchResult{key, 2, true, 21, "gone"}, Configure{2.5, 3, 4},
+        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}},
+        CallIn{0.5, 1000, true}, report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
         Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
         Withdraw{key, 2, true, "killed"}, ExportPage{"ann", 3, 16, 2},
         ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
-        Doctor{}, DoctorReply{{problem(), problem()}}};
+        Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
+        RestartGrain{"ann", 3, 17}};
 }
 
 }  // namespace dcs::wire::samples

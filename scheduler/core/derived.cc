@@ -1,0 +1,156 @@
+// Queues, counts, lists: see derived.h.
+#include "scheduler/core/derived.h"
+
+#include <algorithm>
+
+#include "base/require.h"
+#include "scheduler/core/decision.h"
+
+namespace dcs::core {
+namespace {
+
+// Whether this session is among those that wait with grains of this shape.
+void put_waiting(State &state, const SessionKey &key, std::uint64_t seniority, const Shape &shape, bool waits) {
+    if (waits) {
+        state.waiting[shape][key.user].insert_or_assign(seniority, key);
+        return;
+    }
+    const auto of_shape = state.waiting.find(shape);
+    if (of_shape == state.waiting.end()) return;
+    const auto of_user = of_shape->second.find(key.user);
+    if (of_user == of_shape->second.end()) return;
+    of_user->second.erase(seniority);
+    if (of_user->second.empty()) of_shape->second.erase(of_user);
+    if (of_shape->second.empty()) state.waiting.erase(of_shape);
+}
+
+void queue_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
+    const Shape shape = shape_of(g);
+    const bool active = session.info.status == SessionStatus::active;
+    if (!in) {
+        const auto of_shape = session.ready.find(shape);
+        of_shape->second.grains.erase(g.queue_position);
+        const auto program = of_shape->second.programs.find(g.program);
+        if (--program->second == 0) of_shape->second.programs.erase(program);
+        if (!of_shape->second.grains.empty()) return;
+        session.ready.erase(of_shape);
+        if (active) put_waiting(state, key.session, session.info.seniority, shape, false);
+        return;
+    }
+    ReadyQueue &queue = session.ready[shape];
+    if (queue.grains.empty() && active)
+        put_waiting(state, key.session, session.info.seniority, shape, true);
+    queue.programs[g.program] += 1;
+    const std::size_t before = queue.grains.size();
+    queue.grains.emplace_hint(queue.grains.end(), g.queue_position, key.grain);
+    DCS_REQUIRE(queue.grains.size() == before + 1, "two grains at one place of a queue");
+}
+
+void set_result(Session &session, std::int32_t index, GrainNumber value) {
+    DCS_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < session.results.size(),
+                "a finished grain has a place in its session's order");
+    session.results[static_cast<std::size_t>(index)] = value;
+}
+
+}  // namespace
+
+// What an active session counts for outside of itself, in or out.
+void count_session(State &state, const SessionKey &key, const Session &session, bool in) {
+    if (session.info.status != SessionStatus::active) return;
+    if (in)
+        state.by_seniority.emplace(session.info.seniority, key);
+    else
+        state.by_seniority.erase(session.info.seniority);
+    for (const auto &[shape, queue] : session.ready)
+        put_waiting(state, key, session.info.seniority, shape, in);
+    const std::int64_t running = session.counts[static_cast<int>(GrainStatus::running)];
+    const std::int64_t ready = session.counts[static_cast<int>(GrainStatus::ready)];
+    UserCounts &user = state.users[key.user];
+    const int sign = in ? 1 : -1;
+    user.sessions += sign;
+    user.unfinished += sign * (running + ready);
+    user.running += sign * running;
+    if (user == UserCounts()) state.users.erase(key.user);
+}
+
+void refresh_unpacked(State &state, const SessionKey &key, const Session &session) {
+    if (session.info.status == SessionStatus::terminated && !session.packable.empty())
+        state.unpacked.insert(key);
+    else
+        state.unpacked.erase(key);
+}
+
+void refresh_open(State &state, HostId id) {
+    const std::uint32_t host_class = state.host(id)->config.host_class;
+    if (state.free_slots(id) > 0) {
+        state.open_hosts[host_class].insert(id);
+        return;
+    }
+    const auto of_class = state.open_hosts.find(host_class);
+    if (of_class == state.open_hosts.end()) return;
+    of_class->second.erase(id);
+    if (of_class->second.empty()) state.open_hosts.erase(of_class);
+}
+
+void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
+    DCS_REQUIRE(state.host(g.host), "a running grain runs on a known host");
+    const auto index = static_cast<std::size_t>(g.host);
+    if (in)
+        state.running[index].insert(key);
+    else
+        state.running[index].erase(key);
+    const Demand &demand = g.demand;
+    state.used[index].cores += (in ? 1 : -1) * std::int64_t{std::max(1, demand.cores)};
+    state.used[index].memory_mb += (in ? 1 : -1) * std::int64_t{demand.memory_mb};
+    refresh_open(state, g.host);
+}
+
+// Takes the grain's share out of what is derived, or puts it in.
+void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
+    session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
+    if (packable(g) && in)
+        session.packable.insert(key.grain);
+    else if (!session.packable.empty())
+        session.packable.erase(key.grain);
+    if (g.status == GrainStatus::ready) queue_grain(state, session, key, g, in);
+    if (g.status == GrainStatus::finished) set_result(session, g.result_index, in ? key.grain : -1);
+    if (g.status == GrainStatus::running) run_there(state, key, g, in);
+    const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
+    if (!unfinished || session.info.status != SessionStatus::active) return;
+    UserCounts &user = state.users[key.session.user];  // the session itself keeps it from being empty
+    user.unfinished += in ? 1 : -1;
+    if (g.status == GrainStatus::running) user.running += in ? 1 : -1;
+}
+
+// Which connections have calls of this session parked, in or out.
+void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter> &waiters, bool in) {
+    for (const Waiter &w : waiters) {
+        if (in) {
+            state.waiting_conns[w.conn].insert(key);
+            continue;
+        }
+        const auto it = state.waiting_conns.find(w.conn);
+        if (it == state.waiting_conns.end()) continue;
+        it->second.erase(key);
+        if (it->second.empty()) state.waiting_conns.erase(it);
+    }
+}
+
+// What is derived from a host, in or out.
+void index_host(State &state, HostId id, const Host &host, bool in) {
+    const Instant deadline = deadline_of(host);
+    if (in) {
+        if (deadline != Instant::never()) state.deadlines.emplace(deadline, id);
+        if (host.conn != 0) state.host_of_conn[host.conn] = id;
+        return;
+    }
+    state.deadlines.erase({deadline, id});
+    const auto by_conn = state.host_of_conn.find(host.conn);
+    if (by_conn != state.host_of_conn.end() && by_conn->second == id) state.host_of_conn.erase(by_conn);
+    const auto open = state.open_hosts.find(host.config.host_class);
+    if (open == state.open_hosts.end()) return;
+    open->second.erase(id);
+    if (open->second.empty()) state.open_hosts.erase(open);
+}
+
+}  // namespace dcs::core

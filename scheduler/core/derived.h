@@ -1,0 +1,18 @@
+#pragma once
+// What State derives from its entities, kept in step by apply.cc: each function takes one entity's
+// share out or puts it in, so that putting an entity back undoes all of its consequences.
+#include "scheduler/core/state.h"
+
+namespace dcs::core {
+
+// What an active session counts for outside of itself; nothing if it is terminated.
+void count_session(State &state, const SessionKey &key, const Session &session, bool in);
+void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in);
+// The part of count_grain that concerns the host of a running grain.
+void run_there(State &state, const GrainKey &key, const Grain &g, bool in);
+void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter> &waiters, bool in);
+void index_host(State &state, HostId id, const Host &host, bool in);
+void refresh_open(State &state, HostId id);
+void refresh_unpacked(State &state, const SessionKey &key, const Session &session);
+
+}  // namespace dcs::core

@@ -1,0 +1,239 @@
+// `dcs grain explain`: why a grain is where it is, in words and with what to do about it.
+#include "scheduler/core/explain.h"
+
+#include <algorithm>
+
+namespace dcs::core {
+namespace {
+
+// Of hosts, sessions or users that one reason names.
+constexpr std::size_t names_shown = 8;
+// Grains before this one are counted up to here: a session may have a million of them.
+constexpr std::int32_t most_ahead = 65536;
+
+Why why_nogo(const Grain &grain, HostId id) {
+    Why why = Why::nogo;
+    for (const Move &m : grain.moves.get()) {
+        if (m.host != id) continue;
+        if (m.reason == MoveReason::no_program) why = Why::no_program;
+        if (m.reason == MoveReason::failed) why = Why::failed_there;
+    }
+    return why;
+}
+
+std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
+    if (!class_fits(grain.host_class, host.config.host_class)) return Why::other_class;
+    if (!permits(host.config, key.session.user)) return Why::not_permitted;
+    if (host.config.slots <= 0) return Why::no_slots;
+    if (is_nogo(grain, id)) return why_nogo(grain, id);
+    if (ever_fits(host.config, grain)) return {};
+    return std::max(1, grain.demand->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
+}
+
+std::optional<Why> why_away(const Host &host) {
+    if (host.setting.drained) return Why::drained;
+    if (host.status == HostStatus::unknown) return Why::never_called;
+    if (host.status == HostStatus::dead) return Why::dead;
+    if (host.checked != Checked::no) return Why::being_checked;
+    if (host.status == HostStatus::delinquent) return Why::delinquent;
+    if (host.conn == 0) return Why::not_connected;
+    return {};
+}
+
+// What is said about a grain, put together.
+class Report {
+public:
+    Report(const State &state, Instant now, const GrainKey &key) : state_(state), now_(now), key_(key) {}
+
+    wire::Explanation out;
+    void about_grain(Why why, std::vector<std::string> names = {}) {
+        if (names.size() > names_shown) names.resize(names_shown);
+        put(why, 0, std::move(names));
+    }
+    void about_host(Why why, HostId id) { put(why, 1, {state_.host(id)->config.name}); }
+    void settled_or_running(const Grain &g);
+    void waiting(const Grain &g);
+
+private:
+    void put(Why why, std::int32_t hosts, std::vector<std::string> names);
+    void order(const Grain &g, const std::vector<HostId> &hosts);
+    void count_ahead(const Grain &g, std::uint32_t classes);
+    std::string summary() const;
+
+    const State &state_;
+    const Instant now_;
+    const GrainKey &key_;
+};
+
+void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
+    const Reason &reason = reason_of(why);
+    for (wire::WhyRow &row : out.reasons) {
+        if (row.reason != reason.word) continue;
+        row.hosts += hosts;
+        for (std::string &name : names)
+            if (row.names.size() < names_shown) row.names.push_back(std::move(name));
+        return;
+    }
+    out.reasons.push_back({reason.word, reason.sentence, reason.hint, hosts, std::move(names)});
+}
+
+void Report::settled_or_running(const Grain &g) {
+    const Host *host = state_.host(g.host);
+    const std::string where = host ? " on " + host->config.name : "";
+    if (g.status != GrainStatus::running) {
+        about_grain(g.status == GrainStatus::finished ? Why::finished : Why::killed);
+        out.summary = std::string("it was ") + (g.status == GrainStatus::killed ? "killed" : "finished" + where);
+        if (g.status == GrainStatus::finished && g.signal != 0) out.summary += " by signal " + std::to_string(g.signal);
+        if (g.status == GrainStatus::finished && g.signal == 0) out.summary += ", code " + std::to_string(g.exit_code);
+        return;
+    }
+    Why why = g.launched ? Why::running : Why::starting;
+    for (const Usurpation &u : usurpations(state_, g.host)) {
+        if (u.by == key_) why = Why::staged;
+        if (u.displaced == key_) why = Why::displaced;
+    }
+    about_host(why, g.host);
+    if (const auto away = why_away(*host)) about_host(*away, g.host);
+    const char *verbs[] = {"runs", "starts", "is staged", "runs, but not for long,"};
+    out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
+}
+
+// Who else waits for one of these hosts and comes before this grain.
+void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
+    std::uint32_t classes = 0;
+    bool anybody = false;
+    std::set<std::string> users;
+    for (const HostId id : hosts) {
+        const HostConfig &config = state_.host(id)->config;
+        classes |= config.host_class;
+        anybody = anybody || config.users.empty();
+        users.insert(config.users.begin(), config.users.end());
+    }
+    const std::uint64_t own = state_.session(key_.session)->info.seniority;
+    const auto share = [&](const std::string &user) {
+        const auto counts = state_.users.find(user);
+        return state_.policy.fair_share && counts != state_.users.end() ? counts->second.running : 0;
+    };
+    const std::int64_t own_share = share(key_.session.user);
+    std::map<std::uint64_t, std::string> older;
+    std::set<std::string> fewer;
+    for (const auto &[shape, waiting] : state_.waiting) {
+        if (!class_fits(shape.host_class, classes)) continue;
+        for (const auto &[user, sessions] : waiting) {
+            if ((!anybody && users.count(user) == 0) || over_quota(state_, user)) continue;
+            if (share(user) < own_share) fewer.insert(user);
+            if (share(user) != own_share) continue;
+            for (auto it = sessions.begin(); it != sessions.end() && it->first < own; ++it)
+                older.emplace(it->first, to_text(it->second));
+        }
+    }
+    std::vector<std::string> names;
+    for (const auto &[seniority, name] : older) names.push_back(name);
+    if (!names.empty()) about_grain(Why::older_first, names);
+    if (!fewer.empty()) about_grain(Why::fewer_first, {fewer.begin(), fewer.end()});
+    count_ahead(g, classes);
+    if (out.ahead > 0) about_grain(Why::earlier_first);
+}
+
+void Report::count_ahead(const Grain &g, std::uint32_t classes) {
+    out.ahead = 0;
+    for (const auto &[shape, queue] : state_.session(key_.session)->ready) {
+        if (!class_fits(shape.host_class, classes)) continue;
+        for (auto it = queue.grains.begin(); it != queue.grains.end() && it->first < g.queue_position; ++it)
+            if (++out.ahead == most_ahead) return;
+    }
+}
+
+std::string Report::summary() const {
+    std::string counts;
+    for (const wire::WhyRow &row : out.reasons)
+        if (row.hosts > 0)
+            counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
+    if (!out.can_run)
+        return "no configured host can run it" + (counts.empty() ? "" : ": of the hosts are " + counts);
+    for (const wire::WhyRow &row : out.reasons)
+        if (row.reason == reason_of(Why::takes_it).word)
+            return "it starts on " + row.names.front() + " when that host calls in next";
+    std::string text = "it waits for a host: " + counts;
+    if (out.ahead > 0)
+        text += "; " + std::to_string(out.ahead) + (out.ahead == most_ahead ? " or more" : "") +
+                " of its session come before it";
+    return text;
+}
+
+void Report::waiting(const Grain &g) {
+    std::vector<std::vector<HostId>> by_reason(static_cast<std::size_t>(whys));
+    std::vector<HostId> able;
+    bool configured = false;
+    out.can_run = false;
+    for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
+        const auto id = static_cast<HostId>(i);
+        const Host &host = state_.hosts[i];
+        if (!host.configured) continue;
+        configured = true;
+        const Why why = why_not(state_, now_, id, key_, g);
+        by_reason[static_cast<std::size_t>(why)].push_back(id);
+        if (!for_ever(why)) able.push_back(id);
+        out.can_run = out.can_run || could_run(host, id, key_.session, g);
+    }
+    if (!configured) about_grain(Why::no_hosts);
+    if (over_quota(state_, key_.session.user)) about_grain(Why::user_quota);
+    order(g, able);
+    for (std::size_t w = 0; w < by_reason.size(); ++w)
+        for (const HostId id : by_reason[w]) about_host(static_cast<Why>(w), id);
+    out.summary = summary();
+}
+
+}  // namespace
+
+Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain) {
+    const Host &host = *state.host(id);
+    if (const auto why = for_ever_not(host, id, key, grain)) return *why;
+    if (const auto why = why_away(host)) return *why;
+    if (grain.program != 0 && lacks_program(host, grain.program, now)) return Why::program_missing;
+    if (held_back(host, key, now)) return Why::held_back;
+    if (state.free_slots(id) == 0) return would_usurp(state, now, id) == key ? Why::usurps : Why::busy;
+    if (over_quota(state, key.session.user)) return Why::user_quota;
+    if (!accepts_now(state, now, id)) return on_probation(state, host) ? Why::probation : Why::trouble;
+    if (!cores_fit(state, id, grain.demand->cores, {})) return Why::cores_in_use;
+    if (!memory_fits(state, id, grain, {})) {
+        const bool short_now = grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512;
+        return short_now ? Why::thrash : Why::memory_in_use;
+    }
+    return first_for_host(state, now, id, {}) == key ? Why::takes_it : Why::others_first;
+}
+
+wire::Explanation explanation(const State &state, Instant now, const GrainKey &key) {
+    const Session &session = *state.session(key.session);
+    Report report(state, now, key);
+    if (session.damaged.count(key.grain) != 0) {
+        report.out.state = "damaged";
+        report.out.summary = "its record is damaged: " + session.damaged.at(key.grain);
+        report.out.can_run = false;
+        report.about_grain(Why::damaged);
+        return std::move(report.out);
+    }
+    const Grain &g = session.grains.at(key.grain);
+    report.out.state = name_of(g.status);
+    if (g.status != GrainStatus::ready) {
+        report.settled_or_running(g);
+    } else if (session.info.status == SessionStatus::terminated) {
+        report.about_grain(Why::session_closed);
+        report.out.summary = "its session is closed";
+    } else {
+        report.waiting(g);
+    }
+    return std::move(report.out);
+}
+
+void explain(Draft &d, const Caller &caller, const wire::Explain &call) {
+    const GrainKey key{{call.user.empty() ? caller.user : call.user, call.session}, call.grain};
+    if (Status s = check_owner(caller, key.session.user); !s) return d.refuse(caller, s);
+    const Session *session = d.state.session(key.session);
+    if (!session) return d.refuse(caller, missing_session(d.state, key.session));
+    if (!d.state.grain(key) && session->damaged.count(key.grain) == 0)
+        return d.refuse(caller, missing_grain(d.state, key));
+    d.reply(caller, explanation(d.state, d.now, key));
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,46 @@
+#pragma once
+// Who may run where. The parts of the question are one function each, so that `dcs grain explain`
+// asks the very same ones.
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+
+// A slot that is to be filled.
+struct Room {
+    std::uint64_t senior_to = ~std::uint64_t{0};  // by grains of sessions older than this one only
+    Used freed;                                   // what goes with the grain that it is taken from
+};
+
+// ---- for ever, by the tables ---------------------------------------------------------------
+bool permits(const HostConfig &config, const std::string &user);
+bool class_fits(std::uint32_t mask, std::uint32_t host_class);
+bool is_nogo(const Grain &grain, HostId id);
+std::int32_t cores_of(const HostConfig &config);
+// With nothing else on it.
+bool ever_fits(const HostConfig &config, const Grain &grain);
+// All of these, and a program that is not known to be missing there; liveness does not count.
+bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
+
+// ---- now -----------------------------------------------------------------------------------
+bool over_quota(const State &state, const std::string &user);  // of running grains
+bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &room);
+// `thrash` against what the host reported as free, less what was launched there since; memory_mb
+// against what other grains asked for, or against the same where the table does not say.
+bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room);
+bool lacks_program(const Host &host, std::uint32_t program, Instant now);
+bool held_back(const Host &host, const GrainKey &key, Instant now);
+bool on_probation(const State &state, const Host &host);
+// Nothing is against the host as a whole.
+bool accepts_now(const State &state, Instant now, HostId id);
+// Could a grain of this shape be taken? Where not, none of its queue is looked at.
+bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room);
+// Would it take the grain now, given a free slot?
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
+                const Room &room);
+// The ready grain that comes first for this room: by seniority (or share, then seniority), then by queue order.
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room);
+
+// The grain that would be tried there in the place of a younger session's, if a time slice ended now (usurp.cc).
+std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id);
+
+}  // namespace dcs::core

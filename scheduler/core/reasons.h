@@ -1,0 +1,64 @@
+#pragma once
+// Every reason for which a grain is where it is, with the words that people see. docs/SCHEDULING.md
+// has the same table; a test compares them.
+#include <cstdint>
+
+namespace dcs::core {
+
+enum class Why : std::uint8_t {
+    // it is not waiting
+    finished,
+    killed,
+    running,
+    starting,         // the lease was sent, the server has not confirmed it
+    staged,           // tentative: it waits there for the slot of a younger session's grain
+    displaced,        // such a grain
+    session_closed,
+    damaged,
+    // it waits, whatever the hosts do
+    no_hosts,
+    user_quota,
+    older_first,
+    fewer_first,      // fair share
+    earlier_first,
+    // of a host, until somebody changes something
+    other_class,
+    not_permitted,
+    no_slots,
+    no_program,       // nogo, because of it
+    failed_there,     // nogo, because of it
+    nogo,             // nogo, and it is not remembered why
+    too_few_cores,
+    too_little_memory,
+    // of a host, for now
+    drained,
+    never_called,
+    not_connected,
+    delinquent,
+    being_checked,
+    dead,
+    program_missing,  // for some other grain, a short while ago
+    held_back,
+    busy,
+    usurps,           // busy, and it takes the place of a younger session's grain when the slice ends
+    trouble,
+    probation,
+    cores_in_use,
+    thrash,
+    memory_in_use,
+    others_first,     // a free slot, for which another grain comes first
+    takes_it
+};
+inline constexpr int whys = static_cast<int>(Why::takes_it) + 1;
+
+struct Reason {
+    const char *word, *sentence, *hint;  // the hint may be empty
+};
+const Reason &reason_of(Why why);
+
+// No grain of this kind will ever run there as things are configured.
+constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::too_little_memory; }
+// The host itself is out of reach, or gets nothing.
+constexpr bool host_away(Why why) { return why >= Why::drained && why <= Why::dead; }
+
+}  // namespace dcs::core

@@ -1,0 +1,70 @@
+// S8: a host that was not heard of comes back with grains that were taken from it.
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+std::int64_t cpu_us(const wire::Usage &u) { return u.user_us + u.system_us; }
+
+// The older lease counts again. It has seen all that was committed, for the newer one has committed
+// nothing; numbers go on above both.
+void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease) {
+    Grain &g = d.grain(key);
+    const wire::Usage newer = g.current, before = g.before;
+    const auto without = [](std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(0, a - b); };
+    wire::Usage past = g.past;
+    past.user_us = without(past.user_us, before.user_us) + newer.user_us;
+    past.system_us = without(past.system_us, before.system_us) + newer.system_us;
+    g.past = past;
+    g.current = before;
+    g.before = wire::Usage();
+    g.status = GrainStatus::running;
+    g.queue_position = 0;
+    g.host = id;
+    g.lease = lease;
+    g.launched = true;
+    g.last_contact = d.now;
+}
+
+}  // namespace
+
+bool reinstate(Draft &d, const GrainKey &key) {
+    Grain &g = d.grain(key);
+    g.status = GrainStatus::running;
+    g.queue_position = 0;
+    g.last_contact = d.now;
+    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.host)->config.name);
+    return true;
+}
+
+bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id) {
+    const Grain &now = *d.state.grain(key);
+    if (now.old_lease != OldLease{id, held.incarnation}) return false;
+    const std::string name = d.state.host(id)->config.name;
+    if (now.status == GrainStatus::ready) {
+        // The host of the newer lease is missing too: it may still come back with it.
+        const OldLease newer = now.host == no_host ? OldLease{} : OldLease{now.host, now.lease};
+        give_back_lease(d, key, id, held.incarnation);
+        d.grain(key).old_lease = newer;
+        d.event("grain " + to_text(key) + " goes on on " + name + ", an older lease of it");
+        return true;
+    }
+    if (now.status != GrainStatus::running) return false;
+    if (held.cpu_us <= cpu_us(now.current)) {
+        d.grain(key).old_lease = OldLease{};
+        return false;
+    }
+    const HostId loser = now.host;
+    note_move(d, key, MoveReason::longer_copy, "the copy on " + name + " has run longer");
+    d.withdraw(loser, key, now.lease, true, "an older copy of it has run longer");
+    give_back_lease(d, key, id, held.incarnation);
+    d.grain(key).old_lease = OldLease{};
+    d.follow_up(FillHost{loser});
+    d.event("grain " + to_text(key) + " goes on on " + name + ", which has run it longer than " +
+            d.state.host(loser)->config.name);
+    return true;
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,82 @@
+// Why what remains of a session can run nowhere (C8).
+#include "scheduler/core/placement.h"
+
+namespace dcs::core {
+namespace {
+
+bool some_host_could_run_one(const State &state, const SessionKey &key) {
+    const Session &session = *state.session(key);
+    for (const auto &[shape, queue] : session.ready) {
+        std::vector<HostId> suited;
+        for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+            const HostConfig &config = state.hosts[i].config;
+            if (state.hosts[i].configured && config.slots > 0 &&
+                class_fits(shape.host_class, config.host_class) && permits(config, key.user))
+                suited.push_back(static_cast<HostId>(i));
+        }
+        for (const auto &[position, number] : queue.grains) {
+            const Grain &g = session.grains.at(number);
+            bool only_by_itself = false;  // what is against it may not be against the next one
+            for (const HostId id : suited) {
+                if (could_run(*state.host(id), id, key, g)) return true;
+                only_by_itself = only_by_itself || is_nogo(g, id) || queue.program() == 0;
+            }
+            if (!only_by_itself && shape.memory_bits == 0) break;
+        }
+    }
+    return false;
+}
+
+GrainNumber first_ready(const Session &session) {
+    const auto *first = &*session.ready.begin()->second.grains.begin();
+    for (const auto &[shape, queue] : session.ready)
+        if (queue.grains.begin()->first < first->first) first = &*queue.grains.begin();
+    return first->second;
+}
+
+struct Counts {
+    int configured = 0, other_class = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0, nogo = 0;
+};
+
+Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
+    Counts n;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const Host &host = state.hosts[i];
+        if (!host.configured) continue;
+        ++n.configured;
+        if (!class_fits(g.host_class, host.config.host_class))
+            ++n.other_class;
+        else if (!permits(host.config, key.user))
+            ++n.other_users;
+        else if (host.config.slots <= 0)
+            ++n.no_slots;
+        else if (!ever_fits(host.config, g))
+            ++n.too_small;
+        else if (is_nogo(g, static_cast<HostId>(i)))
+            ++n.nogo;
+        else
+            ++n.missing;
+    }
+    return n;
+}
+
+}  // namespace
+
+std::string why_none_can_run(const State &state, const SessionKey &key) {
+    const Session &session = *state.session(key);
+    if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
+    const GrainNumber first = first_ready(session);
+    const Counts n = count_hosts(state, key, session.grains.at(first));
+    const auto part = [](int count, const std::string &what) {
+        return count == 0 ? std::string() : ", " + std::to_string(count) + " " + what;
+    };
+    return "no host can run what remains of session " + to_text(key) + "; for grain " +
+           std::to_string(first) + ": " + std::to_string(n.configured) + " hosts configured" +
+           part(n.other_class, "of another class") + part(n.other_users, "not for " + key.user) +
+           part(n.no_slots, "without slots") + part(n.too_small, "with too few cores or too little memory") +
+           part(n.missing, "without its program") +
+           part(n.nogo, "nogo (its program is missing there, or it failed there repeatedly)") +
+           "; `dcs grain explain` tells more";
+}
+
+}  // namespace dcs::core

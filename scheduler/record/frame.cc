@@ -1,0 +1,42 @@
+#include "scheduler/record/frame.h"
+
+#include "base/checksum.h"
+
+namespace dcs::record {
+namespace {
+
+// Far above any record; a length beyond it is damage and not worth a checksum run.
+constexpr std::uint32_t max_body = 64u << 20;
+
+}  // namespace
+
+Status damaged(const std::string &what) { return fail(Code::io_error, what); }
+
+std::string framed(const std::string &body) {
+    ByteWriter w;
+    w.bytes().reserve(body.size() + 9);
+    w.var(body.size());
+    w.u32(crc32c(body));
+    w.raw(body);
+    return std::move(w.bytes());
+}
+
+Result<std::string_view> next_body(std::string_view &in) {
+    ByteReader r(in);
+    const std::uint64_t length = r.var();
+    const std::uint32_t sum = r.u32();
+    if (!r.good()) return damaged("it ends inside a record");
+    if (length > max_body || length > r.left()) return damaged("a record is longer than the file");
+    const std::string_view body = r.raw(length);
+    if (crc32c(body) != sum) return damaged("a checksum does not fit");
+    in.remove_prefix(in.size() - r.left());
+    return body;
+}
+
+Status check_version(std::uint8_t found, std::uint8_t known) {
+    if (found >= 1 && found <= known) return Status::ok();
+    return damaged("it has format " + std::to_string(found) + ", this scheduler reads " +
+                   std::to_string(known));
+}
+
+}  // namespace dcs::record

@@ -1,0 +1,237 @@
+// What a grain may use (W9): its time, its output; and how the scheduler is told of both.
+#include "base/limits.h"
+#include "core_bench.h"
+
+using namespace bench;
+
+namespace {
+void launch_for(Bench &b, const GrainId &g, int wall_s) {
+    if (!b.state.launcher_up) b.in(LauncherUp{});
+    wire::Launch m;
+    m.key = wire::wire_of(g.key);
+    m.incarnation = g.incarnation;
+    m.argv = {"/bin/cat"};
+    m.wall_s = wall_s;
+    b.message(m);
+    b.in(LaunchWritten{g});
+}
+void run_for(Bench &b, const GrainId &g, int wall_s) {
+    launch_for(b, g, wall_s);
+    b.in(GrainStarted{g});
+    b.clear();
+}
+DirFacts used(std::int64_t user_us, std::int64_t system_us) {
+    DirFacts f = dir({{1, 1}});
+    f.usage.user_us = user_us;
+    f.usage.system_us = system_us;
+    return f;
+}
+wire::HeldGrain held_after_reconnect(Bench &b) {
+    b.in(LinkClosed{"gone"});
+    b.pass(milliseconds(300));
+    b.in(LinkOpened{});
+    const auto calls = b.sent<wire::FirstCall>();
+    REQUIRE(calls.size() == 1);
+    REQUIRE(calls[0].held.size() == 1);
+    b.message(wire::Configure{9, 2, 1});
+    return calls[0].held[0];
+}
+}  // namespace
+
+TEST_CASE("a grain that runs longer than it may is killed, and that is its result") {
+    Bench b;
+    b.connect(9);
+    run_for(b, id(), 100);
+    b.pass(seconds_of(99.9));
+    REQUIRE(b.none<KillGrain>());
+    b.clear();
+    b.pass(seconds_of(0.2));
+    const WriteEnding ending = b.one<WriteEnding>();
+    REQUIRE(ending.ending == Ending::overrun);
+    REQUIRE(ending.limit_signal == 24);
+    b.one<KillGrain>();
+    b.pass(seconds(10));
+    b.one<KillGrain>();  // again, should it not have arrived
+    b.clear();
+    b.in(GrainExited{id(), ExitFacts{true, 0, 9, false, "", {}}});
+    b.look(id(), dir({{1, 10}}));
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.ended);
+    REQUIRE(r.signal == 24);
+    REQUIRE(r.exit_code == 0);
+    REQUIRE(r.limit);
+    REQUIRE_FALSE(r.innocent);
+    REQUIRE(r.reason == "the grain ran longer than its 100 s");
+    REQUIRE(r.last == 1);
+}
+
+TEST_CASE("time counts from the start, not while the grain waits for a slot") {
+    Bench b;
+    b.connect(9, 1);
+    b.run_grain(id(9));
+    launch_for(b, id(), 3);
+    b.pass(seconds(10));
+    b.in(GrainExited{id(9), {}});
+    b.in(GrainStarted{id()});
+    b.pass(seconds_of(2.9));
+    REQUIRE(b.none<KillGrain>());
+    b.pass(seconds_of(0.2));
+    b.one<KillGrain>();
+}
+
+TEST_CASE("no limit, and one that nobody reaches") {
+    Bench b;
+    b.connect(9);
+    const int wall = GENERATE(0, -1, INT32_MAX);
+    run_for(b, id(), wall);
+    b.pass(seconds(1000));
+    REQUIRE(b.none<KillGrain>());
+}
+
+TEST_CASE("a grain that ends in time has its own end") {
+    Bench b;
+    b.connect(9);
+    run_for(b, id(), 5);
+    b.exit(id(), dir({{1, 1}}), {true, 3, 0, false, "", {}});
+    b.pass(seconds(6));
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.exit_code == 3);
+    REQUIRE_FALSE(r.limit);
+    REQUIRE(b.none<KillGrain>());
+}
+
+TEST_CASE("a grain that got its TERM in a withdrawal ends innocently, whatever its time says") {
+    Bench b;
+    b.connect(9);
+    run_for(b, id(), 5);
+    b.pass(seconds_of(4.9));
+    b.clear();
+    b.withdraw(id(), false, "an older session needs the host");
+    b.look(id(), dir({{1, 1}}, {}, false));
+    b.one<TerminateGrain>();
+    b.pass(seconds(1));
+    REQUIRE(b.none<KillGrain>());
+    b.exit(id(), dir({{1, 1}}), {true, 0, 15, false, "", {}});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.innocent);
+    REQUIRE(r.reason == "an older session needs the host");
+}
+
+TEST_CASE("a restarted server goes on counting from the grain's start") {
+    Bench b;
+    Adopted a;
+    a.id = id();
+    a.started = true;
+    a.wall_s = 100;
+    a.since = b.now;
+    b.wait(seconds(70));
+    b.in(std::move(a));
+    b.connect(9);
+    b.in(LauncherUp{});
+    b.pass(seconds_of(29.9));
+    REQUIRE(b.none<KillGrain>());
+    b.pass(seconds_of(0.2));
+    b.one<KillGrain>();
+}
+
+TEST_CASE("a restarted server knows which limit it was that ended the grain") {
+    Bench b;
+    Adopted a;
+    a.id = id();
+    a.started = true;
+    a.ending = Ending::overrun;
+    a.limit_signal = 24;
+    a.reason = "the grain ran longer than its 7 s";
+    a.exit = ExitFacts{true, 0, 9, false, "", {}};
+    b.in(std::move(a));
+    b.look(id(), dir({{1, 1}}));
+    b.in(Began{});
+    b.in(LinkOpened{});
+    b.message(wire::Configure{9, 2, 1});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.signal == 24);
+    REQUIRE(r.limit);
+    REQUIRE(r.reason == "the grain ran longer than its 7 s");
+}
+
+TEST_CASE("the output limit is one that the grain would meet again") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    const std::uint64_t much = limits::report_bytes + 1;
+    if (GENERATE(true, false)) b.in(Looked{id(), dir({{1, much}})});  // found while it runs, or after
+    b.exit(id(), dir({{1, much}}), {true, 0, 9, false, "", {}});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.signal == 25);
+    REQUIRE(r.limit);
+}
+
+TEST_CASE("only the call-in at the end of a slice is its boundary") {
+    Bench b;
+    b.connect(9);
+    const auto boundaries = [&] {
+        std::string text;
+        for (const Gauge &g : b.take<Gauge>()) {
+            b.in(Gauged{1, 1, g.boundary});
+            const auto calls = b.sent<wire::CallIn>();
+            REQUIRE(calls.size() == 1);
+            text += calls[0].boundary ? 'B' : 'e';
+        }
+        return text;
+    };
+    b.run_grain(id());
+    b.pass(seconds(5));
+    REQUIRE(boundaries().empty());
+    b.exit(id(), dir({{1, 1}}), {true, 3, 0, false, "", {}});
+    REQUIRE(boundaries() == "e");  // early: a slot is free
+    b.pass(seconds(5));
+    REQUIRE(boundaries() == "B");
+    b.message(wire::Configure{9, 2, 1});  // asked for anew
+    REQUIRE(boundaries() == "e");
+    b.in(LinkClosed{"gone"});
+    b.pass(milliseconds(300));
+    b.in(LinkOpened{});
+    b.message(wire::Configure{9, 2, 1});
+    REQUIRE(boundaries() == "ee");  // and one with the end that is reported again
+    b.pass(seconds(9));
+    REQUIRE(boundaries() == "B");
+}
+
+TEST_CASE("the first call says how long each grain has run, by what was seen last") {
+    Bench b;
+    b.connect(9);
+    b.run_grain(id());
+    REQUIRE(held_after_reconnect(b).cpu_us == 0);
+    b.in(Looked{id(), used(3'000'000, 500'000)});
+    REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
+    b.in(Looked{id(), used(0, 0)});  // its process is gone, nobody knows how it ended
+    REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
+    ExitFacts e;
+    e.known = true;
+    e.usage.user_us = 4'000'000;
+    b.in(GrainExited{id(), e});
+    REQUIRE(held_after_reconnect(b).cpu_us == 4'000'000);
+}
+
+TEST_CASE("a restarted server looks how long its grains have run before it calls") {
+    Bench b;
+    Adopted runs, has_ended;
+    runs.id = id(1);
+    runs.started = true;
+    has_ended.id = id(2);
+    has_ended.started = true;
+    has_ended.exit = ExitFacts{true, 0, 0, false, "", {}};
+    has_ended.exit->usage.system_us = 7;
+    b.in(std::move(runs));
+    b.in(std::move(has_ended));
+    REQUIRE(b.take<Look>().size() == 2);
+    REQUIRE(b.none<Connect>());
+    b.in(Looked{id(1), used(3600'000'000, 0)});
+    b.in(Looked{id(2), used(0, 0)});
+    b.in(Began{});
+    b.in(LinkOpened{});
+    const wire::FirstCall call = b.sent<wire::FirstCall>().at(0);
+    REQUIRE(call.held.size() == 2);
+    REQUIRE(call.held[0].cpu_us == 3600'000'000);
+    REQUIRE(call.held[1].cpu_us == 7);
+}

@@ -1,0 +1,481 @@
+// `dcs grain explain`: each reason is produced, has words, and never disagrees with placement.
+#include <fstream>
+#include <functional>
+
+#include "pool.h"
+#include "scheduler/core/explain.h"
+#include "seeded.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+// Host h1 of one slot, and a session ann/1 with a grain 0 that runs there or waits for it.
+struct Stage {
+    Pool pool{1};
+    Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
+    Stage() { pool.open(ann, 1, wire::OpenMode::resume); }
+
+    SubmitGrain grain(int number) { return Pool::grain(1, number); }
+    void submit(SubmitGrain g) { pool.call(ann, std::move(g)); }
+    void submit(int number) { submit(grain(number)); }
+    void occupy() { submit(99); }  // h1's slot
+    HostConfig &h1() { return pool.hosts[0]; }
+    void settle() { pool.table(); }
+};
+
+using Scene = std::function<void(Stage &)>;
+
+// Brings ann/1:0 into the situation that the reason names.
+const std::map<Why, Scene> &scenes() {
+    static const std::map<Why, Scene> all = {
+        {Why::finished, [](Stage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
+        {Why::killed, [](Stage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
+        {Why::running, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0"); }},
+        {Why::starting, [](Stage &s) { s.submit(0); }},
+        {Why::staged,
+         [](Stage &s) {
+             const Program bob = s.pool.begin("bob", "b");
+             s.pool.open(bob, 1);
+             s.pool.gexec(bob, 1, 0);
+             s.submit(0);
+             s.pool.boundary("h1");
+             s.pool.staged("h1", "ann/1:0");
+         }},
+        {Why::displaced,
+         [](Stage &s) {
+             const Program eve = s.pool.begin("eve", "e");
+             s.pool.open(eve, 1);
+             s.pool.close(s.ann, 1);
+             s.pool.call(s.ann, wire::CleanSession{"", 1});
+             s.pool.open(s.ann, 1);
+             s.submit(0);
+             s.pool.gexec(eve, 1, 0);
+             s.pool.boundary("h1");
+         }},
+        {Why::session_closed, [](Stage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
+        {Why::damaged,
+         [](Stage &s) {
+             const SessionKey key{"ann", 2};
+             SessionInfo info = s.pool.session("ann/1").info;
+             info.seniority += 1;
+             load_session(s.pool.state, key, info, {}, {{0, "grains/0: its checksum differs"}});
+         }},
+        {Why::no_hosts, [](Stage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
+        {Why::user_quota,
+         [](Stage &s) {
+             Policy p;
+             p.running_per_user = 1;
+             s.pool.rules(p);
+             s.pool.add_host("h2");
+             s.settle();
+             s.pool.first_call("h2");
+             s.occupy();
+             s.submit(0);
+         }},
+        {Why::older_first,
+         [](Stage &s) {
+             s.occupy();
+             s.submit(98);
+             const Program bob = s.pool.begin("bob", "b");
+             s.pool.open(bob, 1);
+             s.pool.gexec(bob, 1, 0);
+         }},
+        {Why::fewer_first,
+         [](Stage &s) {
+             Policy p;
+             p.fair_share = true;
+             s.pool.rules(p);
+             s.occupy();
+             s.submit(0);
+             const Program bob = s.pool.begin("bob", "b");
+             s.pool.open(bob, 1);
+             s.pool.gexec(bob, 1, 0);
+         }},
+        {Why::earlier_first, [](Stage &s) { s.occupy(); s.submit(98); s.submit(0); }},
+        {Why::other_class, [](Stage &s) { s.pool.gexec(s.ann, 1, 0, 2); }},
+        {Why::not_permitted, [](Stage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
+        {Why::no_slots, [](Stage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
+        {Why::no_program, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},
+        {Why::failed_there,
+         [](Stage &s) {
+             s.submit(0);
+             s.pool.add_host("h2");
+             s.settle();
+             s.pool.end("h1", "ann/1:0", 1);
+             s.pool.end("h1", "ann/1:0", 1);
+         }},
+        {Why::nogo,
+         [](Stage &s) {  // as an import brings it: without what happened there
+             s.occupy();
+             s.submit(0);
+             Grain g = s.pool.at("ann/1:0");
+             g.nogo = std::vector<HostId>{0};
+             Undo undo;
+             apply(s.pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
+         }},
+        {Why::too_few_cores, [](Stage &s) { SubmitGrain g = s.grain(0); g.demand.cores = 2; s.submit(g); }},
+        {Why::too_little_memory,
+         [](Stage &s) {
+             s.h1().memory_mb = 100;
+             s.settle();
+             SubmitGrain g = s.grain(0);
+             g.demand.memory_mb = 101;
+             s.submit(g);
+         }},
+        {Why::drained,
+         [](Stage &s) {
+             wire::SetHost drain;
+             drain.host = "h1";
+             drain.drained = 1;
+             s.pool.set(s.root, drain);
+             s.submit(0);
+         }},
+        {Why::never_called, [](Stage &s) { s.occupy(); s.pool.add_host("h2"); s.settle(); s.submit(0); }},
+        {Why::not_connected, [](Stage &s) { s.pool.hang_up("h1"); s.submit(0); }},
+        {Why::delinquent, [](Stage &s) { s.occupy(); s.submit(0); s.pool.wait(seconds(31)); }},
+        {Why::being_checked,
+         [](Stage &s) {
+             s.h1().check = {"h1"};
+             s.settle();
+             s.occupy();
+             s.submit(0);
+             s.pool.wait(seconds(61));
+             s.pool.probed("h1", true);
+         }},
+        {Why::dead, [](Stage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
+        {Why::program_missing,
+         [](Stage &s) {
+             SubmitGrain g = s.grain(98);
+             g.program = 77;
+             s.submit(g);
+             s.pool.launched("h1", "ann/1:98", Code::not_found);
+             g.grain = 0;
+             s.submit(g);
+         }},
+        {Why::held_back, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::limit); }},
+        {Why::busy, [](Stage &s) { s.occupy(); s.submit(0); }},
+        {Why::usurps,
+         [](Stage &s) {
+             const Program bob = s.pool.begin("bob", "b");
+             s.pool.open(bob, 1);
+             s.pool.gexec(bob, 1, 0);
+             s.submit(0);
+         }},
+        {Why::trouble,
+         [](Stage &s) {
+             for (int i = 1; i <= 17; ++i) s.submit(i);
+             for (int i = 1; i <= 16; ++i) s.pool.launched("h1", "ann/1:" + std::to_string(i), Code::io_error);
+             s.submit(0);
+         }},
+        {Why::probation,
+         [](Stage &s) {
+             Policy p;
+             p.probation = 1;
+             s.pool.rules(p);
+             s.h1().slots = 2;
+             s.settle();
+             s.submit(98);
+             s.submit(99);
+             s.pool.end("h1", "ann/1:98", 1);
+             s.pool.end("h1", "ann/1:98", 1);  // there again, for want of an elsewhere
+             s.pool.gkill(s.ann, 1, 98);
+             Host blamed = *s.pool.state.host(0);
+             blamed.blamed_lately = 1;
+             Undo undo;
+             apply(s.pool.state, SetHost{0, blamed}, undo);
+             s.submit(0);
+         }},
+        {Why::cores_in_use,
+         [](Stage &s) {
+             s.h1().slots = 2;
+             s.h1().cores = 2;
+             s.settle();
+             s.submit(99);
+             SubmitGrain g = s.grain(0);
+             g.demand.cores = 2;
+             s.submit(g);
+         }},
+        {Why::thrash, [](Stage &s) { s.pool.call_in("h1", 1000); SubmitGrain g = s.grain(0); g.thrash = 2; s.submit(g); }},
+        {Why::memory_in_use,
+         [](Stage &s) {
+             s.h1().slots = 2;
+             s.h1().memory_mb = 100;
+             s.settle();
+             SubmitGrain g = s.grain(99);
+             g.demand.memory_mb = 60;
+             s.submit(g);
+             g.grain = 0;
+             s.submit(g);
+         }},
+        {Why::others_first,
+         [](Stage &s) {
+             s.submit(98);
+             s.pool.launched("h1", "ann/1:98", Code::limit);  // held back, then not any more
+             SubmitGrain g = s.grain(0);
+             g.thrash = 2;
+             s.submit(g);
+             s.pool.now = s.pool.now + seconds(6);
+             Host host = *s.pool.state.host(0);
+             host.free_memory_kb = 1 << 20;
+             Undo undo;
+             apply(s.pool.state, SetHost{0, host}, undo);
+         }},
+        {Why::takes_it,
+         [](Stage &s) {
+             s.submit(0);
+             s.pool.launched("h1", "ann/1:0", Code::limit);
+             s.pool.now = s.pool.now + seconds(6);
+         }},
+    };
+    return all;
+}
+
+// The grain that the scene is about.
+std::string subject(Why why) {
+    if (why == Why::damaged) return "ann/2:0";
+    return why == Why::older_first ? "bob/1:0" : "ann/1:0";
+}
+
+const wire::WhyRow *row_of(const wire::Explanation &e, Why why) {
+    for (const wire::WhyRow &row : e.reasons)
+        if (row.reason == reason_of(why).word) return &row;
+    return nullptr;
+}
+
+std::string file_text(const std::string &path) {
+    std::ifstream in(std::string(DCS_SOURCE_DIR) + path);
+    return {(std::istreambuf_iterator<char>(in)), {}};
+}
+
+}  // namespace
+
+TEST_CASE("every reason has words of its own and is produced") {
+    std::set<std::string> words;
+    for (int w = 0; w < whys; ++w) {
+        const Why why = static_cast<Why>(w);
+        const Reason &reason = reason_of(why);
+        CAPTURE(reason.word);
+        CHECK(words.insert(reason.word).second);
+        CHECK(std::string(reason.sentence).size() > 10);
+        REQUIRE(scenes().count(why) == 1);
+        Stage stage;
+        scenes().at(why)(stage);
+        const wire::Explanation e = stage.pool.explain(subject(why));
+        const wire::WhyRow *row = row_of(e, why);
+        CAPTURE(e.summary);
+        REQUIRE(row);
+        CHECK(row->text == reason.sentence);
+        CHECK(row->hint == reason.hint);
+        CHECK(e.summary.size() > 10);
+        if (row->hosts > 0) CHECK(row->names.size() == std::min<std::size_t>(8, static_cast<std::size_t>(row->hosts)));
+    }
+}
+
+TEST_CASE("the page lists every reason and every move with the words of the code") {
+    const std::string page = file_text("/docs/SCHEDULING.md");
+    std::size_t rows = 0;
+    for (int w = 0; w < whys; ++w) {
+        const Reason &r = reason_of(static_cast<Why>(w));
+        const std::string row = "\n| `" + std::string(r.word) + "` | " + r.sentence + " | " + r.hint + " |\n";
+        CAPTURE(row);
+        CHECK(page.find(row) != std::string::npos);
+    }
+    for (int m = 0; m < move_reasons; ++m) {
+        const std::string row = "\n| " + std::string(name_of(static_cast<MoveReason>(m))) + " | ";
+        CAPTURE(row);
+        CHECK(page.find(row) != std::string::npos);
+    }
+    for (std::size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1)) ++rows;
+    CHECK(rows == static_cast<std::size_t>(whys));
+}
+
+TEST_CASE("hosts are counted by reason, and what cannot run at all is said with the counts") {
+    Pool pool;
+    pool.add_host("a", 2);
+    pool.add_host("b", 1).users = {"bob"};
+    pool.add_host("c", 1, 0);
+    pool.add_host("d", 2);
+    pool.table();
+    const Program ann = pool.begin("ann", "find");
+    pool.open(ann, 1);
+    pool.gexec(ann, 1, 0, 1);
+    wire::Explanation e = pool.explain("ann/1:0");
+    CHECK_FALSE(e.can_run);
+    CHECK(e.summary == "no configured host can run it: of the hosts are 2 other_class, 1 not_permitted, 1 no_slots");
+    REQUIRE(row_of(e, Why::other_class));
+    CHECK(row_of(e, Why::other_class)->hosts == 2);
+    CHECK(row_of(e, Why::other_class)->names == std::vector<std::string>{"a", "d"});
+    pool.hosts[2].slots = 1;
+    pool.table();
+    e = pool.explain("ann/1:0");
+    CHECK(e.can_run);  // though it has not called in yet
+    CHECK(row_of(e, Why::never_called)->names == std::vector<std::string>{"c"});
+}
+
+TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
+    Pool pool(20);
+    const Program ann = pool.begin("ann", "find");
+    pool.open(ann, 1);
+    for (int i = 0; i < 30; ++i) pool.gexec(ann, 1, i);
+    wire::Explanation e = pool.explain("ann/1:29");
+    CHECK(e.ahead == 9);
+    CHECK(row_of(e, Why::busy)->hosts == 20);
+    CHECK(row_of(e, Why::busy)->names.size() == 8);
+    CHECK(pool.explain("ann/1:20").ahead == 0);
+    CHECK(row_of(pool.explain("ann/1:20"), Why::earlier_first) == nullptr);
+    CHECK(pool.explain("ann/1:0").ahead == -1);  // it runs
+    // those that need another kind of host are not in its way
+    pool.add_host("other", 2);
+    pool.table();
+    pool.gexec(ann, 1, 30, 2);
+    CHECK(pool.explain("ann/1:30").ahead == 0);
+}
+
+TEST_CASE("who may ask: the owner and those with privilege; and what there is to ask about") {
+    Stage s;
+    s.submit(0);
+    const auto ask = [&](const Program &p, int session, int grain) {
+        return s.pool.call(p, wire::Explain{"ann", session, grain}).at(0);
+    };
+    CHECK(ask(s.pool.stranger("eve"), 1, 0) == "eve: error REFUSED: eve may not do this with a session of ann");
+    CHECK(ask(s.root, 2, 0).find("SESSION_UNKNOWN") != std::string::npos);
+    CHECK(ask(s.root, 1, 7).find("GRAIN_UNKNOWN") != std::string::npos);
+    CHECK(ask(s.root, 1, 0).find("error") == std::string::npos);
+    CHECK(s.pool.changes.empty());
+}
+
+// ---- it never disagrees with placement ------------------------------------------------------
+namespace {
+
+struct RandomPool {
+    Pool pool;
+    Seeded dice;
+    std::vector<Program> programs;
+    Program root;
+    std::map<Why, int> seen;
+
+    explicit RandomPool(std::uint64_t seed) : dice(seed) {
+        for (int i = 0; i < 6; ++i) {
+            HostConfig &c = pool.add_host("h" + std::to_string(i), 1u << dice.below(3), dice.below(4));
+            if (dice.once_in(4)) c.users = {"ann"};
+            if (dice.once_in(3)) c.cores = 1 + dice.below(4);
+            if (dice.once_in(3)) c.memory_mb = 50 + dice.below(200);
+        }
+        pool.table();
+        for (const HostConfig &c : pool.hosts)
+            if (!dice.once_in(5)) pool.first_call(c.name);
+        Policy rules;
+        rules.fair_share = dice.once_in(4);
+        if (dice.once_in(4)) rules.running_per_user = 2 + dice.below(4);
+        if (dice.once_in(3)) rules.probation = 1;
+        pool.rules(rules);
+        root = pool.stranger("root", true);
+        for (const char *user : {"ann", "bob", "carl"}) {
+            programs.push_back(pool.begin(user, "find"));
+            pool.open(programs.back(), 1, wire::OpenMode::resume);
+        }
+    }
+
+    void submit() {
+        const Program &p = programs[static_cast<std::size_t>(dice.below(3))];
+        SubmitGrain g = Pool::grain(1, dice.below(40), static_cast<std::uint32_t>(dice.below(8)));
+        if (dice.once_in(3)) g.thrash = dice.below(120);
+        if (dice.once_in(3)) g.demand.cores = dice.below(4);
+        if (dice.once_in(3)) g.demand.memory_mb = dice.below(200);
+        g.program = static_cast<std::uint32_t>(dice.below(4));
+        g.urgent = dice.once_in(5);
+        pool.call(p, g);
+    }
+    void host_event() {
+        const std::string host = "h" + std::to_string(dice.below(6));
+        const HostId id = pool.id(host);
+        const auto &there = pool.state.running[static_cast<std::size_t>(id)];
+        const int kind = dice.below(9);
+        if (kind == 0) return void(pool.hang_up(host));
+        if (kind == 1) return void(pool.first_call(host));
+        if (kind == 2) {
+            wire::SetHost set;
+            set.host = host;
+            set.drained = dice.below(2);
+            return void(pool.set(root, set));
+        }
+        if (pool.state.host(id)->conn == 0) return;
+        if (kind < 5) return void(pool.call_in(host, dice.below(100'000), dice.once_in(3)));
+        if (there.empty()) return;
+        const std::string grain = to_text(*std::next(there.begin(), dice.below(static_cast<int>(there.size()))));
+        if (kind == 5) pool.launched(host, grain, dice.once_in(2) ? Code::not_found : Code::limit);
+        if (kind == 6) pool.end(host, grain, dice.below(2), 0, dice.once_in(4));
+        if (kind == 7) pool.launched(host, grain);
+        if (kind == 8) pool.staged(host, grain);
+    }
+    void step() {
+        if (dice.once_in(3)) return submit();
+        if (dice.once_in(10)) return void(pool.wait(seconds(dice.below(20))));
+        if (dice.once_in(6)) pool.now = pool.now + milliseconds(dice.below(9000));
+        host_event();
+    }
+
+    // What a call-in with the same free memory, and with a boundary, would do for this host.
+    std::optional<GrainKey> launched_there(HostId id, const Input &input) const {
+        State copy = pool.state;
+        for (const Change &c : decide(copy, pool.now, input).changes) {
+            const auto *set = std::get_if<SetGrain>(&c);
+            if (set && set->grain.status == GrainStatus::running && set->grain.host == id) return set->key;
+        }
+        return {};
+    }
+
+    void compare(const GrainKey &key, const Grain &g, HostId id) {
+        const Why why = why_not(pool.state, pool.now, id, key, g);
+        ++seen[why];
+        const Host &host = *pool.state.host(id);
+        const bool free = pool.state.free_slots(id) > 0;
+        CAPTURE(reason_of(why).word, to_text(key), host.config.name);
+        REQUIRE(could_run(host, id, key.session, g) ==
+                (!for_ever(why) && (g.program == 0 || host.missing.count(g.program) == 0)));
+        const bool takes = free && launched_there(id, FillHost{id}) == key;
+        REQUIRE((why == Why::takes_it) == takes);
+        if (!host_away(why) && !for_ever(why)) {
+            const bool suits = would_take(pool.state, pool.now, id, key, g, {});
+            if (why == Why::takes_it || why == Why::others_first) REQUIRE(suits);
+            if (why == Why::thrash || why == Why::memory_in_use || why == Why::cores_in_use ||
+                why == Why::held_back || why == Why::program_missing)
+                REQUIRE_FALSE(suits);
+        }
+        const bool usurps = !free && launched_there(id, Usurp{id}) == key;
+        if (why == Why::usurps) REQUIRE(usurps);
+        if (why == Why::busy) REQUIRE_FALSE(usurps);
+    }
+    void compare_all() {
+        for (const auto &[key, session] : pool.state.sessions)
+            for (const auto &[number, g] : session.grains) {
+                if (g.status != GrainStatus::ready || session.info.status != SessionStatus::active) continue;
+                for (std::size_t i = 0; i < pool.state.hosts.size(); ++i)
+                    if (pool.state.hosts[i].configured) compare({key, number}, g, static_cast<HostId>(i));
+            }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("on random pools, a host is said to take a grain exactly when it does") {
+    std::map<Why, int> seen;
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        CAPTURE(seed);
+        RandomPool w(seed);
+        for (int step = 0; step < 60; ++step) {
+            w.step();
+            w.compare_all();
+        }
+        for (const auto &[why, n] : w.seen) seen[why] += n;
+    }
+    // the pools were random enough
+    for (const Why why : {Why::takes_it, Why::usurps, Why::busy, Why::others_first, Why::thrash, Why::cores_in_use,
+                          Why::held_back, Why::program_missing, Why::drained, Why::not_connected, Why::user_quota,
+                          Why::memory_in_use, Why::no_program, Why::too_few_cores}) {
+        CAPTURE(reason_of(why).word);
+        CHECK(seen[why] > 0);
+    }
+}
