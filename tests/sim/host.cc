@@ -142,22 +142,41 @@ void Host::answer(Answer a) {
 
 // ---- calls --------------------------------------------------------------------------------
 
+Directory *Host::ready(Answer &a) {
+    a.kind = Answer::Kind::failed;
+    a.code = Code::io_error;
+    const auto found = directories.find(a.id);
+    if (found == directories.end()) {
+        a.text = "no directory";
+        return nullptr;
+    }
+    if (found->second.has_pid || found->second.exit) {
+        a.kind = Answer::Kind::have;
+        return nullptr;
+    }
+    return &found->second;
+}
+
+void Host::prove(const server::GrainId &id) {
+    if (!launcher_) return;
+    Answer a;
+    a.id = id;
+    if (ready(a)) {
+        a.kind = hidden_ > 0 ? Answer::Kind::failed : Answer::Kind::proved;
+        a.code = hidden_ > 0 ? Code::not_found : Code::ok;
+    }
+    if (a.kind == Answer::Kind::have) a.kind = Answer::Kind::proved;  // as the launcher answers
+    answer(std::move(a));
+}
+
 void Host::start(const server::GrainId &id, std::int32_t slots) {
     if (!launcher_) return;
     Answer a;
     a.id = id;
+    Directory *found = ready(a);
+    if (!found) return answer(std::move(a));
+    Directory &dir = *found;
     a.kind = Answer::Kind::failed;
-    a.code = Code::io_error;
-    const auto found = directories.find(id);
-    if (found == directories.end()) {
-        a.text = "no directory";
-        return answer(std::move(a));
-    }
-    Directory &dir = found->second;
-    if (dir.has_pid || dir.exit) {
-        a.kind = Answer::Kind::have;
-        return answer(std::move(a));
-    }
     if (processes_.size() >= static_cast<std::size_t>(std::max(slots, 0))) {
         a.code = Code::limit;
         a.again = true;
@@ -188,11 +207,13 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
     p.sequence = dir.launch.next_seq;
     p.since = clock_.now;
     dir.has_pid = true;
+    dir.started = clock_.now;
     dir.announced = p.model.announces;
     dir.increments[p.sequence];
     const Process &running = processes_.emplace(id, std::move(p)).first->second;
     watch_.process_begins(number, running, processes_.size(), slots);
-    if (clock_.tracing) clock_.note(name + ": " + server::to_text(id) + " runs from step " + std::to_string(running.run.step));
+    if (clock_.tracing)
+        clock_.note(name + ": " + server::to_text(id) + " runs from step " + std::to_string(running.run.step));
     plan_all();
     a.kind = Answer::Kind::started;
     a.code = Code::ok;

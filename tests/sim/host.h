@@ -17,9 +17,11 @@ struct Directory {
     std::string input;
     std::uint64_t boot = 0;      // in which it was made
     bool has_pid = false, announced = false;
+    Instant started{};
     std::uint32_t acked = 0;
     server::Ending ending = server::Ending::none;
     std::string reason;
+    std::int32_t limit_signal = 0;
     std::optional<server::ExitFacts> exit;
     std::map<std::uint32_t, Written> increments;
     std::map<std::uint32_t, std::string> checkpoints;
@@ -49,7 +51,7 @@ class Host final : public Handler {
 public:
     // What the launcher says, in order.
     struct Answer {
-        enum class Kind : std::uint8_t { up, started, have, failed, exited, down } kind = Kind::up;
+        enum class Kind : std::uint8_t { up, proved, started, have, failed, exited, down } kind = Kind::up;
         server::GrainId id;
         Code code = Code::ok;
         bool again = false;
@@ -65,6 +67,7 @@ public:
     void attach(Listener *server) { server_ = server; }
 
     // ---- calls of the server to the launcher ----
+    void prove(const server::GrainId &id);  // could it be started?
     void start(const server::GrainId &id, std::int32_t slots);
     void signal(const server::GrainId &id);
     void terminate(const server::GrainId &id);
@@ -100,6 +103,8 @@ private:
     enum What : std::uint32_t { due, bury };
     void happen(std::uint32_t what, std::uint64_t arg) override;
     void answer(Answer answer);
+    // The directory from which it can be started; otherwise the answer says why not.
+    Directory *ready(Answer &answer);
     void run_to_now(Process &p);
     void take_step(Process &p, Directory &dir);
     void take_checkpoint(Process &p, Directory &dir, std::int64_t at_ns);

@@ -59,7 +59,8 @@ Status choose_faults(const std::string &list, std::array<bool, fault_count> &all
     for (std::size_t start = 0; start <= list.size();) {
         const std::size_t end = std::min(list.find(',', start), list.size());
         const std::string word = list.substr(start, end - start);
-        const auto known = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto &k) { return word == k.name; });
+        const auto is_it = [&](const FaultKind &k) { return word == k.name; };
+        const auto known = std::find_if(std::begin(kinds), std::end(kinds), is_it);
         if (known == std::end(kinds)) return fail(Code::invalid, "there is no fault `" + word + "`");
         allowed[static_cast<std::size_t>(known->fault)] = true;
         start = end + 1;

@@ -14,8 +14,9 @@ constexpr int listen_backlog = 128;
 
 }  // namespace
 
-SchedulerNode::SchedulerNode(Clock &clock, Medium &medium, HostTable hosts)
-    : clock_(clock), medium_(medium), hosts_(std::move(hosts)), random_(random_for(clock.plan.seed, "scheduler")) {}
+SchedulerNode::SchedulerNode(Clock &clock, Medium &medium, HostTable hosts, Reachable reachable)
+    : clock_(clock), medium_(medium), hosts_(std::move(hosts)), reachable_(std::move(reachable)),
+      random_(random_for(clock.plan.seed, "scheduler")) {}
 
 SchedulerNode::~SchedulerNode() = default;
 
@@ -44,6 +45,7 @@ void SchedulerNode::start() {
     ++life_;
     died_ = flushing_ = tidying_ = false;
     job_.reset();
+    probes_.clear();
     wake_at_ = Instant::never();
     stopped_until_ = Instant{};
     awake_since_ = started_at_ = last_activity_ = clock_.now;
@@ -128,6 +130,11 @@ void SchedulerNode::fatal(const std::string &why) {
     died_ = true;
 }
 
+void SchedulerNode::probe(const core::ProbeHost &probe) {
+    probes_.push_back(probe);
+    clock_.put(clock_.now + seconds(2), this, name, probed, life_);
+}
+
 // ---- what the shell does ------------------------------------------------------------------
 
 void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
@@ -146,6 +153,13 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
         // the next turn or after it.
         if (random_.chance(50) && !busy()) step();
         for (turn::Arrival &a : arrivals) take(std::move(a));
+        return step();
+    }
+    case probed: {
+        const core::ProbeHost probe = std::move(probes_.front());
+        probes_.pop_front();
+        const bool answers = reachable_(turn_->state().host(probe.host)->config.name);
+        turn_->take_probe_result({probe.host, probe.probe, answers, std::nullopt, std::nullopt});
         return step();
     }
     case stored: {

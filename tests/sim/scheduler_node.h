@@ -37,7 +37,9 @@ public:
 class SchedulerNode final : public Handler, public Listener, public turn::Outside {
 public:
     using HostTable = std::function<std::vector<core::HostConfig>()>;
-    SchedulerNode(Clock &clock, Medium &medium, HostTable hosts);
+    // `reachable`: does the host of this name answer when it is asked?
+    using Reachable = std::function<bool(const std::string &name)>;
+    SchedulerNode(Clock &clock, Medium &medium, HostTable hosts, Reachable reachable);
     ~SchedulerNode() override;
     void attach(Links &links, SchedulerWatch &watch) {
         links_ = &links;
@@ -67,7 +69,7 @@ public:
     Figures figures;
 
 private:
-    enum What : std::uint32_t { wake, stored, start_again, go_on };
+    enum What : std::uint32_t { wake, stored, start_again, go_on, probed };
 
     // Handler, Listener
     void happen(std::uint32_t what, std::uint64_t arg) override;
@@ -83,6 +85,7 @@ private:
     void close(ConnId conn) override { links_->close_server(conn); }
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
+    void probe(const core::ProbeHost &probe) override;
     void fatal(const std::string &why) override;
 
     void take(turn::Arrival arrival);
@@ -100,6 +103,8 @@ private:
     Clock &clock_;
     Medium &medium_;
     HostTable hosts_;
+    Reachable reachable_;
+    std::deque<core::ProbeHost> probes_;  // under way, in the order in which they are answered
     Links *links_ = nullptr;
     SchedulerWatch *watch_ = nullptr;
     Random random_;

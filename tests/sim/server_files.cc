@@ -34,6 +34,7 @@ std::variant<wire::GrainReport, server::ReportUnsendable> ServerNode::build(cons
     r.exit_code = plan.exit_code;
     r.signal = plan.signal;
     r.innocent = plan.innocent;
+    r.limit = plan.limit;
     r.reason = plan.reason;
     if (plan.first > plan.last) return r;
     const auto found = host_.directories.find(plan.id);
@@ -77,6 +78,10 @@ void ServerNode::adopt() {
         a.next_seq = dir.launch.next_seq;
         a.acked = std::max(dir.acked, a.next_seq - 1);
         a.started = dir.has_pid;
+        a.since = dir.started;
+        a.wall_s = dir.launch.wall_s;
+        a.tentative = dir.launch.tentative;
+        a.limit_signal = dir.limit_signal;
         a.ending = dir.ending;
         a.reason = dir.reason;
         a.exit = dir.exit;

@@ -34,6 +34,7 @@ struct ServerEffects {
         s.host_.directories[e.id] = std::move(dir);
         s.put(server::LaunchWritten{e.id});
     }
+    void operator()(server::ProveGrain &e) { s.host_.prove(e.id); }
     void operator()(server::StartGrain &e) { s.host_.start(e.id, s.state_.slots); }
     void operator()(server::CheckpointSignal &e) { s.host_.signal(e.id); }
     void operator()(server::TerminateGrain &e) { s.host_.terminate(e.id); }
@@ -51,6 +52,7 @@ struct ServerEffects {
         if (dir == s.host_.directories.end() || s.host_.disk_full()) return;
         dir->second.ending = e.ending;
         dir->second.reason = e.reason;
+        dir->second.limit_signal = e.limit_signal;
     }
     void operator()(server::RemoveDir &e) { s.host_.directories.erase(e.id); }
     void operator()(server::Look &e) {
@@ -62,7 +64,9 @@ struct ServerEffects {
         if (auto *report = std::get_if<wire::GrainReport>(&built)) return s.send(std::move(*report));
         s.put(std::get<server::ReportUnsendable>(built));
     }
-    void operator()(server::Gauge &) { s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb()}); }
+    void operator()(server::Gauge &e) {
+        s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
+    }
     void operator()(server::SaveConfig &) {
         s.saved_interval_ = s.state_.interval;
         s.saved_slots_ = s.state_.slots;
@@ -240,6 +244,7 @@ void ServerNode::hear_launcher() {
             for (const auto &[id, g] : state_.grains)
                 if (g.phase == server::Phase::running) look_for_exit(id);
             break;
+        case Kind::proved: put(server::GrainProved{a.id}); break;
         case Kind::started: put(server::GrainStarted{a.id}); break;
         case Kind::have:
             put(server::GrainStarted{a.id});

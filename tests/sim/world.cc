@@ -13,7 +13,8 @@ std::unique_ptr<Medium> medium_for(const Plan &plan) {
 }  // namespace
 
 World::World(const Plan &with)
-    : plan(with), clock(plan), medium(medium_for(plan)), scheduler(clock, *medium, [this] { return host_table(); }),
+    : plan(with), clock(plan), medium(medium_for(plan)), scheduler(clock, *medium, [this] { return host_table(); },
+                [this](const std::string &name) { return reachable(name); }),
       links(clock, scheduler), watch(clock, *medium, scheduler), faults_(*this) {
     scheduler.attach(links, watch);
     add_hosts();
@@ -43,6 +44,7 @@ std::vector<core::HostConfig> World::host_table() {
         c.limit = plan.limit;
         c.extended = plan.extended;
         if (!plan.scale && plan.users > 1 && i % 7 == 6) c.users = {"u0", "u1"};
+        if (!plan.scale && i % 3 == 1) c.check = {"192.0.2." + std::to_string(i % 250)};
         table.push_back(std::move(c));
     }
     return table;
@@ -78,6 +80,12 @@ void World::add_controls() {
         }
         controls.push_back(std::make_unique<ControlNode>(clock, links, watch, p, std::move(jobs)));
     }
+}
+
+bool World::reachable(const std::string &name) const {
+    for (const auto &host : hosts)
+        if (host->name == name) return host->on() && links.site(host->site).silent == 0;
+    return false;
 }
 
 // ---- what happens -------------------------------------------------------------------------

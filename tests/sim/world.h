@@ -45,6 +45,7 @@ private:
     enum What : std::uint32_t { begin_server, begin_control, heal, look };
     void happen(std::uint32_t what, std::uint64_t arg) override;
     std::vector<core::HostConfig> host_table();
+    bool reachable(const std::string &name) const;
     void add_hosts();
     void add_controls();
     void begin();

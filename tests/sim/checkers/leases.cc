@@ -13,11 +13,12 @@ void Leases::process_begins(int host, const Process &p, std::size_t on_host, std
 }
 
 void Leases::started(const core::State &state) {
-    for (auto it = newest_.begin(); it != newest_.end();) {
-        const core::Session *session = state.session(it->first.second.session);
-        if (session && session->info.seniority == it->first.first) ++it;
-        else it = newest_.erase(it);
-    }
+    const auto gone = [&](const Grain &grain) {
+        const core::Session *session = state.session(grain.second.session);
+        return !session || session->info.seniority != grain.first;
+    };
+    std::erase_if(taken_, [&](const auto &entry) { return gone(entry.first); });
+    std::erase_if(newest_, [&](const auto &entry) { return gone(entry.first); });
 }
 
 void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
@@ -37,7 +38,7 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;
-        if (state.running[i].size() > static_cast<std::size_t>(host.config.slots))
+        if (state.running[i].size() > static_cast<std::size_t>(host.config.slots) + host.usurping.size())
             clock_.complain("slots", host.config.name + " is given a grain beyond its " +
                                          std::to_string(host.config.slots) + " slots");
         return;
@@ -49,10 +50,14 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
     const GrainKey key = wire::key_of(ack.key);
     const core::Session *session = state.session(key.session);
     if (!session) return;
-    const auto newest = newest_.find({session->info.seniority, key});
-    if (newest != newest_.end() && ack.incarnation < newest->second)
-        clock_.complain("leases", to_text(key) + ": a report of incarnation " + std::to_string(ack.incarnation) +
-                                      " is taken, leased is " + std::to_string(newest->second));
+    // An older copy may win, but only as long as nothing of a newer one was taken.
+    Taken &taken = taken_[{session->info.seniority, key}];
+    if (ack.incarnation < taken.from)
+        return clock_.complain("leases", to_text(key) + ": a report of incarnation " +
+                                             std::to_string(ack.incarnation) + " is taken after one of incarnation " +
+                                             std::to_string(taken.from));
+    if (ack.last_seq <= taken.sequence && !ack.ended) return;
+    taken = {ack.incarnation, ack.last_seq};
 }
 
 }  // namespace dcs::sim

@@ -17,16 +17,17 @@ bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey
     return host.configured && (grain.host_class == 0 || (grain.host_class & host.config.host_class) != 0) &&
            (users.empty() || std::find(users.begin(), users.end(), key.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() &&
-           grain.thrash == 0 && !held && host.held_back.size() < 16;
+           grain.thrash == 0 && core::Demand(grain.demand) == core::Demand{} && !held &&
+           host.held_back.size() < 16 && host.missing.count(grain.program) == 0;
 }
 
 void Seniority::before_turn(const core::State &state) {
     waiting_.clear();
     if (++turns_ % sample != 0) return;
-    for (const auto &[seniority, key] : state.waiting)
-        for (const auto &[mask, queue] : state.session(key)->ready) {
+    for (const auto &[seniority, key] : state.by_seniority)
+        for (const auto &[shape, queue] : state.session(key)->ready) {
             std::size_t n = 0;
-            for (auto it = queue.begin(); it != queue.end() && n < looked_at; ++it, ++n)
+            for (auto it = queue.grains.begin(); it != queue.grains.end() && n < looked_at; ++it, ++n)
                 waiting_.push_back({seniority, GrainKey{key, it->second}});
         }
 }
@@ -53,13 +54,14 @@ void Seniority::sends(ConnId conn, const wire::AnyMessage &message, const core::
 }
 
 std::string Seniority::overlooked(const core::State &state, Instant) {
-    for (const auto &[seniority, key] : state.waiting)
-        for (const auto &[mask, queue] : state.session(key)->ready)
-            for (const auto &[position, number] : queue)
+    for (const auto &[seniority, key] : state.by_seniority)
+        for (const auto &[shape, queue] : state.session(key)->ready)
+            for (const auto &[position, number] : queue.grains)
                 for (std::size_t id = 0; id < state.hosts.size(); ++id) {
                     if (state.free_slots(static_cast<core::HostId>(id)) <= 0) continue;
                     const core::Grain &grain = state.session(key)->grains.at(number);
-                    if (suits(state, id, key, grain))
+                    const bool cores = state.used[id].cores < state.hosts[id].config.slots;
+                    if (cores && suits(state, id, key, grain))
                         return to_text(GrainKey{key, number}) + " waits while " + state.hosts[id].config.name +
                                " has a free slot";
                 }
