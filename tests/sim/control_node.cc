@@ -26,6 +26,7 @@ void ControlNode::start() {
     if (running_ || done()) return;
     running_ = true;
     ++life_;
+    in_doubt_ = false;
     self_ = Self{};
     if (clock_.tracing) clock_.note("control " + std::to_string(number_) + " starts for " + to_text(key()));
     think();
@@ -35,6 +36,7 @@ void ControlNode::kill(Duration away) {
     if (!running_) return;
     if (clock_.tracing) clock_.note("control " + std::to_string(number_) + " is killed");
     running_ = false;
+    resume_ = true;
     ++life_;
     if (self_.conn != 0) links_.close_client(self_.conn);
     self_ = Self{};
@@ -46,6 +48,7 @@ void ControlNode::start_twin() {
     if (!running_) return;
     if (clock_.tracing) clock_.note("control " + std::to_string(number_) + " is started a second time");
     running_ = false;
+    resume_ = true;
     start();
 }
 
@@ -158,7 +161,8 @@ void ControlNode::think() {
     case Stage::auth: return say(wire::GetAuth{job().ident}, false);
     case Stage::open: {
         const bool reset = !job().keeps_notes || reopening_;
-        const auto mode = reopening_ ? wire::OpenMode::reopen : wire::OpenMode::resume;
+        auto mode = reopening_ ? wire::OpenMode::reopen : wire::OpenMode::resume;
+        if (job().opens && !resume_ && !reopening_) mode = wire::OpenMode::open;
         return say(wire::OpenSession{job().session, mode, reset}, false);
     }
     case Stage::course:
@@ -221,7 +225,11 @@ void ControlNode::replied() {
         links_.close_client(self_.conn);
         self_.conn = 0;
     }
-    if (!outcome) return rest(pause_after_trouble);  // unreachable, or broken: the same call again
+    if (!outcome) {  // unreachable, or broken: the same call again
+        in_doubt_ = resume_ = true;
+        return rest(pause_after_trouble);
+    }
+    const bool was_in_doubt = std::exchange(in_doubt_, false);
     const wire::AnyMessage &reply = *outcome;
     if (self_.stage == Stage::nosy) {
         if (!std::holds_alternative<wire::ErrorReply>(reply))
@@ -248,7 +256,7 @@ void ControlNode::replied() {
         return think();
     }
     case Stage::open: return opened(reply);
-    case Stage::course: return course_reply(reply);
+    case Stage::course: return course_reply(reply, was_in_doubt);
     case Stage::clean: return next_job();
     case Stage::nosy: return;
     }
@@ -281,8 +289,12 @@ void ControlNode::opened(const wire::AnyMessage &reply) {
     think();
 }
 
-void ControlNode::course_reply(const wire::AnyMessage &reply) {
+void ControlNode::course_reply(const wire::AnyMessage &reply, bool was_in_doubt) {
     if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
+        if (was_in_doubt && static_cast<Code>(error->code) == Code::grain_exists) {
+            self_.course->did();
+            return think();
+        }
         if (!course_error(*error)) wrong(std::string(wire::kind_name(self_.call)) + " failed: " + error->text);
         return;
     }
@@ -325,6 +337,7 @@ bool ControlNode::course_error(const wire::ErrorReply &error) {
         return true;
     case Code::session_taken:
     case Code::no_auth:
+        resume_ = true;
         self_.stage = Stage::auth;
         self_.token.clear();
         if (self_.conn != 0) links_.close_client(self_.conn);
@@ -366,7 +379,7 @@ void ControlNode::closed() {
 
 void ControlNode::next_job() {
     ++job_;
-    close_asked_ = clean_asked_ = reopening_ = false;
+    close_asked_ = clean_asked_ = reopening_ = resume_ = false;
     notes_.reset();
     notes_next_ = 0;
     if (self_.conn != 0) links_.close_client(self_.conn);

@@ -28,6 +28,7 @@ public:
         Script script;
         bool keeps_notes = false;   // its own state outlives it, so it resumes without sent_reset
         bool cleans = false;
+        bool opens = false;         // by d_open_ses, and resumes only when it is run again
         int reopenings = 0;
     };
     ControlNode(Clock &clock, Links &links, ControlWatch &watch, int number, std::vector<Job> jobs);
@@ -73,7 +74,7 @@ private:
     void act(const Action &action);
     void replied();
     void opened(const wire::AnyMessage &reply);
-    void course_reply(const wire::AnyMessage &reply);
+    void course_reply(const wire::AnyMessage &reply, bool was_in_doubt);
     bool course_error(const wire::ErrorReply &error);
     void closed();
     void next_job();
@@ -94,6 +95,8 @@ private:
     std::optional<Course> notes_;          // of a program that keeps them
     std::int32_t notes_next_ = 0;
     bool close_asked_ = false, clean_asked_ = false;
+    bool resume_ = false;     // the session may be open: an earlier process asked for it, or got no answer
+    bool in_doubt_ = false;   // the call at hand was made before, and nobody knows whether it happened
 };
 
 }  // namespace dcs::sim

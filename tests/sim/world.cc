@@ -73,6 +73,7 @@ void World::add_controls() {
             job.session = session;
             job.script = draw_script(r, plan, static_cast<int>(std::max<std::int64_t>(share / count, 1)));
             job.keeps_notes = !plan.scale && r.chance(25);
+            job.opens = !plan.scale && r.chance(35);
             job.cleans = !plan.scale && r.chance(50);
             job.reopenings = !plan.scale && r.chance(20) ? 1 : 0;
             if (!job.cleans || r.chance(40)) ++session;
