@@ -22,7 +22,7 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
-    "Explain", "Explanation", "SetHost", "RestartGrain"};
+    "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -33,6 +33,7 @@ constexpr Cap caps[] = {
     {"name", limits::name_bytes},
     {"binary_class", limits::name_bytes},
     {"status", limits::name_bytes},
+    {"level", limits::name_bytes},
     {"label", limits::label_bytes},
     {"directory", limits::path_bytes},
     {"argv", limits::argv_items},

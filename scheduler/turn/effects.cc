@@ -209,6 +209,13 @@ void Effects::act(const core::SendLaunch &e) {
     failpoint("turn.launch.after_send");
 }
 
+void Effects::act(const core::Reread &e) {
+    const Status s = outside_.reread();
+    if (s) return outside_.send(e.conn, wire::Done{}, e.request);
+    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings stay: " + s.text},
+                  e.request);
+}
+
 void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }
 
 }  // namespace dcs::turn
