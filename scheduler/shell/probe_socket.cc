@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint8_t echo_reply_v4 = 0, echo_request_v4 = 8;        // of RFC 792
 constexpr std::uint8_t echo_request_v6 = 128, echo_reply_v6 = 129;  // of RFC 4443
 
-// The header and our cookie; both families have this form. The kernel puts in the checksum of v6, and for a datagram socket the id.
+// The header and our cookie; both families have this form. The kernel puts in the checksum of v6, and for a
+// datagram socket the id.
 struct Echo {
     std::uint8_t type = 0, code = 0;
     std::uint16_t sum = 0, id = 0, sequence = 0;
