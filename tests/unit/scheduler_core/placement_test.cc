@@ -91,7 +91,8 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
-                "configured, 2 nogo (its program is missing there, or it failed there repeatedly)"});
+                "configured, 2 nogo (its program is missing there, or it failed there repeatedly); `dcs grain "
+                "explain` tells more"});
     CHECK(pool.at("ann/1:0").failures == 0);
     CHECK(pool.session("ann/1").waiters.empty());
     // waiting again is allowed, and a new host cures it

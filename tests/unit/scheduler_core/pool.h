@@ -162,7 +162,7 @@ public:
     Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok) {
         wire::LaunchResult r;
         r.key = wire::wire_of(key(grain));
-        r.incarnation = state.grain(key(grain))->lease;
+        r.incarnation = state.grain(key(grain)) ? state.grain(key(grain))->lease : 1;
         r.ok = code == Code::ok;
         r.code = static_cast<std::int32_t>(code);
         r.text = "because";
@@ -172,7 +172,7 @@ public:
     Lines staged(const std::string &host, const std::string &grain) {
         wire::LaunchResult r;
         r.key = wire::wire_of(key(grain));
-        r.incarnation = state.grain(key(grain))->lease;
+        r.incarnation = state.grain(key(grain)) ? state.grain(key(grain))->lease : 1;
         r.staged = true;
         return feed(ServerLaunchResult{conn(host), id(host), r});
     }

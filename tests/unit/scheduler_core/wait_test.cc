@@ -124,12 +124,12 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
     pool.gexec(find, 1, 0, 2);
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
-                "configured, 1 of another class, 1 not for ann"});
+                "configured, 1 of another class, 1 not for ann; `dcs grain explain` tells more"});
     pool.gexec(find, 1, 1, 3);  // h1 could run this one, though nobody has called yet
     CHECK(pool.gwait(find, 1, 0, true).empty());
     // the table changes: h1 is gone
     pool.hosts.erase(pool.hosts.begin());
     CHECK(pool.table() ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
-                "1 hosts configured, 1 not for ann"});
+                "1 hosts configured, 1 not for ann; `dcs grain explain` tells more"});
 }

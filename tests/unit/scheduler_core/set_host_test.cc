@@ -1,0 +1,269 @@
+// d_sethost and grains that are restarted by command.
+#include <limits>
+
+#include "pool.h"
+#include "scheduler/core/decisions.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+struct Stage {
+    Pool pool;
+    Program ann, root;
+    explicit Stage(int hosts = 1, int slots = 1) : pool(hosts, slots) {
+        ann = pool.begin("ann", "find");
+        root = pool.stranger("root", true);
+        pool.open(ann, 1);
+    }
+    static wire::SetHost change(const std::string &host = "h1") {
+        wire::SetHost c;
+        c.host = host;
+        return c;
+    }
+    const Host &h1() const { return *pool.state.host(0); }
+    // The code of the only answer, which changed nothing.
+    std::string refusal(const Program &p, const wire::SetHost &c) {
+        const Lines lines = pool.set(p, c);
+        REQUIRE(lines.size() == 1);
+        CHECK(pool.changes.empty());
+        const std::string text = lines[0].substr(lines[0].find("error ") + 6);
+        return text.substr(0, text.find(':'));
+    }
+};
+
+}  // namespace
+
+TEST_CASE("only those with privilege set hosts, and what they say is checked") {
+    Stage s;
+    wire::SetHost c = Stage::change();
+    c.slots = 2;
+    CHECK(s.refusal(s.ann, c) == "REFUSED");
+    c.host = "h7";
+    CHECK(s.refusal(s.root, c) == "NOT_FOUND");
+    CHECK(s.pool.set(s.root, c)[0].find("add it there") != std::string::npos);
+    c = Stage::change();
+    c.slots = 65537;
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    for (const double bad : {0.0, 1e10, std::numeric_limits<double>::quiet_NaN(),
+                             std::numeric_limits<double>::infinity()}) {
+        c = Stage::change();
+        c.limit_s = bad;
+        CHECK(s.refusal(s.root, c) == "INVALID");
+    }
+    c = Stage::change();
+    c.drained = 2;
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c = Stage::change();
+    c.session = 1;  // without clear_nogo, and without a grain
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.clear_nogo = true;
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.user = "ann";
+    c.grain = 5;
+    CHECK(s.refusal(s.root, c) == "GRAIN_UNKNOWN");
+    c.session = 9;
+    CHECK(s.refusal(s.root, c) == "SESSION_UNKNOWN");
+}
+
+TEST_CASE("times must grow in the result, not in the request") {
+    Stage s;
+    wire::SetHost c = Stage::change();
+    c.interval_s = 31;  // alert is 30
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.alert_s = 31;
+    CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 31000ms slots 1", "root: done"});
+    c = Stage::change();
+    c.limit_s = 30;
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.extended_s = 20;
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c = Stage::change();
+    c.limit_s = 500;
+    CHECK(s.refusal(s.root, c) == "INVALID");  // beyond extended, 120
+    c.extended_s = 500.5;
+    CHECK(s.pool.set(s.root, c) == Lines{"root: done"});
+    CHECK(s.h1().config.limit == seconds(500));
+    CHECK(s.h1().config.extended == milliseconds(500'500));
+    CHECK(s.h1().config.interval == seconds(31));
+    CHECK(to_text(s.h1().setting) == "interval=31 alert=31 limit=500 extended=500.5");
+    CHECK(next_deadline(s.pool.state) == s.pool.now + seconds(31) + Duration{1});
+}
+
+TEST_CASE("what is set is durable, is told to the log with its author, and outlives the table") {
+    Stage s;
+    wire::SetHost c = Stage::change();
+    c.slots = 3;
+    c.host_class = 4;
+    s.pool.events.clear();
+    s.pool.set(s.root, c);
+    REQUIRE(s.pool.events == Lines{"host h1 was set by root: slots=3 class=4"});
+    bool durably = false;
+    for (const Change &change : s.pool.changes)
+        if (const auto *set = std::get_if<SetHost>(&change)) durably = durably || set->durable;
+    CHECK(durably);
+    CHECK(s.pool.touched_disk());
+    CHECK(s.h1().config.slots == 3);
+    CHECK(s.h1().config.host_class == 4);
+    s.pool.hosts[0].slots = 5;
+    s.pool.table();
+    CHECK(s.h1().config.slots == 3);
+    s.pool.set(s.root, c);  // nothing new
+    CHECK_FALSE(s.pool.touched_disk());
+    c = Stage::change();
+    c.reset = true;
+    CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 10000ms slots 5", "root: done"});
+    CHECK(s.h1().setting == HostSetting());
+    CHECK(s.h1().config == s.h1().table);
+}
+
+TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the grains back") {
+    Stage s(1, 2);
+    s.pool.gexec(s.ann, 1, 0);
+    s.pool.gexec(s.ann, 1, 1);
+    wire::SetHost c = Stage::change();
+    c.slots = 0;
+    CHECK(s.pool.set(s.root, c) ==
+          Lines{"h1: configure interval 10000ms slots 0",
+                "h1: withdraw ann/1:0 inc 1 because the host was taken out of service",
+                "h1: withdraw ann/1:1 inc 1 because the host was taken out of service", "root: done"});
+    s.pool.checkpoint("h1", "ann/1:0");
+    s.pool.end("h1", "ann/1:0", 0, 15, true);
+    s.pool.end("h1", "ann/1:1", 0, 15, true);
+    CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{1, 0});
+    CHECK(s.pool.at("ann/1:0").moves->back().reason == MoveReason::host_closed);
+    CHECK(s.pool.at("ann/1:0").failures == 0);
+    CHECK(s.pool.gwait(s.ann, 1, 0, true).at(0).find("CANNOT_RUN") != std::string::npos);
+    c = Stage::change();
+    c.reset = true;
+    s.pool.now = s.pool.now + seconds(6);
+    const Lines back = s.pool.set(s.root, c);
+    CHECK(std::count(back.begin(), back.end(), "h1: launch ann/1:1 inc 2 next 1") == 1);
+    CHECK(std::count(back.begin(), back.end(), "h1: launch ann/1:0 inc 2 checkpoint 5 next 2") == 1);
+}
+
+TEST_CASE("a parked wait learns that nothing can run any more") {
+    Stage s;
+    s.pool.gexec(s.ann, 1, 0, 2);
+    s.pool.add_host("h2", 2);
+    s.pool.table();
+    CHECK(s.pool.gwait(s.ann, 1, 0, true).empty());
+    wire::SetHost c = Stage::change("h2");
+    c.host_class = 1;
+    CHECK(s.pool.set(s.root, c).back().find("CANNOT_RUN") != std::string::npos);
+}
+
+TEST_CASE("a drained host gets nothing new and keeps what it has") {
+    Stage s(1, 2);
+    s.pool.gexec(s.ann, 1, 0);
+    wire::SetHost c = Stage::change();
+    c.drained = 1;
+    CHECK(s.pool.set(s.root, c) == Lines{"root: done"});
+    CHECK(s.pool.gexec(s.ann, 1, 1) == Lines{"ann: done"});
+    CHECK(s.pool.boundary("h1").empty());
+    CHECK(s.pool.status("ann/1:0") == "running");
+    CHECK(s.pool.end("h1", "ann/1:0") == Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken"});
+    CHECK(s.pool.gwait(s.ann, 1, 1, true).empty());  // drained is not for ever
+    c.drained = 0;
+    CHECK(s.pool.set(s.root, c) == Lines{"root: done", "h1: launch ann/1:1 inc 1 next 1"});
+}
+
+TEST_CASE("a nogo place is cleared for one grain, or for all with everything else against the host") {
+    Stage s(1, 2);
+    for (int i = 0; i < 2; ++i) {
+        SubmitGrain g = Pool::grain(1, i);
+        g.program = 5;
+        s.pool.call(s.ann, g);
+        if (s.pool.status("ann/1:" + std::to_string(i)) == "running")
+            s.pool.launched("h1", "ann/1:" + std::to_string(i), Code::not_found);
+    }
+    CHECK(s.h1().missing.count(5) == 1);
+    wire::SetHost c = Stage::change();
+    c.clear_nogo = true;
+    c.user = "ann";
+    c.session = 1;
+    c.grain = 0;
+    CHECK(s.pool.set(s.root, c).front() == "root: done");
+    CHECK(s.pool.status("ann/1:0") == "running");
+    CHECK(s.pool.at("ann/1:0").nogo->empty());
+    CHECK(s.pool.touched_disk());
+    s.pool.launched("h1", "ann/1:0", Code::not_found);
+    s.pool.launched("h1", "ann/1:1", Code::limit);
+    Host blamed = s.h1();
+    blamed.blamed_lately = 3;
+    Undo undo;
+    apply(s.pool.state, SetHost{0, blamed}, undo);
+    c = Stage::change();
+    c.clear_nogo = true;
+    s.pool.events.clear();
+    s.pool.set(s.root, c);
+    CHECK(s.pool.events.front() == "host h1 may be tried again, by 1 grains that should avoid it");
+    CHECK(s.pool.status("ann/1:0") == "running");
+    CHECK(s.pool.status("ann/1:1") == "running");
+    CHECK(s.h1().missing.empty());
+    CHECK(s.h1().held_back.empty());
+    CHECK(s.h1().blamed_lately == 0);
+}
+
+TEST_CASE("a grain is restarted: running ones are withdrawn and come back with their checkpoint") {
+    Stage s(2);
+    s.pool.gexec(s.ann, 1, 0);
+    s.pool.gexec(s.ann, 1, 1);
+    s.pool.gexec(s.ann, 1, 2);
+    s.pool.end("h1", "ann/1:0", 1);  // one failure
+    CHECK(s.pool.restart(s.ann, "ann/1:0") ==
+          Lines{"h1: withdraw ann/1:0 inc 2 because restarted by ann", "ann: done"});
+    CHECK(s.pool.at("ann/1:0").failures == 0);
+    s.pool.checkpoint("h1", "ann/1:0", "out", "half way");
+    CHECK(s.pool.end("h1", "ann/1:0", 0, 15, true) ==
+          Lines{"h1: ack ann/1:0 inc 2 last 2 ended taken", "h1: launch ann/1:2 inc 1 next 1"});
+    CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{0});
+    CHECK(s.pool.end("h2", "ann/1:1").back() == "h2: launch ann/1:0 inc 3 checkpoint 8 next 2");
+}
+
+TEST_CASE("a running grain whose host cannot be told moves at once, and its copy there is fenced") {
+    Stage s(1);
+    s.pool.gexec(s.ann, 1, 0);
+    s.pool.hang_up("h1");
+    s.pool.add_host("h2");
+    s.pool.table();
+    s.pool.first_call("h2");
+    CHECK(s.pool.restart(s.root, "ann/1:0") == Lines{"root: done", "h2: launch ann/1:0 inc 2 next 1"});
+    CHECK(s.pool.first_call("h1", {{"ann/1:0", 1, 1000}}).at(1) ==
+          "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more");
+}
+
+TEST_CASE("a restarted ready grain forgets its failures, its nogo hosts and what holds it back") {
+    Stage s(1);
+    SubmitGrain g = Pool::grain(1, 0);
+    g.program = 9;
+    s.pool.call(s.ann, g);
+    s.pool.launched("h1", "ann/1:0", Code::not_found);
+    CHECK(s.pool.status("ann/1:0") == "ready");
+    CHECK(s.pool.restart(s.ann, "ann/1:0") == Lines{"ann: done", "h1: launch ann/1:0 inc 2 next 1"});
+    s.pool.launched("h1", "ann/1:0", Code::limit);
+    CHECK(s.pool.call_in("h1").empty());
+    CHECK(s.pool.restart(s.ann, "ann/1:0") == Lines{"ann: done", "h1: launch ann/1:0 inc 3 next 1"});
+}
+
+TEST_CASE("what is over is not restarted, nor what is another's") {
+    Stage s;
+    const auto code = [&](const Program &p, const std::string &grain) {
+        const std::string line = s.pool.restart(p, grain).at(0);
+        CHECK(s.pool.changes.empty());
+        return line.substr(line.find("error ") + 6, line.find(": ", line.find("error ")) - line.find("error ") - 6);
+    };
+    s.pool.gexec(s.ann, 1, 0);
+    CHECK(code(s.pool.stranger("eve"), "ann/1:0") == "REFUSED");
+    CHECK(code(s.ann, "ann/1:7") == "GRAIN_UNKNOWN");
+    CHECK(code(s.ann, "ann/2:0") == "SESSION_UNKNOWN");
+    s.pool.end("h1", "ann/1:0");
+    CHECK(code(s.ann, "ann/1:0") == "REFUSED");
+    s.pool.gexec(s.ann, 1, 1);
+    s.pool.gkill(s.ann, 1, 1);
+    CHECK(code(s.root, "ann/1:1") == "REFUSED");
+    s.pool.gexec(s.ann, 1, 2);
+    s.pool.close(s.ann, 1);
+    CHECK(code(s.ann, "ann/1:2") == "SESSION_CLOSED");
+}
