@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/planted.h"
 #include "grainserver/core/steps.h"
 
 namespace dcs::server {
@@ -63,7 +64,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.signal = g.ending == Ending::overrun ? g.limit_signal : signal_file_size;
         report.cut = report.limit = true;
         report.reason = g.ending == Ending::overrun ? g.reason : limit_words("after its last checkpoint");
-    } else if (g.ending == Ending::terminated) {
+    } else if (g.ending == Ending::terminated && !planted("server.blame_the_withdrawn")) {
         report.innocent = true;
         report.reason = g.reason;
     } else if (!g.exit->known || g.exit->innocent) {
@@ -128,7 +129,12 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
     g.report_even_nothing = false;
     g.outstanding = Outstanding{p.report.first, p.report.last, p.report.ended, p.bytes, t.now};
     const bool ended = p.report.ended;
+    const std::uint32_t last = p.report.last;
     t.emit(std::move(p.report));
+    if (!ended && planted("core.sequence_gap")) {
+        g.acked = last;
+        t.emit(WriteAcked{id, last});
+    }
     if (ended) t.emit(Gauge{});  // an early call-in: there is a free slot
 }
 

@@ -12,10 +12,11 @@
 namespace dcs {
 namespace {
 
-constexpr const char *names[] = {"error", "warn", "info", "debug"};
+constexpr const char *names[] = {"off", "error", "warn", "info", "debug"};
 
 spdlog::level::level_enum theirs(Level level) {
     switch (level) {
+    case Level::off: return spdlog::level::off;
     case Level::error: return spdlog::level::err;
     case Level::warn: return spdlog::level::warn;
     case Level::info: return spdlog::level::info;
@@ -55,9 +56,9 @@ void write_line(Level level, const std::string &text) {
 }  // namespace
 
 Result<Level> level_of(const std::string &word) {
-    for (int i = 0; i < 4; ++i)
+    for (std::size_t i = 0; i < std::size(names); ++i)
         if (word == names[i]) return static_cast<Level>(i);
-    return fail(Code::invalid, "unknown log level \"" + word + "\": error, warn, info or debug");
+    return fail(Code::invalid, "unknown log level \"" + word + "\": off, error, warn, info or debug");
 }
 
 const char *level_name(Level level) { return names[static_cast<int>(level)]; }
@@ -75,6 +76,7 @@ Level log_level() {
     case spdlog::level::debug: return Level::debug;
     case spdlog::level::info: return Level::info;
     case spdlog::level::warn: return Level::warn;
+    case spdlog::level::off: return Level::off;
     default: return Level::error;
     }
 }

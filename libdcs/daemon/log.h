@@ -7,9 +7,9 @@
 
 namespace dcs {
 
-enum class Level : int { error, warn, info, debug };
+enum class Level : int { off, error, warn, info, debug };
 
-// "error", "warn", "info", "debug".
+// "off", "error", "warn", "info", "debug".
 Result<Level> level_of(const std::string &word);
 const char *level_name(Level level);
 

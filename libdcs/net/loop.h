@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
+#include "base/limits.h"
 #include "base/status.h"
 #include "wire/message.h"
 
@@ -43,6 +44,7 @@ struct Limits {
     Duration hello = seconds(10);            // connected, and first whole frame there, within
     Duration progress = seconds(30);         // a frame begun, or output queued, must move within
     std::size_t max_queued = 256u << 20;     // bytes queued towards a peer; above it, it is cut off
+    std::size_t per_user = limits::connections_per_user;  // of one user through one door
 };
 
 class Loop {

@@ -67,7 +67,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
     const Peer peer = peer_of(fd);
     auto user = of_user_.find({listener.door, peer.uid});
     bool full = open_ >= limits::connections ||
-                (user != of_user_.end() && user->second >= limits::connections_per_user);
+                (user != of_user_.end() && user->second >= listener.limits.per_user);
     if (full) {
         ::close(fd);
         return;

@@ -22,7 +22,7 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
-    "Explain", "Explanation", "SetHost", "RestartGrain"};
+    "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -33,6 +33,7 @@ constexpr Cap caps[] = {
     {"name", limits::name_bytes},
     {"binary_class", limits::name_bytes},
     {"status", limits::name_bytes},
+    {"level", limits::name_bytes},
     {"label", limits::label_bytes},
     {"directory", limits::path_bytes},
     {"argv", limits::argv_items},
@@ -140,12 +141,27 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 
-std::string pack(const GrainSpec &spec) { return packed(spec); }
+namespace {
+// Of cores, memory_mb and wall_s, the last fields of a spec. Most grains ask for nothing; and what was
+// recorded before there were demands must keep its fingerprint.
+constexpr std::size_t demand_bytes = 3 * sizeof(std::int32_t);
+}  // namespace
+
+std::string pack(const GrainSpec &spec) {
+    std::string bytes = packed(spec);
+    if (spec.cores == 0 && spec.memory_mb == 0 && spec.wall_s == 0) bytes.resize(bytes.size() - demand_bytes);
+    return bytes;
+}
 std::string pack(const ExportedSession &session) { return packed(session); }
 std::string pack(const ExportedGrain &grain) { return packed(grain); }
 
 Result<GrainSpec> unpack_spec(std::string_view bytes) {
-    return unpacked<GrainSpec>(bytes, "grain parameters");
+    auto spec = unpacked<GrainSpec>(bytes, "grain parameters");
+    if (spec) return spec;
+    std::string whole(bytes);
+    whole.append(demand_bytes, '\0');
+    auto without_demand = unpacked<GrainSpec>(whole, "grain parameters");
+    return without_demand ? std::move(without_demand) : std::move(spec);
 }
 Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
     return unpacked<ExportedSession>(bytes, "the session's record");

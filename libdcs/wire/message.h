@@ -26,7 +26,7 @@ using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession,
     CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
     FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
     ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
-    Explain, Explanation, SetHost, RestartGrain>;
+    Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel, LogLevel>;
 
 inline constexpr std::size_t header_bytes = 24;
 

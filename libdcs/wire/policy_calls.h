@@ -42,7 +42,15 @@ struct SetHost {                                 // -> Done
 // nogo set and what holds it back are forgotten. Of the owner, or of one with privilege.
 struct RestartGrain { std::string user; std::int32_t session = 0, grain = 0; };  // -> Done
 
+// For scheduler_master and root. Reads the host table and the policy again, whole or not at all (S9).
+struct Reload {};                                // -> Done
+// S10: of the scheduler, or of one host's grain server; until its next start.
+struct SetLogLevel { std::string host, level; };  // -> Done; host empty: the scheduler
+constexpr const char *log_levels[] = {"off", "error", "warn", "info", "debug"};
+
 // clang-format off
+template <class A> void serialize(A &, Reload &, unsigned) {}
+template <class A> void serialize(A &a, SetLogLevel &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(level); }
 template <class A> void serialize(A &a, Explain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
 template <class A> void serialize(A &a, WhyRow &x, unsigned) {
     a & DCS_FIELD(reason) & DCS_FIELD(text) & DCS_FIELD(hint) & DCS_FIELD(hosts) & DCS_FIELD(names);

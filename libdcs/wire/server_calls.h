@@ -97,6 +97,8 @@ struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; b
 // and a last report with ended + innocent.
 struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
 
+struct LogLevel { std::string level; };  // a word of log_levels
+
 constexpr Verdict last_of(Verdict) { return Verdict::later; }
 
 // clang-format off
@@ -122,6 +124,7 @@ template <class A> void serialize(A &a, Launch &x, unsigned) {
       & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice)
       & DCS_FIELD(wall_s) & DCS_FIELD(tentative);
 }
+template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & DCS_FIELD(level); }
 template <class A> void serialize(A &a, ReportAck &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);
 }

@@ -224,9 +224,13 @@ void submitted(Keys &keys, GrainSpec &spec) {
     keys.flag("urgent", spec.urgent);
     keys.number<std::int32_t>("notice", spec.notice, 0, most);
     keys.number<std::int32_t>("attempts", spec.attempts, 1, 255);
-    keys.number<std::int32_t>("cores", spec.cores, 0, most);
-    keys.number<std::int32_t>("memory_mb", spec.memory_mb, 0, most);
-    keys.number<std::int32_t>("wall_s", spec.wall_s, 0, most);
+    // Exports of before these existed do without.
+    const auto demand = [&](std::string_view key, std::int32_t &into) {
+        if (const json::value *v = keys.take(key, false)) keys.number_of<std::int32_t>(key, *v, into, 0, most);
+    };
+    demand("cores", spec.cores);
+    demand("memory_mb", spec.memory_mb);
+    demand("wall_s", spec.wall_s);
 }
 
 void happened(Keys &keys, ExportedGrain &g) {
@@ -300,8 +304,7 @@ Result<GrainLine> grain_of_line(std::string_view text) {
     Keys keys(value.as_object(), "");
     keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
                 "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence",
-                "queue", "result",
-                "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
+                "queue", "result", "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
                 "checkpoint", "message", "out", "err"});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);
     keys.bytes("state", line.grain.state);

@@ -21,6 +21,8 @@ struct UserDispatch {
     void operator()(const wire::Explain &call) { explain(d, caller, call); }
     void operator()(const wire::SetHost &call) { set_host(d, caller, call); }
     void operator()(const wire::RestartGrain &call) { restart_grain(d, caller, call); }
+    void operator()(const wire::Reload &call) { reload(d, caller, call); }
+    void operator()(const wire::SetLogLevel &call) { set_log_level(d, caller, call); }
 };
 
 struct Dispatch {

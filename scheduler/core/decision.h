@@ -58,10 +58,13 @@ struct SendServer { ConnId conn; wire::AnyMessage message; };
 // The turn adds argv, env, directory and input.
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
+// The shell reads its settings again, or says why it cannot; the turn replies.
+struct Reread { ConnId conn; std::uint64_t request; };
+struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel>;
 
 struct Decision {
     std::vector<Change> changes;

@@ -27,6 +27,8 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &call);
 void explain(Draft &d, const Caller &caller, const wire::Explain &call);
 void set_host(Draft &d, const Caller &caller, const wire::SetHost &call);
 void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &call);
+void reload(Draft &d, const Caller &caller, const wire::Reload &call);
+void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call);
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);

@@ -181,6 +181,8 @@ struct EffectText {
             .add("wall", e.head.wall_s)
             .flag("tentative", e.head.tentative);
     }
+    std::string operator()(const Reread &e) const { return to(e.conn, e.request) + "settings read again"; }
+    std::string operator()(const SetOwnLogLevel &e) const { return "log level " + e.level; }
     std::string operator()(const ProbeHost &e) const { return "probe " + host_name(state, e.host); }
     std::string operator()(const CloseConnection &e) const {
         return "close " + std::to_string(e.conn);

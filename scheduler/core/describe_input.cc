@@ -66,6 +66,8 @@ struct CallText {
         return "explain " + of(c.user) + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain);
     }
     std::string operator()(const wire::SetHost &c) const { return "set host " + c.host; }
+    std::string operator()(const wire::Reload &) const { return "reload"; }
+    std::string operator()(const wire::SetLogLevel &c) const { return "log level " + c.host + " " + c.level; }
     std::string operator()(const wire::RestartGrain &c) const {
         return "restart " + of(c.user) + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain);
     }

@@ -55,7 +55,7 @@ struct ImportSession { std::int32_t number = 0; bool replace = false; std::share
 
 using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
-    wire::Explain, wire::SetHost, wire::RestartGrain>;
+    wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel>;
 struct UserCall { Caller caller; UserRequest request; };
 
 struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };

@@ -4,6 +4,7 @@
 
 #include "base/checksum.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -36,11 +37,19 @@ wire::Usage believable(wire::Usage u) {
             clamp(u.major_faults), clamp(u.in_blocks), clamp(u.out_blocks)};
 }
 
+// What an incarnation used only grows; who did not see its end tells nothing of it.
+wire::Usage at_least(const wire::Usage &a, const wire::Usage &b) {
+    return {std::max(a.user_us, b.user_us),           std::max(a.system_us, b.system_us),
+            std::max(a.max_rss_kb, b.max_rss_kb),     std::max(a.minor_faults, b.minor_faults),
+            std::max(a.major_faults, b.major_faults), std::max(a.in_blocks, b.in_blocks),
+            std::max(a.out_blocks, b.out_blocks)};
+}
+
 // Does the report follow from what was taken in? If not, the only safe point is the checkpoint.
 std::string what_does_not_fit(const Taking &t) {
     const wire::GrainReport &r = *t.report;
     const std::uint64_t next = std::uint64_t{t.old.sequence} + 1;
-    if (r.first_seq > next)
+    if (r.first_seq > next && !planted("core.sequence_gap"))
         return "increments " + std::to_string(next) + " to " + std::to_string(r.first_seq - 1) +
                " are missing";
     if (!t.brings() && (!r.out.empty() || !r.err.empty()))
@@ -67,7 +76,7 @@ void take_checkpoint(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
     g.own_tree = true;
-    g.old_lease = OldLease{};  // from here on this lease is ahead of it
+    if (!planted("core.old_lease_stays")) g.old_lease = OldLease{};  // from here on this lease is ahead of it
     g.sequence = r.last_seq;
     g.input_position = r.input_position;
     g.checkpoint_length = r.checkpoint.size();
@@ -181,7 +190,8 @@ void take_end(Taking &t) {
 
 void take_leased(Taking &t, const ServerReport &in) {
     const wire::GrainReport &r = *t.report;
-    if (r.first_seq <= t.old.sequence)  // seen before, at least in part: the server sends the rest
+    const bool again = t.old.status == GrainStatus::finished;  // only with a bug that was planted
+    if (r.first_seq <= t.old.sequence && !again)  // seen before, at least in part: the server sends the rest
         return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
     Grain &g = t.d.grain(t.key);
     g.last_contact = t.d.now;
@@ -194,7 +204,7 @@ void take_leased(Taking &t, const ServerReport &in) {
         t.d.follow_up(FillHost{t.host});
         return t.d.event("grain " + to_text(t.key) + " restarted from its checkpoint: " + why);
     }
-    g.current = believable(r.usage);
+    g.current = at_least(g.current, believable(r.usage));
     if (r.ended) {
         take_end(t);
     } else if (r.has_checkpoint) {
@@ -215,11 +225,15 @@ void take_report(Draft &d, const ServerReport &in) {
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
     const Grain *grain = d.state.grain(key);
-    const bool same = grain && grain->lease == r.incarnation && grain->host == in.host;
-    if (grain && grain->status == GrainStatus::finished && (same || r.ended))
+    const bool same = grain && ((grain->lease == r.incarnation && grain->host == in.host) ||
+                                planted("core.any_incarnation"));
+    const bool again = grain && grain->status == GrainStatus::finished && r.ended && planted("core.finished_not_final");
+    if (grain && grain->status == GrainStatus::finished && (same || r.ended) && !again)
         return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
                            wire::Verdict::have_it);
-    if (!same || grain->status != GrainStatus::running)
+    const bool older = grain && grain->status == GrainStatus::running && r.has_checkpoint &&
+                       planted("core.checkpoint_of_older_incarnation");
+    if (!again && !older && (!same || grain->status != GrainStatus::running))
         return acknowledge(d, in, r.last_seq, r.ended, wire::Verdict::stale);
     Taking taking{d, in.host, in.report, key, *grain};
     take_leased(taking, in);

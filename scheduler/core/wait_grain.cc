@@ -1,6 +1,7 @@
 // d_gwait (C8). The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
 
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -47,6 +48,7 @@ void hand_out(Draft &d, const SessionKey &key, const Caller &to, std::int32_t in
     head.out_length = g.out_length;
     head.err_length = g.err_length;
     d.effect(ReplyResult{to.conn, to.request, grain, head});
+    if (planted("core.sent_too_early")) d.info(key).sent = std::max(d.info(key).sent, index + 1);
     if (index >= session.info.shown) d.info(key).shown = std::max(d.info(key).shown, index + 1);
 }
 

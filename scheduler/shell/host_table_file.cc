@@ -1,47 +1,18 @@
 #include "scheduler/shell/host_table_file.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <set>
+
+#include "scheduler/shell/address.h"
+#include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
 namespace {
 
-constexpr std::size_t max_file_bytes = 16u << 20;
 constexpr std::int32_t max_slots = 65536;
 constexpr double max_seconds = 1e9;
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-std::vector<std::string_view> split(std::string_view text, bool (*at)(char)) {
-    std::vector<std::string_view> words;
-    std::size_t start = 0;
-    for (std::size_t i = 0; i <= text.size(); ++i) {
-        if (i < text.size() && !at(text[i])) continue;
-        if (i > start) words.push_back(text.substr(start, i - start));
-        start = i + 1;
-    }
-    return words;
-}
-
-// Letters, digits, '.', '_', '-' and not a leading '.' or '-': host and login names alike.
-bool is_name(std::string_view name) {
-    if (name.empty() || name.size() > limits::name_bytes || name[0] == '.' || name[0] == '-')
-        return false;
-    for (const char c : name) {
-        const bool ok = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                        (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-        if (!ok) return false;
-    }
-    return true;
-}
-
-template <class T> bool read_whole(std::string_view text, T &value, int base) {
-    const char *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-    return !text.empty() && error == std::errc() && stop == end;
-}
+constexpr std::int32_t max_cores = 65536, max_memory_mb = 1 << 30;
+constexpr std::size_t max_addresses = 8;
 
 std::string read_class(std::string_view text, std::uint32_t &mask) {
     const bool hex = text.substr(0, 2) == "0x";
@@ -61,11 +32,26 @@ std::string read_seconds(std::string_view key, std::string_view text, Duration &
 }
 
 std::string read_users(std::string_view text, std::vector<std::string> &users) {
-    for (const std::string_view user : split(text, [](char c) { return c == ','; })) {
+    for (const std::string_view user : split_at_commas(text)) {
         if (!is_name(user)) return "users must be login names separated by commas";
         users.emplace_back(user);
     }
     return users.empty() ? "users must name somebody; leave it out to permit everybody" : "";
+}
+
+std::string read_number(std::string_view key, std::string_view text, std::int32_t most, std::int32_t &value) {
+    if (read_whole(text, value) && value >= 0 && value <= most) return "";
+    return std::string(key) + " must be a number from 0 to " + std::to_string(most);
+}
+
+std::string read_addresses(std::string_view key, std::string_view text, std::vector<std::string> &addresses) {
+    for (const std::string_view address : split_at_commas(text)) {
+        if (!parse_address(address))
+            return std::string(key) + " must be addresses separated by commas: NAME, NAME:PORT, [IPV6] or [IPV6]:PORT";
+        addresses.emplace_back(address);
+    }
+    if (addresses.empty()) return std::string(key) + " must name an address; leave it out to have none";
+    return addresses.size() <= max_addresses ? "" : std::string(key) + " has more than 8 addresses";
 }
 
 std::string read_field(std::string_view key, std::string_view value, core::HostConfig &host) {
@@ -74,11 +60,12 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
         host.binary_class = std::string(value);
         return is_name(value) ? "" : "binary must be a name such as x86_64-linux-gnu";
     }
-    if (key == "slots") {
-        if (read_whole(value, host.slots, 10) && host.slots >= 0 && host.slots <= max_slots)
-            return "";
-        return "slots must be a number from 0 to " + std::to_string(max_slots);
-    }
+    if (key == "slots") return read_number(key, value, max_slots, host.slots);
+    if (key == "cores") return read_number(key, value, max_cores, host.cores);
+    if (key == "memory") return read_number(key, value, max_memory_mb, host.memory_mb);
+    if (key == "check") return read_addresses(key, value, host.check);
+    if (key == "fileserver") return read_addresses(key, value, host.file_server);
+    if (key == "gateway") return read_addresses(key, value, host.gateway);
     if (key == "interval") return read_seconds(key, value, host.interval);
     if (key == "alert") return read_seconds(key, value, host.alert);
     if (key == "limit") return read_seconds(key, value, host.limit);
@@ -88,7 +75,7 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
 }
 
 // "" or what is wrong with the line.
-std::string read_line(const std::vector<std::string_view> &words, core::HostConfig &host) {
+std::string read_line(const Words &words, core::HostConfig &host) {
     if (!is_name(words[0]))
         return "a line begins with the host's name: letters, digits, '.', '_' and '-'";
     host.name = std::string(words[0]);
@@ -113,44 +100,21 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
                                                        const std::string &file) {
     std::vector<core::HostConfig> hosts;
     std::set<std::string> names;
-    std::size_t number = 0;
-    while (!text.empty()) {
-        ++number;
-        const std::size_t end = text.find('\n');
-        std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-        line = line.substr(0, line.find('#'));
-        const auto words = split(line, is_blank);
-        if (words.empty()) continue;
+    const Status read = each_line(text, file, [&](const Words &words) -> std::string {
         core::HostConfig host;
         std::string wrong = read_line(words, host);
-        if (wrong.empty() && !names.insert(host.name).second)
-            wrong = "host " + host.name + " stands there twice";
-        if (!wrong.empty())
-            return fail(Code::invalid, file + ":" + std::to_string(number) + ": " + wrong);
-        hosts.push_back(std::move(host));
-    }
+        if (wrong.empty() && !names.insert(host.name).second) wrong = "host " + host.name + " stands there twice";
+        if (wrong.empty()) hosts.push_back(std::move(host));
+        return wrong;
+    });
+    if (!read) return read;
     return hosts;
 }
 
 Result<std::vector<core::HostConfig>> read_host_table(const std::string &file) {
-    std::FILE *f = std::fopen(file.c_str(), "re");
-    if (!f) {
-        const int error = errno;
-        return fail_errno(error == ENOENT ? Code::not_found : Code::io_error,
-                          "the host table " + file, error);
-    }
-    std::string text;
-    char buffer[8192];
-    std::size_t n = 0;
-    while (text.size() <= max_file_bytes && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0)
-        text.append(buffer, n);
-    const bool bad = std::ferror(f) != 0;
-    std::fclose(f);
-    if (bad) return fail(Code::io_error, "the host table " + file + " cannot be read");
-    if (text.size() > max_file_bytes)
-        return fail(Code::limit, "the host table " + file + " is larger than 16 MiB");
-    return parse_host_table(text, file);
+    const Result<std::string> text = read_settings(file, "the host table");
+    if (!text) return text.status();
+    return parse_host_table(*text, file);
 }
 
 }  // namespace dcs::shell

@@ -2,7 +2,9 @@
 // The host table as a text file (SPEC S9): one host per line, `#` begins a comment.
 //   local1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 users=ann,bob
 // Only the name is required; the rest (extended= too) has the defaults of core::HostConfig. Seconds
-// may be fractional, with interval <= alert <= limit <= extended.
+// may be fractional, with interval <= alert <= limit <= extended. Further settings:
+//   cores=8 memory=16384     what grains that ask for cores or megabytes may have
+//   check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]    asked when the host is overdue (see address.h)
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/serve.h"
 #include "store/disk_posix.h"
 
@@ -22,7 +24,7 @@ namespace dcs::shell {
 namespace {
 
 struct Arguments {
-    std::string directory, hosts_file, log_level = "info";
+    std::string directory, hosts_file, policy_file, log_level = "info";
     int ready_fd = -1;
     int accept_lost_turn = 0;
 };
@@ -33,6 +35,7 @@ void parse(int argc, char **argv, Arguments &into) {
         "Hands grains to grain servers and keeps what was acknowledged.",
         {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
+         {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"accept-lost-turn", &into.accept_lost_turn, "N",
           "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
@@ -76,6 +79,17 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     return store.set_aside(directory, why);
 }
 
+// Connections, and what the store and a few others have open beside them.
+void raise_descriptor_limit() {
+    constexpr rlim_t wanted = limits::connections + 1024;
+    rlimit now{};
+    if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur >= wanted) return;
+    now.rlim_cur = std::min(wanted, now.rlim_max);
+    if (::setrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur < wanted)
+        log_warn("this process may open " + std::to_string(now.rlim_cur) + " files, " + std::to_string(wanted) +
+                 " would do for all connections: raise ulimit -Hn");
+}
+
 std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
                                                 std::vector<wire::ProblemRow> rebuilt) {
     // Sessions and grains that are set aside have rows of their own, as long as they are.
@@ -89,6 +103,7 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
 
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
+    raise_descriptor_limit();
     if (Status s = make_directory(line.directory); !s) return s;
     const std::string state = line.directory + "/state";
     if (Status s = make_directory(state); !s) return s;
@@ -105,6 +120,10 @@ Status run(const Arguments &line) {
     auto hosts = read_host_table(settings.hosts_file);
     if (!hosts) return hosts.status();
     settings.hosts = std::move(*hosts);
+    settings.policy_file = line.policy_file.empty() ? line.directory + "/policy" : line.policy_file;
+    auto policy = read_policy(settings.policy_file);
+    if (!policy) return policy.status();
+    settings.policy = std::move(*policy);
     auto signals = Signals::open();
     if (!signals) return signals.status();
 

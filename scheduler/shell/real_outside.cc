@@ -35,6 +35,11 @@ void RealOutside::start_commit(std::vector<store::TreeUpdate> updates, store::Ro
 
 void RealOutside::working_on(const SessionKey &session) { suspect_.working_on(session_text(session)); }
 
+void RealOutside::set_log_level(const std::string &level) {
+    if (const auto known = dcs::level_of(level)) log_set_level(*known);
+}
+void RealOutside::probe(const core::ProbeHost &probe) { prober_.ask(probe); }
+
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying, start it again: it recovers");
     std::_Exit(1);  // no destructor may touch the store any more

@@ -1,6 +1,9 @@
 #pragma once
-// turn::Outside of the daemon: the event loop, the clocks, the log, the storage thread.
+// turn::Outside of the daemon: the event loop, the clocks, the log, the storage and probing threads.
+#include <functional>
+
 #include "net/loop.h"
+#include "scheduler/shell/prober.h"
 #include "scheduler/shell/storage_thread.h"
 #include "scheduler/shell/suspect.h"
 #include "scheduler/turn/outside.h"
@@ -9,8 +12,8 @@ namespace dcs::shell {
 
 class RealOutside final : public turn::Outside {
 public:
-    RealOutside(net::Loop &loop, StorageThread &storage, Suspect &suspect)
-        : loop_(loop), storage_(storage), suspect_(suspect) {}
+    RealOutside(net::Loop &loop, StorageThread &storage, Suspect &suspect, Prober &prober)
+        : loop_(loop), storage_(storage), suspect_(suspect), prober_(prober) {}
     Instant now() override;
     std::int64_t wall_s() override;
     Token fresh_token() override;
@@ -19,12 +22,19 @@ public:
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
     void working_on(const SessionKey &session) override;
+    void probe(const core::ProbeHost &probe) override;
+    Status reread_settings() override { return reread_(); }
+    void set_log_level(const std::string &level) override;
+    // What reread_settings() is: the Service has the files.
+    void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     [[noreturn]] void fatal(const std::string &why) override;
 
 private:
     net::Loop &loop_;
     StorageThread &storage_;
     Suspect &suspect_;
+    Prober &prober_;
+    std::function<Status()> reread_ = [] { return Status::ok(); };
 };
 
 }  // namespace dcs::shell

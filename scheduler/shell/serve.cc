@@ -11,6 +11,7 @@
 #include "daemon/log.h"
 #include "daemon/ready.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/policy_file.h"
 
 namespace dcs::shell {
 namespace {
@@ -39,15 +40,17 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
                  net::Loop &loop, turn::Turn::Setup setup)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop),
-      storage_(store, loop),
-      outside_(loop, storage_, suspect), turn_(std::move(setup), store, outside_) {}
+      storage_(store, loop), prober_(loop),
+      outside_(loop, storage_, suspect, prober_), turn_(std::move(setup), store, outside_) {}
 
 Status Service::listen() {
+    outside_.on_reread([this] { return reread_settings(); });
     auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,
                                   door_limits(limits::user_frame_bytes));
     if (!user) return user.status();
-    auto server = loop_.listen_unix(settings_.directory, "server.sock", 0600,
-                                    door_limits(limits::server_frame_bytes));
+    net::Limits servers = door_limits(limits::server_frame_bytes);
+    servers.per_user = limits::connections;  // all of a pool's servers may be one user's
+    auto server = loop_.listen_unix(settings_.directory, "server.sock", 0600, servers);
     if (!server) return server.status();
     user_door_ = *user;
     server_door_ = *server;
@@ -56,6 +59,7 @@ Status Service::listen() {
 
 Status Service::run() {
     loop_.watch(signals_.fd());
+    turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
     last_activity_ = boot_clock();
     turn_.run();
@@ -90,6 +94,7 @@ void Service::step() {
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (auto done = storage_.take()) storage_answered(std::move(*done));
+    for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
 }
 
 // Nobody has wanted anything for a while: what was put off gets its share. A little of it gets done
@@ -161,18 +166,25 @@ void Service::opened(const net::Arrival &arrival) {
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         if (signal == SIGHUP)
-            reread_hosts();
+            (void)reread_settings();
         else
             stopping_ = true;
     }
 }
 
-// The whole file is read and checked before anything changes.
-void Service::reread_hosts() {
+// Both files are read and checked, whole, before anything changes.
+Status Service::reread_settings() {
     auto hosts = read_host_table(settings_.hosts_file);
-    if (!hosts) return log_error("the old host table stays: " + hosts.status().text);
-    log_info("host table " + settings_.hosts_file + " reread");
+    auto policy = read_policy(settings_.policy_file);
+    if (!hosts || !policy) {
+        const Status why = hosts ? policy.status() : hosts.status();
+        log_error("the old host table and policy stay: " + why.text);
+        return why;
+    }
+    log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
+    turn_.take_policy(std::move(*policy));
     turn_.take_host_table(std::move(*hosts));
+    return Status::ok();
 }
 
 // What is in flight is finished and answered; what was not decided is asked again by its sender.

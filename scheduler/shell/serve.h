@@ -16,7 +16,9 @@ namespace dcs::shell {
 struct ServeSettings {
     std::string directory;                  // where the sockets are made
     std::string hosts_file;                 // reread on SIGHUP
-    std::vector<core::HostConfig> hosts;    // its content at the start
+    std::string policy_file;                // the same
+    std::vector<core::HostConfig> hosts;    // their contents at the start
+    core::Policy policy;
     int ready_fd = -1;
 };
 
@@ -35,7 +37,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void handle_signals();
-    void reread_hosts();
+    Status reread_settings();
     void storage_answered(StorageThread::Done done);
     bool may_flush() const;
     void be_idle();
@@ -47,6 +49,7 @@ private:
     store::Store &store_;
     net::Loop &loop_;
     StorageThread storage_;
+    Prober prober_;
     RealOutside outside_;
     turn::Turn turn_;
     net::Door user_door_ = -1, server_door_ = -1;

@@ -107,6 +107,8 @@ struct ToRequest {
     bool operator()(wire::Explain &m) { return pass(m); }
     bool operator()(wire::SetHost &m) { return pass(m); }
     bool operator()(wire::RestartGrain &m) { return pass(m); }
+    bool operator()(wire::Reload &m) { return pass(m); }
+    bool operator()(wire::SetLogLevel &m) { return pass(m); }
     template <class Other> bool operator()(Other &) { return false; }
 
     template <class M> bool pass(M &m) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/turn/export_page.h"
 
@@ -180,7 +181,8 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
     launch.checkpoint_length = checkpoint->size();
     launch.input_base = grain.input_position;
     launch.input = std::move(*checkpoint);
-    launch.input.append(spec->input, grain.input_position, std::string::npos);
+    const std::uint64_t rest = planted("turn.input_from_the_start") ? 0 : grain.input_position;
+    launch.input.append(spec->input, rest, std::string::npos);
     return Status::ok();
 }
 
@@ -205,6 +207,13 @@ void Effects::act(const core::SendLaunch &e) {
     failpoint("turn.launch.before_send");
     outside_.send(e.conn, std::move(launch), 0);
     failpoint("turn.launch.after_send");
+}
+
+void Effects::act(const core::Reread &e) {
+    const Status s = outside_.reread_settings();
+    if (s) return outside_.send(e.conn, wire::Done{}, e.request);
+    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings stay: " + s.text},
+                  e.request);
 }
 
 void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }

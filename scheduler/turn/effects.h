@@ -46,6 +46,8 @@ private:
     void act(const core::SendLaunch &e);
     void act(const core::CloseConnection &e);
     void act(const core::ProbeHost &e) { outside_.probe(e); }
+    void act(const core::Reread &e);
+    void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
     Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "scheduler/turn/concerns.h"
 #include "scheduler/turn/decode.h"
 
@@ -180,6 +181,9 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
         }
         work.pop_front();
         for (const core::Change &change : decision.changes) apply(change);
+        if (planted("turn.ack_without_commit"))
+            for (const core::Effect &effect : decision.effects)
+                if (std::holds_alternative<core::SendServer>(effect)) perform_.perform(effect);
         std::move(decision.effects.begin(), decision.effects.end(), std::back_inserter(effects_));
         std::move(decision.events.begin(), decision.events.end(), std::back_inserter(events_));
         work.insert(work.begin(), std::make_move_iterator(decision.follow_ups.begin()),
@@ -195,7 +199,7 @@ void Turn::apply(const core::Change &change) {
 
 // After a pause of ours nobody is to blame for having been silent (SPEC S7).
 void Turn::grace_after_pause() {
-    if (promised_ == Instant::never() || now_ - promised_ < stood_still) return;
+    if (promised_ == Instant::never() || now_ - promised_ < stood_still || planted("turn.no_grace")) return;
     outside_.log(Level::warning, "the scheduler stood still for " +
                                      std::to_string((now_ - promised_).ns / 1'000'000'000) +
                                      " s; every host gets its full limit from now");
@@ -214,6 +218,8 @@ void Turn::start_commit(store::Room room) {
     with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
     record::Plan plan = changes_.plan(state_, with_hosts_);
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
+    if (planted("turn.effects_before_commit"))
+        for (const core::Effect &effect : std::exchange(effects_, {})) perform_.perform(effect);
     phase_ = Phase::committing;
     room_ = room;
     failpoint("turn.commit.before_start");
@@ -264,7 +270,7 @@ void Turn::finish() {
 void Turn::decide_again(const Status &why) {
     outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
     if (with_hosts_) hosts_not_before_ = now_ + hosts_pause;
-    core::roll_back(state_, undo_);
+    if (!planted("turn.forget_roll_back")) core::roll_back(state_, undo_);
     std::vector<Taken> taken = std::exchange(taken_, {});
     changes_ = record::TurnChanges();
     effects_.clear();

@@ -141,7 +141,7 @@ def made_export(directory, number, count, program_path):
         for i in range(count):
             file.write(json.dumps(dict(
                 grain=i, state="ready", argv=[program_path], env=[], directory="", label="", thrash=0, urgent=False, notice=0,
-                attempts=3, failures=0, incarnation=0, sequence=0, queue=i, result=None, exit_code=0, signal=0, host="",
+                attempts=3, cores=0, memory_mb=0, wall_s=0, failures=0, incarnation=0, sequence=0, queue=i, result=None, exit_code=0, signal=0, host="",
                 nogo=[], usage=USAGE, input_position=0, input=f"{i}\n", checkpoint="", message="", out="", err="",
                 **{"class": 0})) + "\n")
 

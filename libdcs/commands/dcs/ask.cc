@@ -153,7 +153,19 @@ std::string json_of(const d_grain_row &row) {
     w.out_length = row.out_length;
     w.err_length = row.err_length;
     w.checkpoint_length = row.checkpoint_length;
+    w.thrash = row.thrash;
+    w.notice = row.notice;
+    w.attempts = row.attempts;
+    w.cores = row.cores;
+    w.memory_mb = row.memory_mb;
+    w.wall_s = row.wall_s;
+    w.urgent = row.urgent != 0;
     w.message = text(row.message);
+    w.nogo.assign(row.nogo, row.nogo + row.nogo_count);
+    for (std::size_t i = 0; i < row.move_count; ++i) {
+        const d_move_row &m = row.moves[i];
+        w.moves.push_back({text(m.reason), text(m.host), text(m.detail), m.incarnation, m.age_s});
+    }
     for (char **word = row.argv; word != nullptr && *word != nullptr; ++word)
         w.argv.push_back(*word);
     return wire::to_json(w);
@@ -168,8 +180,22 @@ std::string json_of(const d_host_row &row) {
     w.running = row.running;
     w.last_call_in_s = row.last_call_in_s;
     w.interval_s = row.interval_s;
+    w.alert_s = row.alert_s;
+    w.limit_s = row.limit_s;
+    w.extended_s = row.extended_s;
     w.load = row.load;
     w.free_memory_kb = row.free_memory_kb;
+    w.cores = row.cores;
+    w.cores_used = row.cores_used;
+    w.memory_mb = row.memory_mb;
+    w.memory_used_mb = row.memory_used_mb;
+    w.connected = row.connected != 0;
+    w.drained = row.drained != 0;
+    w.settings = text(row.settings);
+    w.note = text(row.note);
+    w.users.assign(row.users, row.users + row.user_count);
+    w.blamed = row.blamed;
+    w.blamed_lately = row.blamed_lately;
     w.launched = row.launched;
     w.finished = row.finished;
     w.failed = row.failed;
@@ -182,6 +208,20 @@ std::string json_of(const d_host_row &row) {
     const std::size_t at = json.find(field);
     if (at != std::string::npos) json.replace(at, field.size(), "\"class\":");
     return json;
+}
+
+std::string json_of(const d_explanation &why) {
+    wire::Explanation w;
+    w.state = text(why.state);
+    w.summary = text(why.summary);
+    w.can_run = why.can_run != 0;
+    w.ahead = why.ahead;
+    for (std::size_t i = 0; i < why.reason_count; ++i) {
+        const d_reason &r = why.reasons[i];
+        w.reasons.push_back({text(r.reason), text(r.text), text(r.hint), r.hosts, {}});
+        w.reasons.back().names.assign(r.names, r.names + r.name_count);
+    }
+    return wire::to_json(w);
 }
 
 std::string json_of_system(const d_info &info) {

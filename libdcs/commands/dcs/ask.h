@@ -58,6 +58,7 @@ SessionsAnswer own_sessions();
 std::string json_of(const d_session_row &row);
 std::string json_of(const d_grain_row &row);
 std::string json_of(const d_host_row &row);
+std::string json_of(const d_explanation &why);
 std::string json_of_system(const d_info &info);
 
 }  // namespace dcs::commands

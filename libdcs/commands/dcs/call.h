@@ -35,8 +35,10 @@ struct Verb {
 extern const Verb up_verb, down_verb, status_verb, run_verb, map_verb;
 extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb,
     session_close_verb, session_clean_verb, session_export_verb, session_import_verb;
-extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb;
-extern const Verb host_ls_verb, doctor_verb;
+extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb, grain_explain_verb, grain_restart_verb,
+    grain_kill_verb;
+extern const Verb host_ls_verb, host_show_verb, host_drain_verb, host_undrain_verb, host_set_verb;
+extern const Verb doctor_verb, reload_verb, log_level_verb;
 const std::vector<const Verb *> &all_verbs();
 
 // The whole command; `line` without the program's name. What main() returns.

@@ -5,65 +5,17 @@
 #include <optional>
 
 #include "call.h"
+#include "facts.h"
 #include "grains.h"
 #include "json.h"
-#include "launch_words.h"
 #include "table.h"
-#include "unicode.h"
 
 namespace dcs::commands {
 namespace {
 
 std::string text(const char *value) { return value == nullptr ? "" : value; }
 
-std::string end_text(const d_grain_row &row) {
-    if (text(row.state) != "finished") return "-";
-    if (row.signal != 0) return "signal " + std::to_string(row.signal);
-    return std::to_string(row.exit_code);
-}
-
-struct Chosen {
-    GrainsAnswer grains;                // of all selectors
-    std::vector<std::string> sessions;  // name of each row's session
-    std::optional<Failure> failure;
-};
-
-// What the selectors mean. A selector that names grains of which none exists is an error.
-Chosen choose(const std::vector<std::string> &words, bool bare_session, const std::string &state) {
-    Chosen chosen;
-    for (const std::string &word : words) {
-        const auto selector = grain_selector(word, bare_session);
-        if (!selector) {
-            chosen.failure = usage_failure(selector.status().text);
-            return chosen;
-        }
-        const SessionsAnswer sessions = sessions_of(selector->session);
-        if (sessions.failed) {
-            chosen.failure = sessions.failure;
-            return chosen;
-        }
-        GrainsAnswer answer = grains_of(sessions.sessions[0], selector->ranges, state);
-        if (answer.failed) {
-            chosen.failure = answer.failure;
-            return chosen;
-        }
-        if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
-            chosen.failure = not_found_failure(
-                "there is no grain " + word,
-                "`dcs grain ls " + sessions.sessions[0].name() + "` lists those that there are");
-            chosen.failure->code = "grain_unknown";
-            return chosen;
-        }
-        for (const d_grain_row *row : answer.rows) {
-            chosen.grains.rows.push_back(row);
-            chosen.sessions.push_back(sessions.sessions[0].name());
-        }
-        for (auto &info : answer.infos) chosen.grains.infos.push_back(std::move(info));
-    }
-    return chosen;
-}
-
-void print_table(const Chosen &chosen) {
+void print_table(const ChosenGrains &chosen) {
     Table table{">GRAIN", "STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR"};
     int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
     double cpu_s = 0;
@@ -71,7 +23,7 @@ void print_table(const Chosen &chosen) {
         const d_grain_row &row = *chosen.grains.rows[i];
         const std::string state = text(row.state);
         const std::string host = text(row.host);
-        table.add({chosen.sessions[i] + ":" + std::to_string(row.grain), state,
+        table.add({chosen.name(i), state,
                    host.empty() ? "-" : host, std::to_string(row.incarnation),
                    std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
                    bytes_text(row.out_length), bytes_text(row.err_length)});
@@ -88,11 +40,6 @@ void print_table(const Chosen &chosen) {
                 ready, running, finished, failed, killed, seconds_text(cpu_s).c_str());
 }
 
-void print_names(const Chosen &chosen) {
-    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i)
-        std::printf("%s:%d\n", chosen.sessions[i].c_str(), chosen.grains.rows[i]->grain);
-}
-
 int list(const Call &call) {
     const std::string state = call.arguments.value("--state").value_or("");
     if (!is_grain_state(state))
@@ -100,55 +47,28 @@ int list(const Call &call) {
             usage_failure("--state " + state + ": ready, running, finished, killed or failed"));
     const auto words =
         call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
-    const Chosen chosen = choose(words, true, state);
+    const ChosenGrains chosen = choose_grains(words, true, state);
     if (chosen.failure) return call.fail(*chosen.failure);
     if (call.format == Format::json) {
         std::vector<std::string> rows;
         chosen.grains.each([&](const d_grain_row &row) { rows.push_back(json_of(row)); });
         print_document("dcs.grain.list/1", "grains", json_array(rows));
     } else if (call.format == Format::name) {
-        print_names(chosen);
+        print_grain_names(chosen);
     } else {
         print_table(chosen);
     }
     return exits::ok;
 }
 
-void print_one(const std::string &session, const d_grain_row &row) {
-    std::vector<std::string> words;
-    for (char **word = row.argv; word != nullptr && *word != nullptr; ++word)
-        words.push_back(*word);
-    const std::string state = text(row.state), host = text(row.host);
-    std::printf("grain        %s:%d\n", session.c_str(), row.grain);
-    if (!text(row.label).empty()) std::printf("label        %s\n", printable(row.label).c_str());
-    std::printf("command      %s\n", label_of(words, 2000).c_str());
-    std::printf("state        %s%s%s\n", state.c_str(), host.empty() ? "" : " on ", host.c_str());
-    if (state == "finished")
-        std::printf("end          %s%s, result %d of the session\n",
-                    row.signal != 0 ? "" : "exit code ", end_text(row).c_str(), row.result_index);
-    std::printf("starts       %u, of which %d failed; moved or restarted %d times\n",
-                row.incarnation, row.failures, row.restarts);
-    std::printf("class        %s\n", class_text(row.host_class).c_str());
-    std::printf("cpu          %s\n", seconds_text(row.cpu_s).c_str());
-    if (row.checkpoint_length > 0)
-        std::printf("checkpoint   %s, %s old\n", bytes_text(row.checkpoint_length).c_str(),
-                    seconds_text(row.checkpoint_age_s).c_str());
-    if (row.last_contact_s >= 0)
-        std::printf("last contact %s ago\n", seconds_text(row.last_contact_s).c_str());
-    std::printf("output       %s, %s of errors\n", bytes_text(row.out_length).c_str(),
-                bytes_text(row.err_length).c_str());
-    if (!text(row.message).empty())
-        std::printf("message      %s\n", printable(row.message).c_str());
-}
-
 int show(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs grain show: which grain?",
                                        "dcs grain show SES:G, for example dcs grain show last:1"));
-    const Chosen chosen = choose(call.arguments.words, false, "");
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "");
     if (chosen.failure) return call.fail(*chosen.failure);
     if (call.format == Format::name) {
-        print_names(chosen);
+        print_grain_names(chosen);
         return exits::ok;
     }
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
@@ -157,15 +77,14 @@ int show(const Call &call) {
         const int error = info.ask(D_Q_GRAIN, text(row.user), row.session, row.grain);
         if (error != NO_ERROR)
             return call.fail(call_failure(
-                "grain " + chosen.sessions[i] + ":" + std::to_string(row.grain), error));
+                "grain " + chosen.name(i), error));
         if (info->grain_count == 0)
-            return call.fail(not_found_failure("there is no grain " + chosen.sessions[i] + ":" +
-                                               std::to_string(row.grain)));
+            return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
         if (call.format == Format::json) {
             print_document("dcs.grain.show/1", "grain", json_of(info->grains[0]));
         } else {
             if (i > 0) std::printf("\n");
-            print_one(chosen.sessions[i], info->grains[0]);
+            std::fputs(grain_facts(chosen.name(i), info->grains[0]).c_str(), stdout);
         }
     }
     return exits::ok;
@@ -204,12 +123,12 @@ int cat(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs grain cat: which grain?",
                                        "dcs grain cat SES:G, for example dcs grain cat last:1"));
-    const Chosen chosen = choose(call.arguments.words, false, "");
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "");
     if (chosen.failure) return call.fail(*chosen.failure);
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const d_grain_row &row = *chosen.grains.rows[i];
         if (const auto failure =
-                cat_one(chosen.sessions[i] + ":" + std::to_string(row.grain), row, stream))
+                cat_one(chosen.name(i), row, stream))
             return call.fail(*failure);
     }
     if (std::fflush(stdout) != 0)
@@ -245,7 +164,8 @@ const Verb grain_show_verb = {
     "grain",
     "show",
     "show one grain in detail",
-    R"(Shows grains in detail: command, host, starts, checkpoint, latest message.
+    R"(Shows grains in detail: command, host, starts, what they ask for, hosts that they avoid, their latest
+moves, checkpoint, latest message. `dcs grain explain` says why a grain does not run.
 
 Examples:
   dcs grain show 7:12

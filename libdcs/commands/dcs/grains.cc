@@ -1,6 +1,7 @@
 #include "grains.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace dcs::commands {
@@ -31,6 +32,7 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
             const int error = info->ask(D_Q_GRAIN, session.user, session.number, static_cast<int>(number));
             if (error == D_E_GRAIN_UNKNOWN) continue;
             if (error != NO_ERROR) return false;
+            if ((*info)->grain_count == 0) continue;
             answer.rows.push_back(&(*info)->grains[0]);
             answer.infos.push_back(std::move(info));
         }
@@ -43,6 +45,46 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
 }
 
 }  // namespace
+
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
+                           const std::string &state) {
+    ChosenGrains chosen;
+    for (const std::string &word : selectors) {
+        const auto selector = grain_selector(word, bare_session);
+        if (!selector) {
+            chosen.failure = usage_failure(selector.status().text);
+            return chosen;
+        }
+        const SessionsAnswer sessions = sessions_of(selector->session);
+        if (sessions.failed) {
+            chosen.failure = sessions.failure;
+            return chosen;
+        }
+        GrainsAnswer answer = grains_of(sessions.sessions[0], selector->ranges, state);
+        if (answer.failed) {
+            chosen.failure = answer.failure;
+            return chosen;
+        }
+        if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
+            chosen.failure = not_found_failure(
+                "there is no grain " + word,
+                "`dcs grain ls " + sessions.sessions[0].name() + "` lists those that there are");
+            chosen.failure->code = "grain_unknown";
+            return chosen;
+        }
+        for (const d_grain_row *row : answer.rows) {
+            chosen.grains.rows.push_back(row);
+            chosen.sessions.push_back(sessions.sessions[0].name());
+            chosen.named_alone.push_back(selector->one());
+        }
+        for (auto &info : answer.infos) chosen.grains.infos.push_back(std::move(info));
+    }
+    return chosen;
+}
+
+void print_grain_names(const ChosenGrains &chosen) {
+    for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
+}
 
 bool is_grain_state(const std::string &state) {
     return std::any_of(std::begin(states), std::end(states),

@@ -1,8 +1,9 @@
-// dcs host ls.
+// dcs host ls, show.
 #include <cstdio>
 
-#include "ask.h"
 #include "call.h"
+#include "facts.h"
+#include "hosts.h"
 #include "json.h"
 #include "table.h"
 
@@ -26,7 +27,7 @@ void print_table(const std::vector<const d_host_row *> &rows) {
         const bool known = row->last_call_in_s >= 0;
         table.add(
             {text(row->name), class_text(row->host_class), text(row->binary_class),
-             text(row->state), std::to_string(row->slots), std::to_string(row->running),
+             state_text(*row), std::to_string(row->slots), std::to_string(row->running),
              seconds_text(row->last_call_in_s), known ? load_text(row->load) : "-",
              known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
              std::to_string(row->finished), std::to_string(row->failed)});
@@ -44,22 +45,9 @@ void print_table(const std::vector<const d_host_row *> &rows) {
 
 int list(const Call &call) {
     Info info;
-    const int error = info.ask(D_Q_HOSTS);
-    if (error != NO_ERROR) return call.fail(call_failure("the list of hosts", error));
-    std::vector<const d_host_row *> rows;
-    for (std::size_t i = 0; i < info->host_count; ++i) {
-        bool wanted = call.arguments.words.empty();
-        for (const std::string &word : call.arguments.words)
-            wanted = wanted || word == "all" || word == text(info->hosts[i].name);
-        if (wanted) rows.push_back(&info->hosts[i]);
-    }
-    for (const std::string &word : call.arguments.words) {
-        bool found = word == "all";
-        for (const d_host_row *row : rows) found = found || word == text(row->name);
-        if (!found)
-            return call.fail(not_found_failure("there is no host " + word,
-                                               "`dcs host ls` lists those that there are"));
-    }
+    const ChosenHosts chosen = choose_hosts(call.arguments.words, info);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    const std::vector<const d_host_row *> &rows = chosen.rows;
     if (call.format == Format::json) {
         std::vector<std::string> json;
         for (const d_host_row *row : rows) json.push_back(json_of(*row));
@@ -68,6 +56,20 @@ int list(const Call &call) {
         for (const d_host_row *row : rows) std::printf("%s\n", row->name);
     } else {
         print_table(rows);
+    }
+    return exits::ok;
+}
+
+int show(const Call &call) {
+    if (call.arguments.words.empty())
+        return call.fail(usage_failure("dcs host show: which host?", "dcs host show NAME, or all"));
+    Info info;
+    const ChosenHosts chosen = choose_hosts(call.arguments.words, info);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    for (std::size_t i = 0; i < chosen.rows.size(); ++i) {
+        if (call.format == Format::json) print_document("dcs.host/1", "host", json_of(*chosen.rows[i]));
+        else if (call.format == Format::name) std::printf("%s\n", chosen.rows[i]->name);
+        else std::printf("%s%s", i > 0 ? "\n" : "", host_facts(*chosen.rows[i]).c_str());
     }
     return exits::ok;
 }
@@ -86,11 +88,31 @@ Examples:
 Usage: dcs host ls [-o table|json|name] [NAME...]
 
 States: active; delinquent (late with its report); dead (its grains went elsewhere); unknown (has not
-called in yet).
+called in yet). A drained host gets nothing new.
 )",
                            {},
                            false,
                            0,
                            list};
+
+const Verb host_show_verb = {
+    "host",
+    "show",
+    "show everything about one host",
+    R"(Shows hosts in detail, one fact a line: state and what is being waited for, what was set against the
+host table, intervals, memory and cores, what became of the grains that it was given.
+
+Examples:
+  dcs host show local1
+  dcs host show all -o json | jq .host.settings
+
+Usage: dcs host show [-o table|json|name] NAME...
+
+NAME is a host of the host table, or all. With -o json one document per host.
+)",
+    {},
+    false,
+    0,
+    show};
 
 }  // namespace dcs::commands

@@ -84,17 +84,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
 }
 
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
-    if (const auto text = call.arguments.value("--class")) {
-        const auto mask = class_of(*text);
-        if (!mask)
-            return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
-        options.host_class = *mask;
-    }
-    if (const auto text = call.arguments.value("--attempts")) {
-        const auto n = number_of(*text, 1, most_attempts);
-        if (!n) return usage_failure("--attempts " + *text + ": a number from 1 to 255");
-        options.attempts = static_cast<int>(*n);
-    }
+    if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, plan.directory);
@@ -283,7 +273,8 @@ Examples:
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
 
-Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attempts N] [--] CMD [WORD...] [::: ARG...]
+Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attempts N] [--cores N]
+               [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent] [--] CMD [WORD...] [::: ARG...]
 
   -a, --arg-file FILE
                  one input per line of FILE (default: of standard input); ::: ARG... gives them directly
@@ -292,6 +283,12 @@ Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attemp
   --new          start afresh, whatever an earlier run did
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
   --attempts N   run a grain again after a failure, N times in all (default 1: a failure is a result)
+  --cores N      cores that a grain keeps busy (counts as 1 when not said)
+  --memory MB    megabytes that it must find free on a host
+  --wall S       longest run, in seconds (also 5m, 2h); a longer one is ended and has failed
+  --thrash N     expected memory in half megabytes; a host with less free memory is left alone
+  --notice M     minutes of warning that it gets before it must have written a checkpoint
+  --urgent       to the front of the session's queue
 
 {} in the words of CMD is replaced by the input; without any {} the input is appended. CMD is not
 passed through a shell. Grains run in the current directory, with empty standard input.
@@ -308,12 +305,8 @@ of the first run, and a warning names the variable.
 
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",
-    {{"--arg-file", 'a', true},
-     {"--session", 0, true},
-     {"--new", 0, false},
-     {"--null", 0, false},
-     {"--class", 0, true},
-     {"--attempts", 0, true}},
+    with_demands(
+        {{"--arg-file", 'a', true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false}}),
     true,
     exits::map_failed,
     map};

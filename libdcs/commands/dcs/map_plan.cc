@@ -91,7 +91,7 @@ bool only_environment_differs(const std::string &difference,
         // The field's name stands before the first quoted value.
         const std::string head(line.substr(0, line.find('"')));
         for (const char *other : {"argv:", "argv[", "input:", "host_class:", "thrash:", "urgent:",
-                                  "notice:", "attempts:", "directory:"})
+                                  "notice:", "attempts:", "directory:", "cores:", "memory_mb:", "wall_s:"})
             if (head.find(other) != std::string::npos) return false;
         const std::size_t item = head.find("env[");
         environment_differs = environment_differs || item != std::string::npos ||

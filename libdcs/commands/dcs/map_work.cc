@@ -99,8 +99,7 @@ void MapWork::submit(std::int32_t number) {
     d_grain_init(&grain);
     grain.gargv = argv.data();
     grain.genvv = environment.data();
-    grain.host_class = options_.host_class;
-    grain.attempts = options_.attempts;
+    options_.demands.put_into(grain);
     grain.directory = plan_.directory.c_str();
     grain.label = label.c_str();
     while (true) {

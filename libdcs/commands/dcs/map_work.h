@@ -10,13 +10,13 @@
 
 #include "base/instant.h"
 #include "console.h"
+#include "demands.h"
 #include "map_plan.h"
 
 namespace dcs::commands {
 
 struct MapOptions {
-    std::uint32_t host_class = 0;
-    int attempts = 1;
+    Demands demands;
     std::vector<std::string> environment;
     std::string search_path;
     Format format = Format::table;

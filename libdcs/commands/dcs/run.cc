@@ -12,6 +12,7 @@
 #include "ask.h"
 #include "base/limits.h"
 #include "call.h"
+#include "demands.h"
 #include "ending_signals.h"
 #include "fresh_session.h"
 #include "launch_words.h"
@@ -27,8 +28,7 @@ constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 5
 struct Command {
     std::vector<std::string> words, environment;
     std::string directory, input, label;
-    std::uint32_t host_class = 0;
-    int attempts = 1;
+    Demands demands;
 };
 
 Failure own_failure(const Failure &from, int exit) {
@@ -64,17 +64,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     if (call.arguments.words.empty())
         return usage_failure("dcs run: CMD is missing",
                              "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
-    if (const auto text = call.arguments.value("--class")) {
-        const auto mask = class_of(*text);
-        if (!mask)
-            return usage_failure("--class " + *text + ": a mask of host classes, such as 0x1 or 3");
-        command.host_class = *mask;
-    }
-    if (const auto text = call.arguments.value("--attempts")) {
-        const auto n = number_of(*text, 1, most_attempts);
-        if (!n) return usage_failure("--attempts " + *text + ": a number from 1 to 255");
-        command.attempts = static_cast<int>(*n);
-    }
+    if (auto failure = take_demands(call.arguments, command.demands)) return failure;
     const auto directory = current_directory();
     if (!directory) return failure_of("", directory.status());
     command.directory = *directory;
@@ -181,8 +171,7 @@ int run(const Call &call) {
     grain.genvv = environment.data();
     grain.input = command.input.data();
     grain.input_length = command.input.size();
-    grain.host_class = command.host_class;
-    grain.attempts = command.attempts;
+    command.demands.put_into(grain);
     grain.directory = command.directory.c_str();
     grain.label = command.label.c_str();
     const int error = d_gexec_grain(opened.number, grain_number, &grain);
@@ -211,10 +200,17 @@ Examples:
   dcs run -- make -C /src/project check
   dcs run --class 0x2 --attempts 3 -- ./simulate 42
 
-Usage: dcs run [--class MASK] [--attempts N] [--] CMD [ARG...]
+Usage: dcs run [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N]
+               [--notice M] [--urgent] [--] CMD [ARG...]
 
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
   --attempts N   run it again after a failure, N times in all (default 1: a failure is a result)
+  --cores N      cores that it keeps busy (counts as 1 when not said)
+  --memory MB    megabytes that it must find free on a host
+  --wall S       longest run, in seconds (also 5m, 2h); a longer one is ended and has failed
+  --thrash N     expected memory in half megabytes; a host with less free memory is left alone
+  --notice M     minutes of warning that it gets before it must have written a checkpoint
+  --urgent       to the front of the session's queue
 
 CMD is looked up in PATH and runs in the current directory with the current environment; there is
 no shell in between. Standard input is read to its end first (16 MiB at most; a terminal is not
@@ -224,7 +220,7 @@ Ctrl-C kills the grain.
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 not executable;
 125 DCS itself failed.
 )",
-    {{"--class", 0, true}, {"--attempts", 0, true}},
+    with_demands({}),
     true,
     exits::run_failed,
     run};

@@ -91,7 +91,9 @@ TEST_CASE("other differences are no matter of the environment") {
     std::string variable;
     for (const char *line :
          {"argv[2]: recorded \"x\", now \"y\"", "input: recorded \"\", now \"1\"",
-          "host_class: recorded 0, now 1", "attempts: recorded 1, now 3",
+          "host_class: recorded 0, now 1", "attempts: recorded 1, now 3", "thrash: recorded 0, now 1",
+          "urgent: recorded false, now true", "notice: recorded 0, now 1", "cores: recorded 0, now 2",
+          "memory_mb: recorded 0, now 5", "wall_s: recorded 0, now 60",
           "directory: recorded \"/a\", now \"/b\""}) {
         CAPTURE(line);
         CHECK_FALSE(only_environment_differs(

@@ -103,6 +103,18 @@ TEST_CASE("rows have the published fields") {
         CHECK(h.contains(name));
     CHECK(h.at("class").as_int64() == 3);
     CHECK_FALSE(h.contains("host_class"));
+    CHECK(h.at("users").as_array().empty());
+    const char *users[] = {"ann", "bob"};
+    host.users = users, host.user_count = 2;
+    host.alert_s = 3, host.limit_s = 6, host.extended_s = 12;
+    host.cores = 4, host.cores_used = 3, host.memory_mb = 2048, host.memory_used_mb = 512;
+    host.connected = 1, host.drained = 1, host.settings = "slots=0", host.note = "on probation";
+    host.blamed = 6, host.blamed_lately = 2;
+    const std::string all = json_of(host);
+    CHECK(all.find(R"("alert_s":3,"limit_s":6,"extended_s":12,)") != std::string::npos);
+    CHECK(all.find(R"("cores":4,"cores_used":3,"memory_mb":2048,"memory_used_mb":512,"connected":true,)"
+                   R"("drained":true,"settings":"slots=0","note":"on probation","users":["ann","bob"],)"
+                   R"("blamed":6,"blamed_lately":2,)") != std::string::npos);
 
     char word[] = "a\"b";
     char *argv[] = {word, nullptr};
@@ -122,6 +134,28 @@ TEST_CASE("rows have the published fields") {
     CHECK(g.at("exit_code").as_int64() == 4);
     CHECK(g.at("cpu_s").to_number<double>() == 1.5);
     CHECK(g.at("argv").as_array().at(0).as_string() == "a\"b");
+    CHECK(g.at("nogo").as_array().empty());
+    const char *nogo[] = {"local2"};
+    const d_move_row moves[] = {{"usurped", "local2", "for ann/2:1", 3, 12.5}};
+    grain.nogo = nogo, grain.nogo_count = 1, grain.moves = moves, grain.move_count = 1;
+    grain.thrash = 64, grain.notice = 5, grain.attempts = 7, grain.cores = 2, grain.memory_mb = 512;
+    grain.wall_s = 3600, grain.urgent = 1;
+    const std::string all_of_grain = json_of(grain);
+    CHECK(all_of_grain.find(R"("thrash":64,"notice":5,"attempts":7,"cores":2,"memory_mb":512,"wall_s":3600,)"
+                            R"("urgent":true,)") != std::string::npos);
+    CHECK(all_of_grain.find(R"("nogo":["local2"],"moves":[{"reason":"usurped","host":"local2","detail":"for ann/2:1",)"
+                   R"("incarnation":3,"age_s":12.5}])") != std::string::npos);
+}
+
+TEST_CASE("an explanation as JSON has the fields of the wire") {
+    const char *names[] = {"h1", "h2"};
+    const d_reason reasons[] = {{"busy", "All slots are busy.", "", 3, 2, names},
+                                {"user_quota", "q", "h", 0, 0, nullptr}};
+    const d_explanation why = {"ready", "it waits", 0, 7, 2, reasons};
+    CHECK(json_of(why) ==
+          R"({"state":"ready","summary":"it waits","can_run":false,"ahead":7,"reasons":[)"
+          R"({"reason":"busy","text":"All slots are busy.","hint":"","hosts":3,"names":["h1","h2"]},)"
+          R"({"reason":"user_quota","text":"q","hint":"h","hosts":0,"names":[]}]})");
 }
 
 TEST_CASE("the progress bar") {

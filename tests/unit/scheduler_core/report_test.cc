@@ -181,6 +181,18 @@ TEST_CASE("payloads are the report's own bytes") {
         if (const auto *w = std::get_if<WriteFile>(&c)) CHECK(*w->bytes.bytes == "result");
 }
 
+TEST_CASE("what an incarnation used never becomes less") {
+    Stage s;
+    wire::GrainReport r = s.part(1, 1);
+    r.usage.user_us = 5000;
+    s.pool.send("h1", r);
+    r = s.part(2, 2);  // its launcher died: it ended, and nobody saw what it had used
+    r.has_checkpoint = false;
+    r.ended = r.innocent = true;
+    s.pool.send("h1", r);
+    CHECK(s.pool.at("ann/1:0").past->user_us == 5000);  // it runs again elsewhere
+}
+
 TEST_CASE("usage adds up over incarnations") {
     Stage s;
     wire::GrainReport r = s.part(1, 1);
@@ -194,7 +206,7 @@ TEST_CASE("usage adds up over incarnations") {
     const auto *result = std::get_if<ReplyResult>(&s.pool.effects.at(0));
     REQUIRE(result);
     CHECK(result->head.usage.user_us == 1500);
-    CHECK(result->head.usage.max_rss_kb == 600);
+    CHECK(result->head.usage.max_rss_kb == 700);
 }
 
 TEST_CASE("a last report may end without any increment") {

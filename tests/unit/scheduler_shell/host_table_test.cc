@@ -32,6 +32,16 @@ TEST_CASE("a host table line says what it says") {
     CHECK((*hosts)[2].slots == 0);
     CHECK((*hosts)[2].interval == milliseconds(500));
     CHECK(shell::parse_host_table("", "hosts")->empty());
+    const auto more = shell::parse_host_table(
+        "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
+        "hosts");
+    REQUIRE(more);
+    const core::HostConfig &h = more->at(0);
+    CHECK(h.cores == 8);
+    CHECK(h.memory_mb == 16384);
+    CHECK(h.check == std::vector<std::string>{"h", "10.0.0.1:22"});
+    CHECK(h.file_server == std::vector<std::string>{"nfs-1.example.org:2049"});
+    CHECK(h.gateway == std::vector<std::string>{"[fe80::1%eth0]", "[::1]:9"});
 }
 
 TEST_CASE("an error in the host table names file and line, and nothing is taken") {
@@ -57,6 +67,26 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
         {"h binary=", "hosts:1: binary"},
+        {"h cores=-1", "hosts:1: cores"},
+        {"h cores=65537", "hosts:1: cores"},
+        {"h memory=1g", "hosts:1: memory"},
+        {"h memory=9999999999", "hosts:1: memory"},
+        {"h check=", "hosts:1: check must name an address"},
+        {"h check=a,b:", "hosts:1: check must be addresses"},
+        {"h check=a:0", "hosts:1: check"},
+        {"h check=a:65536", "hosts:1: check"},
+        {"h check=a:b", "hosts:1: check"},
+        {"h check=::1", "hosts:1: check"},
+        {"h check=[::1", "hosts:1: check"},
+        {"h check=[10.0.0.1]", "hosts:1: check"},
+        {"h check=[::1]x", "hosts:1: check"},
+        {"h check=[::1]:", "hosts:1: check"},
+        {"h check=[::1%]", "hosts:1: check"},
+        {"h check=-a", "hosts:1: check"},
+        {"h check=a/b", "hosts:1: check"},
+        {"h fileserver=a b=c", "hosts:1: there is no setting `b`"},
+        {"h gateway=a!", "hosts:1: gateway must be addresses"},
+        {"h check=1,2,3,4,5,6,7,8,9", "hosts:1: check has more than 8 addresses"},
     };
     for (const auto &[text, expected] : wrong) {
         const auto hosts = shell::parse_host_table(text, "hosts");

@@ -181,7 +181,7 @@ TEST_CASE("kind names are those of the structs") {
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 1, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 2, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
@@ -195,7 +195,8 @@ TEST_CASE("golden bytes of packed parameters") {
     s.label = "L";
     s.cores = 2, s.memory_mb = 3, s.wall_s = 4;
     const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
-                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" + le32(2) + le32(3) + le32(4);
+                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" +
+                             le32(2) + le32(3) + le32(4);
     CHECK(pack(s) == want);
 }
 
@@ -254,7 +255,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(!with(4, static_cast<char>(std::variant_size_v<AnyMessage> + 1)));
     CHECK(with(4, static_cast<char>(std::variant_size_v<AnyMessage>)));
     CHECK(!with(5, 1));    // kind 256 + ...
-    CHECK(with(6, 2).status().text.find("protocol version 2") != std::string::npos);
+    CHECK(with(6, 3).status().text.find("protocol version 3") != std::string::npos);
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
     CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
 }

@@ -68,7 +68,8 @@ inline ExportedGrain exported_grain() {
 }
 inline Explanation explanation() {
     return {"ready", "waits for a slot", false, 7,
-        {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}}, {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
+        {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}},
+         {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
 }
 inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1, true, true, "ann", 3, 17}; }
 
@@ -103,7 +104,7 @@ inline std::vector<AnyMessage> all() {
         ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
         Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
-        RestartGrain{"ann", 3, 17}};
+        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"}};
 }
 
 }  // namespace dcs::wire::samples

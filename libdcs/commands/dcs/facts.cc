@@ -1,0 +1,161 @@
+#include "facts.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "launch_words.h"
+#include "table.h"
+#include "unicode.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string text(const char *value) { return value == nullptr ? "" : printable(value); }
+
+// Names and values in two columns.
+class Facts {
+public:
+    void add(const std::string &name, const std::string &value) {
+        text_ += name + std::string(13 - name.size(), ' ') + value + "\n";
+    }
+    void add_if(bool there, const std::string &name, const std::string &value) {
+        if (there) add(name, value);
+    }
+    const std::string &text() const { return text_; }
+
+private:
+    std::string text_;
+};
+
+std::string joined(const char *const *names, std::size_t count, const std::string &when_none) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += (i > 0 ? ", " : "") + text(names[i]);
+    return count == 0 ? when_none : list;
+}
+
+std::string joined(const std::vector<std::string> &parts) {
+    std::string list;
+    for (const std::string &part : parts) list += (list.empty() ? "" : ", ") + part;
+    return list;
+}
+
+std::string megabytes(std::int64_t mb) { return bytes_text(static_cast<std::uint64_t>(mb) << 20); }
+
+std::string demands_text(const d_grain_row &row) {
+    std::vector<std::string> parts;
+    if (row.urgent) parts.push_back("urgent");
+    if (row.cores > 0) parts.push_back(counted(row.cores, "core"));
+    if (row.memory_mb > 0) parts.push_back(megabytes(row.memory_mb) + " of memory");
+    if (row.wall_s > 0) parts.push_back("at most " + seconds_text(row.wall_s) + " a run");
+    if (row.thrash > 0)
+        parts.push_back("hosts with " + bytes_text(static_cast<std::uint64_t>(row.thrash) << 19) + " free");
+    if (row.notice > 0) parts.push_back(counted(row.notice, "minute") + " of notice");
+    return joined(parts);
+}
+
+std::string move_text(const d_move_row &move) {
+    std::string line = text(move.reason);
+    if (!text(move.host).empty()) line += " on " + text(move.host);
+    line += ", start " + std::to_string(move.incarnation);
+    if (move.age_s >= 0) line += ", " + seconds_text(move.age_s) + " ago";
+    return line + (text(move.detail).empty() ? "" : ": " + text(move.detail));
+}
+
+std::string reason_line(const d_explanation &why, const d_reason &reason, int hosts) {
+    const bool more = reason.hosts > 0 && static_cast<std::size_t>(reason.hosts) > reason.name_count;
+    std::string names = joined(reason.names, reason.name_count, "");
+    if (more && !names.empty()) names += ", ...";
+    if (!names.empty()) names = " (" + names + ")";
+    if (reason.hosts == 0) return text(reason.text) + names;
+    if (text(why.state) != "ready") return joined(reason.names, reason.name_count, "host") + ": " + text(reason.text);
+    return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + text(reason.text);
+}
+
+}  // namespace
+
+std::string end_text(const d_grain_row &row) {
+    if (text(row.state) != "finished") return "-";
+    if (row.signal != 0) return "signal " + std::to_string(row.signal);
+    return std::to_string(row.exit_code);
+}
+
+std::string grain_facts(const std::string &name, const d_grain_row &row) {
+    std::vector<std::string> words;
+    for (char **word = row.argv; word != nullptr && *word != nullptr; ++word) words.push_back(*word);
+    const std::string state = text(row.state), host = text(row.host), demands = demands_text(row);
+    Facts facts;
+    facts.add("grain", name);
+    facts.add_if(!text(row.label).empty(), "label", text(row.label));
+    facts.add("command", label_of(words, 2000));
+    facts.add("state", state + (host.empty() ? "" : " on " + host));
+    if (state == "finished")
+        facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
+                             std::to_string(row.result_index) + " of the session");
+    facts.add("starts", std::to_string(row.incarnation) + ", of which " + std::to_string(row.failures) +
+                            " failed (" + counted(row.attempts, "attempt") + "); moved or restarted " +
+                            counted(row.restarts, "time"));
+    facts.add("class", class_text(row.host_class));
+    facts.add_if(!demands.empty(), "asks for", demands);
+    facts.add_if(row.nogo_count > 0, "avoids", joined(row.nogo, row.nogo_count, ""));
+    for (std::size_t i = 0; i < row.move_count; ++i)
+        facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
+    facts.add("cpu", seconds_text(row.cpu_s));
+    if (row.checkpoint_length > 0)
+        facts.add("checkpoint",
+                  bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
+    facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
+    facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
+    facts.add_if(!text(row.message).empty(), "message", text(row.message));
+    return facts.text();
+}
+
+std::string state_text(const d_host_row &row) {
+    return text(row.state) + (row.drained ? ", drained" : "");
+}
+
+std::string host_facts(const d_host_row &row) {
+    const bool known = row.last_call_in_s >= 0;
+    char load[32];
+    std::snprintf(load, sizeof load, "%.2f", row.load);
+    Facts facts;
+    facts.add("host", text(row.name));
+    facts.add("state", state_text(row) + (row.connected ? ", connected" : ", not connected"));
+    facts.add_if(!text(row.note).empty(), "note", text(row.note));
+    facts.add("class", class_text(row.host_class));
+    facts.add("binary", text(row.binary_class));
+    facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
+    facts.add("users", joined(row.users, row.user_count, "everybody"));
+    facts.add("set", text(row.settings).empty() ? "nothing: as the host table has it" : text(row.settings));
+    facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");
+    facts.add("calls in", "every " + seconds_text(row.interval_s));
+    facts.add("delinquent", "after " + seconds_text(row.alert_s));
+    facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
+                          " while something answers for it");
+    facts.add("load", known ? load : "-");
+    facts.add("memory", (known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
+                            " free; grains asked for " + megabytes(row.memory_used_mb) +
+                            (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
+    facts.add("cores", "grains asked for " + std::to_string(row.cores_used) +
+                           (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
+    facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) +
+                            " finished, " + std::to_string(row.failed) + " failed, " +
+                            std::to_string(row.given_back) + " given back");
+    facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +
+                            std::to_string(row.blamed_lately) + " since one finished here");
+    facts.add("cpu", seconds_text(row.cpu_s));
+    return facts.text();
+}
+
+std::string explanation_text(const std::string &name, const d_explanation &why) {
+    std::string out = name + " " + text(why.state) + ": " + text(why.summary) + "\n";
+    int hosts = 0;  // of a grain that waits, each host has one reason
+    for (std::size_t i = 0; i < why.reason_count; ++i) hosts += why.reasons[i].hosts;
+    for (std::size_t i = 0; i < why.reason_count; ++i) {
+        out += "  " + reason_line(why, why.reasons[i], hosts) + "\n";
+        if (!text(why.reasons[i].hint).empty()) out += "      " + text(why.reasons[i].hint) + "\n";
+    }
+    return out;
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,45 @@
+// Orders of whoever operates the daemons: read the settings again (S9), log more or less (S10).
+#include <algorithm>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+Status check_operator(const Caller &caller, const char *what) {
+    if (caller.privileged) return Status::ok();
+    return fail(Code::refused, caller.user + " may not " + what +
+                                   ": that is for root, for the scheduler's account or a private pool's owner");
+}
+
+}  // namespace
+
+void reload(Draft &d, const Caller &caller, const wire::Reload &) {
+    if (Status s = check_operator(caller, "have the settings read again"); !s) return d.refuse(caller, s);
+    d.effect(Reread{caller.conn, caller.request});
+    d.event("settings are read again for " + caller.user);
+}
+
+void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call) {
+    if (Status s = check_operator(caller, "set what is logged"); !s) return d.refuse(caller, s);
+    if (std::none_of(std::begin(wire::log_levels), std::end(wire::log_levels),
+                     [&](const char *word) { return call.level == word; }))
+        return d.refuse(caller, fail(Code::invalid, "a log level is off, error, warn, info or debug"));
+    if (call.host.empty()) {
+        d.effect(SetOwnLogLevel{call.level});
+    } else {
+        const Host *host = d.state.host(d.state.host_id(call.host));
+        if (!host || !host->configured)
+            return d.refuse(caller, fail(Code::not_found, "there is no host " + call.host +
+                                                              " in the host table; `dcs host ls` lists them"));
+        if (host->conn == 0)
+            return d.refuse(caller, fail(Code::refused, "the grain server of " + call.host +
+                                                            " is not connected at the moment: ask again later"));
+        d.effect(SendServer{host->conn, wire::LogLevel{call.level}});
+    }
+    d.reply(caller, wire::Done{});
+    d.event("log level of " + (call.host.empty() ? "the scheduler" : call.host) + " set to " + call.level + " by " +
+            caller.user);
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,56 @@
+#include "scheduler/shell/policy_file.h"
+
+#include <set>
+
+#include "scheduler/shell/settings_text.h"
+
+namespace dcs::shell {
+namespace {
+
+std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
+    if (rule == "sessions_per_user") return &policy.sessions_per_user;
+    if (rule == "grains_per_user") return &policy.grains_per_user;
+    if (rule == "running_per_user") return &policy.running_per_user;
+    if (rule == "probation") return &policy.probation;
+    return nullptr;
+}
+
+std::string read_rule(const Words &words, core::Policy &policy) {
+    const std::string rule(words[0]);
+    std::int32_t *number = number_of(rule, policy);
+    if (number == nullptr && rule != "fair_share" && rule != "user") return "there is no rule `" + rule + "`";
+    if (words.size() != 2) return "`" + rule + "` takes one word";
+    if (number != nullptr)
+        return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number, 0 for no limit";
+    if (rule == "user") {
+        if (!is_name(words[1])) return "user must be a login name";
+        policy.users.emplace_back(words[1]);
+        return "";
+    }
+    policy.fair_share = words[1] == "on";
+    return words[1] == "on" || words[1] == "off" ? "" : "fair_share must be on or off";
+}
+
+}  // namespace
+
+Result<core::Policy> parse_policy(std::string_view text, const std::string &file) {
+    core::Policy policy;
+    std::set<std::string> seen;
+    const Status read = each_line(text, file, [&](const Words &words) -> std::string {
+        std::string wrong = read_rule(words, policy);
+        if (!wrong.empty()) return wrong;
+        const std::string said(words[0] == "user" ? "user " + policy.users.back() : std::string(words[0]));
+        return seen.insert(said).second ? "" : "`" + said + "` stands there twice";
+    });
+    if (!read) return read;
+    return policy;
+}
+
+Result<core::Policy> read_policy(const std::string &file) {
+    const Result<std::string> text = read_settings(file, "the policy");
+    if (text) return parse_policy(*text, file);
+    if (text.status().code == Code::not_found) return core::Policy{};
+    return text.status();
+}
+
+}  // namespace dcs::shell

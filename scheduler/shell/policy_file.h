@@ -1,0 +1,22 @@
+#pragma once
+// The pool's policy as a text file (core::Policy), one rule per line, `#` begins a comment:
+//   fair_share on            users with fewer running grains go first (default: off)
+//   sessions_per_user 20     open sessions of one user (default of this and the next: 0, no limit)
+//   grains_per_user 100000   unfinished grains
+//   running_per_user 64      grains that run at the same time
+//   probation 3              so many grains blamed on a host in a row: one at a time until one finishes
+//   user ann                 who may call, any number of lines (default: everybody)
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "scheduler/core/state.h"
+
+namespace dcs::shell {
+
+// The whole policy, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
+Result<core::Policy> parse_policy(std::string_view text, const std::string &file);
+// A missing file is the default policy. io_error if it cannot be read.
+Result<core::Policy> read_policy(const std::string &file);
+
+}  // namespace dcs::shell

@@ -1,0 +1,249 @@
+#include "scheduler/shell/prober.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+namespace dcs::shell {
+namespace {
+
+constexpr Duration patience = seconds(2);              // for the name, and then for an answer
+constexpr Duration look_again = milliseconds(50);      // whether a name is known
+constexpr std::size_t sockets_max = 512;               // the rest of the addresses wait for these
+constexpr std::size_t places_max = 4;                  // of one name
+constexpr std::uint16_t common_ports[] = {7, 22};      // somebody listens or refuses
+
+}  // namespace
+
+struct Prober::Lookup {
+    std::string name;
+    addrinfo hints{};
+    gaicb request{};
+    ~Lookup() {
+        if (request.ar_result != nullptr) ::freeaddrinfo(request.ar_result);
+    }
+};
+
+Prober::Prober(net::Loop &loop) : loop_(loop), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    thread_ = std::thread([this] { work(); });
+}
+
+Prober::~Prober() {
+    {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        stop_ = true;
+    }
+    wake();
+    thread_.join();
+    for (const Attempt &attempt : attempts_) ::close(attempt.socket.fd);
+    if (wake_fd_ >= 0) ::close(wake_fd_);
+    for (auto &[text, target] : targets_)
+        if (target.lookup) abandoned_.push_back(std::move(target.lookup));
+    for (std::unique_ptr<Lookup> &lookup : abandoned_)
+        if (::gai_error(&lookup->request) == EAI_INPROGRESS) (void)lookup.release();  // theirs for ever
+}
+
+void Prober::wake() {
+    const std::uint64_t one = 1;
+    if (::write(wake_fd_, &one, sizeof one) < 0) return;  // full: it is awake
+}
+
+void Prober::ask(const core::ProbeHost &probe) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (under_way_ >= probes_max) {
+        const auto perhaps = [](const std::vector<std::string> &group) {
+            return group.empty() ? std::optional<bool>() : true;
+        };
+        results_.push_back({probe.host, probe.probe, perhaps(probe.check), perhaps(probe.file_server),
+                            perhaps(probe.gateway)});
+        return loop_.wake();
+    }
+    ++under_way_;
+    asked_.push_back(probe);
+    wake();
+}
+
+std::vector<core::ProbeResult> Prober::take() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return std::exchange(results_, {});
+}
+
+void Prober::work() {
+    while (take_in()) {
+        const Instant now = boot_clock();
+        try_targets(now);
+        wait(now);
+    }
+}
+
+// What was asked meanwhile. False: stop.
+bool Prober::take_in() {
+    std::vector<core::ProbeHost> asked;
+    {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        if (stop_) return false;
+        asked = std::exchange(asked_, {});
+    }
+    for (core::ProbeHost &host : asked) {
+        const std::uint64_t number = next_++;
+        Probe &probe = probes_[number];
+        probe.asked = std::move(host);
+        for (const auto *group : {&probe.asked.check, &probe.asked.file_server, &probe.asked.gateway})
+            for (const std::string &text : *group) join(number, probe, text);
+        if (probe.left > 0) continue;
+        answer(probe);
+        probes_.erase(number);
+    }
+    return true;
+}
+
+void Prober::join(std::uint64_t number, Probe &probe, const std::string &text) {
+    if (!probe.found.emplace(text, false).second) return;
+    const std::optional<Address> address = parse_address(text);
+    if (!address) return;  // nobody can be there
+    const auto [target, added] = targets_.try_emplace(text);
+    target->second.probes.push_back(number);
+    ++probe.left;
+    if (!added) return;
+    target->second.address = *address;
+    target->second.until = boot_clock() + patience;
+    look_up(target->second);
+}
+
+void Prober::look_up(Target &target) {
+    auto lookup = std::make_unique<Lookup>();
+    lookup->name = target.address.name;
+    lookup->hints.ai_socktype = SOCK_STREAM;
+    lookup->hints.ai_family = target.address.v6 ? AF_INET6 : AF_UNSPEC;
+    lookup->request.ar_name = lookup->name.c_str();
+    lookup->request.ar_request = &lookup->hints;
+    gaicb *list[] = {&lookup->request};
+    if (::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr) == 0) target.lookup = std::move(lookup);
+}
+
+// False: not yet.
+bool Prober::looked_up(Target &target) {
+    if (!target.lookup) return true;
+    const int error = ::gai_error(&target.lookup->request);
+    if (error == EAI_INPROGRESS) return false;
+    const addrinfo *at = error == 0 ? target.lookup->request.ar_result : nullptr;
+    for (; at != nullptr && target.places.size() < places_max; at = at->ai_next) {
+        if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
+        sockaddr_storage place{};
+        std::memcpy(&place, at->ai_addr, std::min<std::size_t>(at->ai_addrlen, sizeof place));
+        target.places.push_back(place);
+    }
+    target.lookup.reset();
+    return true;
+}
+
+void Prober::try_targets(Instant now) {
+    std::erase_if(abandoned_, [](const auto &lookup) { return ::gai_error(&lookup->request) != EAI_INPROGRESS; });
+    for (auto next = targets_.begin(); next != targets_.end();) {
+        const auto target = next++;
+        Target &t = target->second;
+        if (t.trying) {
+            if (now >= t.until) settle(target, false);
+        } else if (looked_up(t)) {
+            if (attempts_.size() < sockets_max) try_target(target);
+        } else if (now >= t.until) {
+            ::gai_cancel(&t.lookup->request);
+            abandoned_.push_back(std::move(t.lookup));
+            settle(target, false);
+        }
+    }
+}
+
+void Prober::try_target(Targets::iterator target) {
+    Target &t = target->second;
+    t.trying = true;
+    t.until = boot_clock() + patience;
+    for (const sockaddr_storage &place : t.places) {
+        if (t.address.port != 0) {
+            add(target, connect_probe(place, t.address.port));
+        } else if (const std::optional<ProbeSocket> echo = echo_probe(place, next_cookie_++)) {
+            add(target, *echo);
+        } else {
+            for (const std::uint16_t port : common_ports) add(target, connect_probe(place, port));
+        }
+    }
+    if (t.heard || t.open == 0) settle(target, t.heard);
+}
+
+void Prober::add(Targets::iterator target, const ProbeSocket &socket) {
+    if (socket.seen == Seen::alive) target->second.heard = true;
+    if (socket.seen != Seen::nothing_yet) return;
+    attempts_.push_back({socket, target});
+    ++target->second.open;
+}
+
+void Prober::wait(Instant now) {
+    Instant until = Instant::never();
+    for (const auto &[text, target] : targets_) {
+        if (target.trying || target.lookup) until = std::min(until, target.until);
+        if (target.lookup) until = std::min(until, now + look_again);
+    }
+    std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}};
+    for (const Attempt &attempt : attempts_) polled.push_back({attempt.socket.fd, attempt.socket.events, 0});
+    int ms = -1;
+    if (until != Instant::never()) ms = static_cast<int>(std::max<std::int64_t>((until - now).ns, 0) / 1'000'000) + 1;
+    if (::poll(polled.data(), polled.size(), ms) <= 0) return;
+    std::uint64_t ignored = 0;
+    if (polled[0].revents != 0 && ::read(wake_fd_, &ignored, sizeof ignored) < 0) return;
+    read(polled);
+}
+
+void Prober::read(const std::vector<pollfd> &polled) {
+    std::vector<Targets::iterator> touched;
+    for (std::size_t i = 0; i < attempts_.size(); ++i) {
+        if (polled[i + 1].revents == 0) continue;
+        Attempt &attempt = attempts_[i];
+        const Seen seen = look_at(attempt.socket);
+        if (seen == Seen::nothing_yet) continue;
+        ::close(attempt.socket.fd);
+        attempt.socket.fd = -1;
+        Target &target = attempt.target->second;
+        target.heard = target.heard || seen == Seen::alive;
+        --target.open;
+        if (std::find(touched.begin(), touched.end(), attempt.target) == touched.end())
+            touched.push_back(attempt.target);
+    }
+    std::erase_if(attempts_, [](const Attempt &attempt) { return attempt.socket.fd < 0; });
+    for (const Targets::iterator target : touched)
+        if (target->second.heard || target->second.open == 0) settle(target, target->second.heard);
+}
+
+void Prober::settle(Targets::iterator target, bool alive) {
+    if (target->second.open > 0)
+        std::erase_if(attempts_, [&](const Attempt &attempt) {
+            return attempt.target == target && (::close(attempt.socket.fd), true);
+        });
+    for (const std::uint64_t number : target->second.probes) {
+        const auto probe = probes_.find(number);
+        probe->second.found[target->first] = alive;
+        if (--probe->second.left > 0) continue;
+        answer(probe->second);
+        probes_.erase(probe);
+    }
+    targets_.erase(target);
+}
+
+void Prober::answer(const Probe &probe) {
+    const auto any = [&](const std::vector<std::string> &group) -> std::optional<bool> {
+        if (group.empty()) return {};
+        return std::any_of(group.begin(), group.end(), [&](const std::string &text) { return probe.found.at(text); });
+    };
+    const core::ProbeHost &asked = probe.asked;
+    const std::lock_guard<std::mutex> guard(mutex_);
+    --under_way_;
+    results_.push_back({asked.host, asked.probe, any(asked.check), any(asked.file_server), any(asked.gateway)});
+    loop_.wake();
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,86 @@
+#pragma once
+// Is anybody there? (S7) A thread that asks addresses of overdue hosts: TCP where a port is said (a refusal is
+// an answer), else an ICMP echo where the process may send one, else TCP to two ports. All that is asked is
+// under way together, each address once however many hosts name it, and is over after some seconds.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <netdb.h>
+#include <poll.h>
+
+#include "base/instant.h"
+#include "net/loop.h"
+#include "scheduler/core/decision.h"
+#include "scheduler/shell/address.h"
+#include "scheduler/shell/probe_socket.h"
+
+namespace dcs::shell {
+
+class Prober {
+public:
+    // `loop` is woken when a result is there. It outlives this.
+    explicit Prober(net::Loop &loop);
+    ~Prober();  // what is under way is dropped
+    Prober(const Prober &) = delete;
+    Prober &operator=(const Prober &) = delete;
+
+    // Never blocks. Above `probes_max` under way the answer is that everybody could be alive.
+    void ask(const core::ProbeHost &probe);
+    std::vector<core::ProbeResult> take();
+
+    static constexpr std::size_t probes_max = 4096;
+
+private:
+    struct Lookup;   // of a name, by the C library's own threads
+    struct Target {  // one address
+        Address address;
+        std::unique_ptr<Lookup> lookup;
+        std::vector<sockaddr_storage> places;
+        Instant until{};
+        bool trying = false;
+        int open = 0;                            // attempts under way
+        bool heard = false;
+        std::vector<std::uint64_t> probes;       // that wait for it
+    };
+    using Targets = std::map<std::string, Target>;
+    struct Attempt { ProbeSocket socket; Targets::iterator target; };
+    struct Probe { core::ProbeHost asked; std::map<std::string, bool> found; std::size_t left = 0; };
+
+    void work();
+    bool take_in();
+    void join(std::uint64_t number, Probe &probe, const std::string &text);
+    void look_up(Target &target);
+    bool looked_up(Target &target);
+    void try_targets(Instant now);
+    void try_target(Targets::iterator target);
+    void add(Targets::iterator target, const ProbeSocket &socket);
+    void wait(Instant now);
+    void read(const std::vector<pollfd> &polled);
+    void settle(Targets::iterator target, bool alive);
+    void answer(const Probe &probe);
+    void wake();
+
+    net::Loop &loop_;
+    int wake_fd_ = -1;
+
+    std::mutex mutex_;
+    std::vector<core::ProbeHost> asked_;
+    std::vector<core::ProbeResult> results_;
+    std::size_t under_way_ = 0;
+    bool stop_ = false;
+
+    // the thread's own
+    std::map<std::uint64_t, Probe> probes_;
+    Targets targets_;
+    std::vector<Attempt> attempts_;
+    std::vector<std::unique_ptr<Lookup>> abandoned_;  // given up, but the C library still writes to them
+    std::uint64_t next_ = 1, next_cookie_ = 1;
+    std::thread thread_;
+};
+
+}  // namespace dcs::shell

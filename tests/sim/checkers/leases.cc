@@ -1,0 +1,63 @@
+#include "sim/checkers/leases.h"
+
+namespace dcs::sim {
+
+void Leases::process_begins(int host, const Process &p, std::size_t on_host, std::int32_t slots) {
+    const std::string name = server::to_text(p.id) + " on " + host_name(host);
+    if (p.run.broken) return clock_.complain("leases", name + " got an input that begins with no known line");
+    if (!processes_.insert({p.id.key, p.id.incarnation, p.model.seed}).second)
+        return clock_.complain("leases", name + " is the second process of its lease");
+    if (on_host > static_cast<std::size_t>(std::max(slots, 0)))
+        clock_.complain("slots", host_name(host) + " runs " + std::to_string(on_host) + " grains and has " +
+                                     std::to_string(slots) + " slots");
+}
+
+void Leases::started(const core::State &state) {
+    const auto gone = [&](const Grain &grain) {
+        const core::Session *session = state.session(grain.second.session);
+        return !session || session->info.seniority != grain.first;
+    };
+    std::erase_if(taken_, [&](const auto &entry) { return gone(entry.first); });
+    std::erase_if(newest_, [&](const auto &entry) { return gone(entry.first); });
+}
+
+void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
+    if (const auto *launch = std::get_if<wire::Launch>(&message)) launched(conn, *launch, state);
+    if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack, state);
+}
+
+void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State &state) {
+    const GrainKey key = wire::key_of(launch.key);
+    const core::Session *session = state.session(key.session);
+    if (!session) return clock_.complain("leases", to_text(key) + " of no session is launched");
+    Incarnation &newest = newest_[{session->info.seniority, key}];
+    if (launch.incarnation <= newest)
+        return clock_.complain("leases", to_text(key) + " is launched as incarnation " +
+                                             std::to_string(launch.incarnation) + " after " + std::to_string(newest));
+    newest = launch.incarnation;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const core::Host &host = state.hosts[i];
+        if (host.conn != conn) continue;
+        if (state.running[i].size() > static_cast<std::size_t>(host.config.slots) + host.usurping.size())
+            clock_.complain("slots", host.config.name + " is given a grain beyond its " +
+                                         std::to_string(host.config.slots) + " slots");
+        return;
+    }
+}
+
+void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) {
+    if (ack.verdict != wire::Verdict::taken) return;
+    const GrainKey key = wire::key_of(ack.key);
+    const core::Session *session = state.session(key.session);
+    if (!session) return;
+    // An older copy may win, but only as long as nothing of a newer one was taken.
+    Taken &taken = taken_[{session->info.seniority, key}];
+    if (ack.incarnation < taken.from)
+        return clock_.complain("leases", to_text(key) + ": a report of incarnation " +
+                                             std::to_string(ack.incarnation) + " is taken after one of incarnation " +
+                                             std::to_string(taken.from));
+    if (ack.last_seq <= taken.sequence && !ack.ended) return;
+    taken = {ack.incarnation, ack.last_seq};
+}
+
+}  // namespace dcs::sim

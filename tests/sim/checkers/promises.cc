@@ -1,0 +1,113 @@
+#include "sim/checkers/promises.h"
+
+namespace dcs::sim {
+
+void Promises::asks(const SessionKey &key, const wire::AnyMessage &call) {
+    const auto found = books_.find(key);
+    if (found == books_.end()) return;
+    Book &book = found->second;
+    if (const auto *close = std::get_if<wire::CloseSession>(&call); close && close->user.empty()) book.closing = true;
+    if (const auto *clean = std::get_if<wire::CleanSession>(&call); clean && clean->user.empty()) book.cleaning = true;
+    const auto *open = std::get_if<wire::OpenSession>(&call);
+    if (open && open->mode == wire::OpenMode::reopen) book.closed = false;  // it may or may not be
+}
+
+void Promises::opened(const SessionKey &key, const wire::OpenSession &call, const wire::OpenReply &reply) {
+    const auto found = books_.find(key);
+    if (reply.as == wire::OpenedAs::fresh) {
+        if (found != books_.end() && !found->second.cleaning && !found->second.grains.empty())
+            return wrong(key, "was opened, and is opened as new again");
+        books_[key] = Book{};
+        return;
+    }
+    Book &book = books_[key];
+    if (reply.as == wire::OpenedAs::replay && !book.closing) return wrong(key, "is closed, nobody closed it");
+    if (call.mode == wire::OpenMode::reopen) book.closing = book.closed = false;
+}
+
+void Promises::told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
+                    const wire::AnyMessage &reply) {
+    if (const auto *open = std::get_if<wire::OpenSession>(&call)) {
+        if (const auto *r = std::get_if<wire::OpenReply>(&reply)) opened(key, *open, *r);
+        return;
+    }
+    if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
+        if (static_cast<Code>(error->code) == Code::io_error && !clock_.plan.has(Fault::disk_full))
+            wrong(key, "an error of the disk: " + error->text);
+        return;
+    }
+    const auto found = books_.find(key);
+    if (found == books_.end()) return;
+    Book &book = found->second;
+    if (const auto *submit = std::get_if<wire::Gexec>(&call)) book.grains.emplace(submit->grain, false);
+    if (const auto *kill = std::get_if<wire::Gkill>(&call)) book.grains[kill->grain] = true;
+    if (std::holds_alternative<wire::CloseSession>(call)) book.closed = true;
+    if (std::holds_alternative<wire::CleanSession>(call)) {
+        books_.erase(found);
+        return;
+    }
+    if (const auto *r = std::get_if<wire::GrainResult>(&reply)) return result(key, book, script, *r);
+    const auto *piece = std::get_if<wire::Piece>(&reply);
+    const auto *fetch = std::get_if<wire::Fetch>(&call);
+    if (!piece || !fetch || clock_.plan.has(Fault::bad_host)) return;
+    if (const std::string what = wrong_with_piece(script.model(fetch->grain), *fetch, *piece); !what.empty())
+        wrong(key, "output of grain " + std::to_string(fetch->grain) + ": " + what);
+}
+
+void Promises::result(const SessionKey &key, Book &book, const Script &script, const wire::GrainResult &r) {
+    ++results_;
+    const std::int32_t index = r.sent - 1;
+    const std::string name = "result " + std::to_string(index) + ", of grain " + std::to_string(r.grain) + ", ";
+    Result now{r.grain, r.code, r.signal, r.out_length, r.err_length, mix(mix(1, r.out), r.err)};
+    clock_.mark(now.digest);
+    if (const auto before = book.order.find(index); before != book.order.end()) {
+        if (!(before->second == now)) wrong(key, name + "was another one when it was handed out before");
+        return;
+    }
+    const auto grain = book.grains.find(r.grain);
+    if (grain == book.grains.end()) return wrong(key, name + "which nobody submitted");
+    if (grain->second) return wrong(key, name + "which was killed");
+    if (book.index.count(r.grain) != 0) return wrong(key, name + "which has a result already");
+    if (const std::string what = wrong_with_output(clock_.plan, script.model(r.grain), r); !what.empty())
+        return wrong(key, name + what);
+    book.order[index] = now;
+    book.index[r.grain] = index;
+}
+
+void Promises::complete(const SessionKey &key, const Course &course) {
+    for (const GrainNumber grain : course.submitted())
+        if (course.received().count(grain) == 0 && course.killed().count(grain) == 0)
+            return wrong(key, "nothing is left of it, but grain " + std::to_string(grain) + " has no result");
+}
+
+void Promises::compare(const core::State &state) {
+    for (auto &[key, book] : books_)
+        if (!book.cleaning && clock_.fine()) compare_book(key, book, state);
+}
+
+void Promises::compare_book(const SessionKey &key, Book &book, const core::State &state) {
+    const core::Session *session = state.session(key);
+    if (!session) return wrong(key, "is lost");
+    if (book.seniority == 0) book.seniority = session->info.seniority;
+    if (book.seniority != session->info.seniority) return wrong(key, "is another one of the same number");
+    const bool terminated = session->info.status == core::SessionStatus::terminated;
+    if (book.closed && !terminated) return wrong(key, "was closed and is active");
+    if (!book.closing && terminated) return wrong(key, "is closed, nobody closed it");
+    for (const auto &[number, killed] : book.grains) {
+        const auto grain = session->grains.find(number);
+        if (grain == session->grains.end()) return wrong(key, "grain " + std::to_string(number) + " is lost");
+        if (killed && grain->second.status != core::GrainStatus::killed)
+            return wrong(key, "grain " + std::to_string(number) + " was killed and is " +
+                                  core::name_of(grain->second.status));
+    }
+    for (const auto &[index, result] : book.order) {
+        const auto i = static_cast<std::size_t>(index);
+        if (i >= session->results.size() || session->results[i] != result.grain)
+            return wrong(key, "result " + std::to_string(index) + " is not that of grain " +
+                                  std::to_string(result.grain) + " any more");
+        if (session->grains.at(result.grain).status != core::GrainStatus::finished)
+            return wrong(key, "grain " + std::to_string(result.grain) + " had a result and is not finished");
+    }
+}
+
+}  // namespace dcs::sim

@@ -1,0 +1,61 @@
+#include "sim/checkers/watch.h"
+
+namespace dcs::sim {
+namespace {
+constexpr std::uint64_t promises_every = 64, durable_every = 512;  // turns
+}
+
+void Watch::started(const core::State &state, store::Store &store) {
+    if (off()) return;
+    durable.started(state, store);
+    promises.compare(state);
+    leases.started(state);
+    grace.started();
+}
+
+void Watch::before_turn(const core::State &state) {
+    if (!off()) seniority.before_turn(state);
+}
+
+void Watch::after_turn(const core::State &state, store::Store &store) {
+    if (off()) return;
+    ++turns_;
+    grace.after_turn(state, scheduler_.awake_since());
+    if (turns_ % 8 == 0)
+        if (const std::string what = core::check(state); !what.empty()) clock_.complain("state", what);
+    if (turns_ % promises_every == 0) promises.compare(state);
+    if (turns_ % durable_every == 0) durable.compare(state, store);
+}
+
+void Watch::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
+    if (off()) return;
+    leases.sends(conn, message, state);
+    seniority.sends(conn, message, state);
+}
+
+void Watch::hears(ConnId conn, const wire::FrameHeader &header) {
+    clock_.mark(header.crc);
+    if (!off()) grace.hears(conn);
+}
+
+void Watch::lost(const core::State &state, bool in_flight, std::uint64_t turn) {
+    if (!off()) durable.lost(state, in_flight, turn);
+}
+
+void Watch::process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots) {
+    if (!off()) leases.process_begins(host, process, on_host, slots);
+}
+
+void Watch::asks(const SessionKey &key, const wire::AnyMessage &call) { promises.asks(key, call); }
+
+void Watch::told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
+                 const wire::AnyMessage &reply) {
+    if (!std::holds_alternative<wire::ErrorReply>(reply)) progress_ = clock_.now;
+    if (clock_.tracing)
+        clock_.note(to_text(key) + ": " + wire::kind_name(call) + " -> " + wire::kind_name(reply));
+    promises.told(key, script, call, reply);
+}
+
+void Watch::complete(const SessionKey &key, const Course &course) { promises.complete(key, course); }
+
+}  // namespace dcs::sim

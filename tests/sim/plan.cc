@@ -1,0 +1,158 @@
+#include "sim/plan.h"
+
+#include <algorithm>
+
+#include "sim/random.h"
+
+namespace dcs::sim {
+namespace {
+
+struct FaultKind {
+    Fault fault;
+    const char *name;
+    Duration least, most;  // mean time between two of them
+};
+
+// The more often for what concerns one of many.
+constexpr FaultKind kinds[] = {
+    {Fault::kill, "kill", seconds(1200), seconds(6 * 3600)},
+    {Fault::power, "power", seconds(1800), seconds(8 * 3600)},
+    {Fault::pause, "pause", seconds(3600), seconds(8 * 3600)},
+    {Fault::disk_full, "disk_full", seconds(3600), seconds(8 * 3600)},
+    {Fault::sync_fail, "sync_fail", seconds(3600), seconds(8 * 3600)},
+    {Fault::reread, "reread", seconds(1800), seconds(8 * 3600)},
+    {Fault::cut, "cut", seconds(60), seconds(3600)},
+    {Fault::silence, "silence", seconds(300), seconds(3600)},
+    {Fault::refuse, "refuse", seconds(1800), seconds(6 * 3600)},
+    {Fault::partition, "partition", seconds(3600), seconds(8 * 3600)},
+    {Fault::swizzle, "swizzle", seconds(3600), seconds(8 * 3600)},
+    {Fault::slow, "slow", seconds(1800), seconds(6 * 3600)},
+    {Fault::server_kill, "server_kill", seconds(120), seconds(3600)},
+    {Fault::launcher_kill, "launcher_kill", seconds(600), seconds(6 * 3600)},
+    {Fault::reboot, "reboot", seconds(600), seconds(6 * 3600)},
+    {Fault::server_pause, "server_pause", seconds(600), seconds(6 * 3600)},
+    {Fault::host_pause, "host_pause", seconds(600), seconds(6 * 3600)},
+    {Fault::away, "away", seconds(1200), seconds(8 * 3600)},
+    {Fault::lost, "lost", seconds(4 * 3600), seconds(24 * 3600)},
+    {Fault::host_full, "host_full", seconds(900), seconds(6 * 3600)},
+    {Fault::owner, "owner", seconds(300), seconds(3600)},
+    {Fault::no_binary, "no_binary", seconds(1800), seconds(8 * 3600)},
+    {Fault::bad_host, "bad_host", seconds(1800), seconds(12 * 3600)},
+    {Fault::control_kill, "control_kill", seconds(300), seconds(4 * 3600)},
+    {Fault::control_twin, "control_twin", seconds(1800), seconds(8 * 3600)},
+};
+static_assert(std::size(kinds) == fault_count);
+
+// Bits by name, in the order of the enum in store.h.
+constexpr const char *plants[] = {
+    "no_sync_temp", "no_sync_temp_dir", "no_sync_root", "no_sync_commit", "no_sync_applied_trees",
+    "no_sync_applied_stamp", "append_at_end", "no_flush_before_big", "skip_root_checksum", "reverse_replay",
+    "no_sync_new_dirs", "no_flush_before_remove", "no_flush_before_shrink", "drop_temps_early", "move_big",
+    "trust_visible_roots", "trust_visible_dirs", "ignore_failed_sync", "keep_strays", "no_sync_marker",
+    "trust_visible_marker", "heads_in_one_block", "skip_stamp_checksum", "apply_to_damaged", "commit_to_damaged",
+    "reserve_for_all", "reserve_all_at_once", "no_sync_reserve"};
+static_assert(store::plant_no_sync_reserve == 1u << (std::size(plants) - 1));
+
+Status choose_faults(const std::string &list, std::array<bool, fault_count> &allowed) {
+    allowed.fill(list == "all");
+    if (list == "all" || list == "none") return Status::ok();
+    for (std::size_t start = 0; start <= list.size();) {
+        const std::size_t end = std::min(list.find(',', start), list.size());
+        const std::string word = list.substr(start, end - start);
+        const auto is_it = [&](const FaultKind &k) { return word == k.name; };
+        const auto known = std::find_if(std::begin(kinds), std::end(kinds), is_it);
+        if (known == std::end(kinds)) return fail(Code::invalid, "there is no fault `" + word + "`");
+        allowed[static_cast<std::size_t>(known->fault)] = true;
+        start = end + 1;
+    }
+    return Status::ok();
+}
+
+void draw_paces(Plan &p, Random &r) {
+    p.delay_min = spread(r, Duration{50'000}, milliseconds(5));
+    p.delay_max = p.delay_min + spread(r, Duration{50'000}, milliseconds(200));
+    p.commit_min = spread(r, Duration{500'000}, milliseconds(5));
+    p.commit_max = p.commit_min + spread(r, milliseconds(1), milliseconds(45));
+    p.drowse = spread(r, seconds(5), Duration{std::max(p.interval.ns / 4, seconds(5).ns)});
+    p.keepalive = spread(r, seconds(60), seconds(900));
+}
+
+void draw_store(Plan &p, Random &r) {
+    store::StoreOptions &s = p.store;
+    s.reserve_bytes = 256 * 1024;
+    s.inline_limit = static_cast<std::size_t>(spread(r, 256, 32 * 1024));
+    s.append_inline_limit = static_cast<std::size_t>(spread(r, 1024, 1 << 20));
+    s.flush_bytes = static_cast<std::size_t>(spread(r, 16 * 1024, 1 << 20));
+    s.flush_turns = static_cast<std::size_t>(spread(r, 2, 512));
+    s.sync_all_above = static_cast<std::size_t>(spread(r, 4, 64));
+    s.turn_room = 8 * 1024;
+    s.step_room = 1024;
+}
+
+void draw_work(Plan &p, Random &r, const Options &o) {
+    p.users = static_cast<int>(between(r, 1, 4));
+    p.programs = static_cast<int>(between(r, 1, 8));
+    p.classes = static_cast<int>(between(r, 1, 3));
+    p.slots = o.slots > 0 ? o.slots : static_cast<int>(spread(r, 1, 8));
+    p.grains = o.grains > 0 ? o.grains : spread(r, 20, 400);
+    p.grain_cpu_max = spread(r, seconds(60), seconds(6 * 3600));
+}
+
+}  // namespace
+
+const char *name_of(Fault fault) { return kinds[static_cast<std::size_t>(fault)].name; }
+
+std::uint32_t store_plant(const std::string &name) {
+    for (std::size_t i = 0; i < std::size(plants); ++i)
+        if (name == std::string("store.") + plants[i]) return 1u << i;
+    return 0;
+}
+
+std::vector<std::string> store_plants() {
+    std::vector<std::string> all;
+    for (const char *name : plants) all.push_back(std::string("store.") + name);
+    return all;
+}
+
+Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
+    Random r = random_for(seed, "plan");
+    Plan p;
+    p.seed = seed;
+    p.hosts = o.hosts;
+    p.length = seconds_of(o.days * 86400);
+    p.interval = spread(r, seconds(300), seconds(3600));
+    if (o.interval_s > 0) p.interval = seconds_of(o.interval_s);
+    p.alert = p.interval * 3;
+    p.limit = p.interval * 6;
+    p.extended = p.interval * 24;
+    draw_paces(p, r);
+    draw_store(p, r);
+    draw_work(p, r, o);
+    p.store.plant = store_plant(o.plant);
+    std::array<bool, fault_count> allowed{};
+    if (Status s = choose_faults(o.faults, allowed); !s) return s;
+    // How many of them this seed has: from hardly any to nearly all.
+    const auto percent = static_cast<unsigned>(between(r, 10, 90));
+    for (const FaultKind &kind : kinds) {
+        const Duration mean = spread(r, kind.least, kind.most);
+        const bool drawn = r.chance(o.faults == "all" ? percent : 100);
+        const auto i = static_cast<std::size_t>(kind.fault);
+        if (allowed[i] && drawn) p.every[i] = mean;
+    }
+    return p;
+}
+
+std::string Plan::text() const {
+    std::string line = "hosts " + std::to_string(hosts) + ", slots " + std::to_string(slots) + ", interval " +
+                       std::to_string(interval.ns / 1'000'000'000) + " s, grains " + std::to_string(grains) +
+                       ", programs " + std::to_string(programs) + ", users " + std::to_string(users) + ", faults:";
+    bool any = false;
+    for (const FaultKind &kind : kinds)
+        if (has(kind.fault)) {
+            line += std::string(any ? "," : " ") + kind.name;
+            any = true;
+        }
+    return any ? line : line + " none";
+}
+
+}  // namespace dcs::sim

@@ -1,0 +1,96 @@
+#include "sim/program.h"
+
+#include <algorithm>
+
+namespace dcs::sim {
+
+Script draw_script(Random &r, const Plan &plan, int grains) {
+    Script s;
+    s.seed = r.next() >> 1;
+    s.most = std::max(grains, 1);
+    s.first = static_cast<int>(between(r, 1, s.most));
+    s.classes = plan.classes;
+    s.cpu_max = plan.grain_cpu_max;
+    s.polls = r.chance(15);
+    if (r.chance(12)) s.close_after = static_cast<int>(between(r, 1, s.most));
+    if (plan.scale) {
+        s.first = s.most;
+        s.close_after = 0;
+        s.polls = s.may_fail = false;
+    }
+    return s;
+}
+
+Model Script::model(GrainNumber grain) const {
+    Random r = random_for(seed, "model", static_cast<std::uint64_t>(grain));
+    if (may_fail) return draw_model(r, cpu_max, true);
+    Model m;
+    m.seed = r.next() >> 1;
+    m.step_us = between(r, cpu_max.ns / 4000, cpu_max.ns / 1000);
+    return m;
+}
+
+wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const {
+    Random r = random_for(seed, "spec", static_cast<std::uint64_t>(grain));
+    const Model m = model(grain);
+    wire::GrainSpec spec;
+    spec.argv = {"/opt/model", to_text(m), owner + ":" + std::to_string(grain)};
+    spec.input = input_of(m);
+    if (!may_fail) return spec;
+    if (r.chance(10)) spec.env = {"PADDING=" + std::string(static_cast<std::size_t>(spread(r, 8, 40'000)), 'p')};
+    if (classes > 1 && r.chance(40)) spec.host_class = 1u << r.below(static_cast<std::uint64_t>(classes));
+    if (r.chance(15)) spec.thrash = static_cast<std::int32_t>(spread(r, 1, 4000));
+    if (r.chance(10)) spec.cores = static_cast<std::int32_t>(between(r, 1, 2));
+    if (r.chance(10)) spec.memory_mb = static_cast<std::int32_t>(spread(r, 1, 2000));
+    spec.urgent = r.chance(10);
+    if (r.chance(30)) spec.notice = static_cast<std::int32_t>(between(r, 1, 10));
+    spec.attempts = static_cast<std::int32_t>(between(r, 1, 4));
+    if (r.chance(10)) spec.label = "grain " + std::to_string(grain);
+    return spec;
+}
+
+Course::Course(const Script &script) : script_(&script) {
+    for (; next_grain_ < script.first; ++next_grain_) actions_.push_back(Submit{next_grain_});
+    actions_.push_back(Wait{!script.polls});
+}
+
+void Course::did() {
+    const Action action = actions_.front();
+    actions_.pop_front();
+    if (const auto *submit = std::get_if<Submit>(&action)) submitted_.insert(submit->grain);
+    if (const auto *kill = std::get_if<Kill>(&action)) killed_.insert(kill->grain);
+}
+
+void Course::got(const wire::GrainResult &result) {
+    actions_.pop_front();  // the Wait
+    received_.insert(result.grain);
+    branch(result);
+    const bool enough = script_->close_after > 0 && static_cast<int>(received_.size()) >= script_->close_after;
+    if (enough) actions_.push_back(Close{});
+    else actions_.push_back(Wait{!script_->polls});
+}
+
+// By the result: more work, less work, a look at an output.
+void Course::branch(const wire::GrainResult &result) {
+    std::uint64_t n = mix(mix(script_->seed, "branch"), static_cast<std::uint64_t>(result.grain));
+    n = mix(n, static_cast<std::uint64_t>(result.code));
+    if (script_->cpu_max.ns == 0) return;
+    const auto draw = [&](std::uint64_t below) {
+        n = mix(n, 1);
+        return n % below;
+    };
+    for (std::uint64_t more = draw(4); more > 0 && next_grain_ < script_->most; --more)
+        actions_.push_back(Submit{next_grain_++});
+    if (script_->may_fail && draw(12) == 0) {
+        const auto victim = static_cast<GrainNumber>(draw(static_cast<std::uint64_t>(next_grain_)));
+        if (received_.count(victim) == 0 && killed_.count(victim) == 0) actions_.push_back(Kill{victim});
+    }
+    if (script_->may_fail && draw(6) == 0) actions_.push_back(Fetch{result.grain});
+}
+
+void Course::finish() {
+    actions_.clear();
+    actions_.push_back(Close{});
+}
+
+}  // namespace dcs::sim

@@ -1,0 +1,203 @@
+#include "sim/world.h"
+
+namespace dcs::sim {
+namespace {
+
+constexpr std::uint32_t name_mark = 0x5744;
+
+std::unique_ptr<Medium> medium_for(const Plan &plan) {
+    if (plan.scale) return std::make_unique<MemMedium>();
+    return std::make_unique<SimMedium>();
+}
+
+}  // namespace
+
+World::World(const Plan &with)
+    : plan(with), clock(plan), medium(medium_for(plan)), scheduler(clock, *medium, [this] { return host_table(); },
+                [this](const std::string &name) { return reachable(name); }),
+      links(clock, scheduler), watch(clock, *medium, scheduler), faults_(*this) {
+    scheduler.attach(links, watch);
+    add_hosts();
+    add_controls();
+}
+
+// ---- who there is -------------------------------------------------------------------------
+
+std::int32_t World::slots_of(int host) const {
+    if (plan.scale) return plan.slots;
+    return 1 + static_cast<std::int32_t>(mix(mix(plan.seed, "slots"), static_cast<std::uint64_t>(host)) %
+                                         static_cast<std::uint64_t>(plan.slots));
+}
+
+std::vector<core::HostConfig> World::host_table() {
+    std::vector<core::HostConfig> table;
+    for (int i = 0; i < plan.hosts; ++i) {
+        if (unlisted.count(i) != 0) continue;
+        core::HostConfig c;
+        c.name = host_name(i);
+        c.binary_class = "x86_64-linux-gnu";
+        c.host_class = 1u << (i % plan.classes);
+        c.slots = slots_of(i);
+        if (const auto other = other_slots.find(i); other != other_slots.end()) c.slots = other->second;
+        c.interval = plan.interval;
+        c.alert = plan.alert;
+        c.limit = plan.limit;
+        c.extended = plan.extended;
+        if (!plan.scale && plan.users > 1 && i % 7 == 6) c.users = {"u0", "u1"};
+        if (!plan.scale && i % 3 == 1) c.check = {"192.0.2." + std::to_string(i % 250)};
+        table.push_back(std::move(c));
+    }
+    return table;
+}
+
+void World::add_hosts() {
+    for (int i = 0; i < plan.hosts; ++i) {
+        hosts.push_back(std::make_unique<Host>(clock, watch, i, links.add_site(), slots_of(i)));
+        servers.push_back(std::make_unique<ServerNode>(clock, links, *hosts.back()));
+    }
+}
+
+void World::add_controls() {
+    std::int64_t left = plan.grains;
+    for (int p = 0; p < plan.programs; ++p) {
+        Random r = random_for(plan.seed, "program", static_cast<std::uint64_t>(p));
+        std::vector<ControlNode::Job> jobs;
+        const int count = plan.scale ? 1 : static_cast<int>(between(r, 1, 3));
+        const std::int64_t share = p + 1 == plan.programs ? left : left / (plan.programs - p);
+        left -= share;
+        std::int32_t session = p * 100 + 1;
+        for (int k = 0; k < count; ++k) {
+            ControlNode::Job job;
+            job.user = "u" + std::to_string(p % plan.users);
+            job.ident = "prog" + std::to_string(p);
+            job.session = session;
+            job.script = draw_script(r, plan, static_cast<int>(std::max<std::int64_t>(share / count, 1)));
+            job.keeps_notes = !plan.scale && r.chance(25);
+            job.opens = !plan.scale && r.chance(35);
+            job.cleans = !plan.scale && r.chance(50);
+            job.reopenings = !plan.scale && r.chance(20) ? 1 : 0;
+            if (!job.cleans || r.chance(40)) ++session;
+            jobs.push_back(std::move(job));
+        }
+        controls.push_back(std::make_unique<ControlNode>(clock, links, watch, p, std::move(jobs)));
+    }
+}
+
+bool World::reachable(const std::string &name) const {
+    for (const auto &host : hosts)
+        if (host->name == name) return host->on() && links.site(host->site).silent == 0;
+    return false;
+}
+
+// ---- what happens -------------------------------------------------------------------------
+
+void World::begin() {
+    scheduler.start();
+    Random r = random_for(plan.seed, "begin");
+    for (std::size_t i = 0; i < servers.size(); ++i)
+        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? plan.interval : seconds(60)), this, name_mark,
+                  begin_server, i);
+    for (std::size_t i = 0; i < controls.size(); ++i)
+        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? seconds(60) : plan.length / 2), this, name_mark,
+                  begin_control, i);
+    clock.put(clock.now + plan.length, this, name_mark, heal, 0);
+    clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+    faults_.begin();
+}
+
+void World::happen(std::uint32_t what, std::uint64_t arg) {
+    switch (what) {
+    case begin_server: return servers[arg]->start();
+    case begin_control: return controls[arg]->start();
+    case heal:
+        if (clock.tracing) clock.note("all faults end");
+        faults_.heal();
+        clock.healed = true;
+        healed_at_ = clock.now;
+        return;
+    case look: return look_around();
+    }
+}
+
+bool World::all_done() const {
+    for (const auto &control : controls)
+        if (!control->done()) return false;
+    return true;
+}
+
+// Each interval: is everything done, and if all is well, does everything go on?
+void World::look_around() {
+    if (all_done()) {
+        if (done_at_ == Instant::never()) done_at_ = clock.now;
+        if (!clock.healed) {
+            faults_.heal();
+            clock.healed = true;
+            healed_at_ = done_at_ = clock.now;
+        }
+        if (plan.scale || clock.now - done_at_ > plan.limit + plan.interval * 2 + seconds(120)) {
+            finished_ = true;
+            return;
+        }
+    } else if (clock.healed && clock.now - healed_at_ > plan.limit + plan.interval * 2) {
+        const Duration patience = plan.grain_cpu_max * 5 + plan.limit + plan.interval * 6;
+        if (!scheduler.state()) return clock.complain("liveness", "the scheduler does not run");
+        if (const std::string what = plan.scale ? "" : Seniority::overlooked(*scheduler.state(), clock.now);
+            !what.empty())
+            return clock.complain("liveness", what);
+        if (clock.now - std::max(watch.progress(), healed_at_) > patience) {
+            std::string who;
+            for (const auto &control : controls)
+                if (!control->done()) who += " [" + control->where() + "]";
+            return clock.complain("liveness", "nothing goes on:" + who);
+        }
+    }
+    clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+}
+
+// Sessions are closed: nothing of them runs or lies about.
+void World::look_at_hosts() {
+    for (const auto &host : hosts) {
+        if (!host->on()) continue;
+        if (!host->processes().empty())
+            return clock.complain("left-overs", host->name + " still runs " +
+                                                    server::to_text(host->processes().begin()->first));
+        if (!host->directories.empty())
+            return clock.complain("left-overs", host->name + " still keeps " +
+                                                    server::to_text(host->directories.begin()->first));
+    }
+}
+
+void World::final_checks() {
+    if (plan.scale || !clock.fine()) return;
+    look_at_hosts();
+    if (!scheduler.quiet()) return;
+    watch.promises.compare(*scheduler.state());
+    watch.durable.compare(*scheduler.state(), *scheduler.store());
+    scheduler.lose(true, seconds(1));
+    scheduler.start();
+}
+
+void World::run() {
+    begin();
+    while (clock.fine() && !finished_ && !clock.queue.empty()) {
+        const Event event = clock.queue.take();
+        clock.now = event.at;
+        ++clock.events;
+        clock.mark(mix(static_cast<std::uint64_t>(event.at.ns), mix(event.name << 8 | event.what, event.arg)));
+        event.who->happen(event.what, event.arg);
+    }
+    if (clock.fine()) final_checks();
+}
+
+std::string World::summary() const {
+    const SchedulerNode::Figures &f = scheduler.figures;
+    std::uint64_t steps = 0, calls = 0;
+    for (const auto &server : servers) steps += server->steps();
+    for (const auto &control : controls) calls += control->calls();
+    return std::to_string(clock.events) + " events, " + std::to_string(f.turns) + " turns, " +
+           std::to_string(f.commits) + " commits, " + std::to_string(f.starts) + " starts, " +
+           std::to_string(faults_.count()) + " faults, " + std::to_string(steps) + " server steps, " +
+           std::to_string(calls) + " calls, " + std::to_string(watch.promises.results()) + " results";
+}
+
+}  // namespace dcs::sim

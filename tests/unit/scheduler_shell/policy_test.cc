@@ -1,0 +1,59 @@
+// The policy's file, and both files read again together.
+#include "scheduler/shell/policy_file.h"
+#include "support/catch.h"
+
+using namespace dcs;
+
+TEST_CASE("a policy says what it says") {
+    const auto policy = shell::parse_policy(
+        "# of this pool\n"
+        "fair_share on   # users in turn\n"
+        "sessions_per_user 20\n"
+        "\tgrains_per_user\t100000\r\n"
+        "running_per_user 64\n"
+        "\n"
+        "probation 3\n"
+        "user ann\nuser bob",
+        "policy");
+    REQUIRE(policy);
+    core::Policy expected;
+    expected.fair_share = true;
+    expected.sessions_per_user = 20;
+    expected.grains_per_user = 100000;
+    expected.running_per_user = 64;
+    expected.probation = 3;
+    expected.users = {"ann", "bob"};
+    CHECK(*policy == expected);
+    CHECK(*shell::parse_policy("", "policy") == core::Policy{});
+    CHECK(*shell::parse_policy("fair_share off\nprobation 0\n", "policy") == core::Policy{});
+}
+
+TEST_CASE("an error in the policy names file and line; a missing file is the default policy") {
+    const std::vector<std::pair<std::string, std::string>> wrong = {
+        {"fair_share", "policy:1: `fair_share` takes one word"},
+        {"fair_share on off", "policy:1: `fair_share` takes one word"},
+        {"fair_share yes", "policy:1: fair_share must be on or off"},
+        {"\n\nfair_share on\nfair_share on", "policy:4: `fair_share` stands there twice"},
+        {"probation -1", "policy:1: probation must be a number"},
+        {"probation 1x", "policy:1: probation must be a number"},
+        {"probation 99999999999", "policy:1: probation must be a number"},
+        {"grains_per_user", "policy:1: `grains_per_user` takes one word"},
+        {"user a/b", "policy:1: user must be a login name"},
+        {"user ann bob", "policy:1: `user` takes one word"},
+        {"user ann\nuser ann", "policy:2: `user ann` stands there twice"},
+        {"users ann", "policy:1: there is no rule `users`"},
+        {"fair_share=on", "policy:1: there is no rule `fair_share=on`"},
+    };
+    for (const auto &[text, expected] : wrong) {
+        INFO(text);
+        const auto policy = shell::parse_policy(text, "policy");
+        REQUIRE_FALSE(policy);
+        CHECK(policy.status().code == Code::invalid);
+        INFO(policy.status().text);
+        CHECK(policy.status().text.substr(0, expected.size()) == expected);
+    }
+    const auto missing = shell::read_policy("/nonexistent/policy");
+    REQUIRE(missing);
+    CHECK(*missing == core::Policy{});
+    CHECK(shell::read_policy("/").status().code == Code::io_error);
+}
