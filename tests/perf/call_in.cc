@@ -59,6 +59,8 @@ struct Trial {
     std::vector<double> acks, launches, echoes;
     std::size_t configured = 0, call_ins = 0, missed = 0, next_launches = 0;
     std::string echo_frame;
+    Clock::time_point began{};
+    std::vector<std::pair<double, double>> stalls;  // when an answer took more than 0.1 s, and how long
 
     void start_daemons() {
         std::filesystem::create_directories(directory + "/scheduler");
@@ -158,6 +160,9 @@ struct Trial {
         }
         if (const auto *ack = std::get_if<wire::ReportAck>(&message); ack && s.waits_for_ack && !ack->ended) {
             acks.push_back(since(s.reported));
+            const double at = std::chrono::duration<double>(s.reported - began).count();
+            if (acks.back() > 0.1 && (stalls.empty() || at > stalls.back().first + stalls.back().second))
+                stalls.emplace_back(at, acks.back());
             s.waits_for_ack = false;
         }
     }
@@ -217,7 +222,7 @@ struct Trial {
 
     void run() {
         const auto pace = std::chrono::duration<double>(interval / count);
-        const auto start = Clock::now();
+        const auto start = began = Clock::now();
         for (std::size_t n = 0; since(start) < seconds; ++n) {
             const auto due = start + std::chrono::duration_cast<Clock::duration>(pace * static_cast<double>(n));
             for (;;) {
@@ -233,6 +238,21 @@ struct Trial {
         while (since(end) < 1) pump(50);
     }
 };
+
+// What one sync of a small file takes meanwhile: whoever waits for a commit waits for several of these.
+[[noreturn]] void sync_for(int seconds, const std::string &path) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const char block[4096] = {};
+    std::vector<double> times;
+    for (const auto start = Clock::now(); since(start) < seconds; ::usleep(200'000)) {
+        const auto one = Clock::now();
+        if (::pwrite(fd, block, sizeof block, 0) != sizeof block || ::fdatasync(fd) != 0) ::_exit(1);
+        times.push_back(since(one));
+    }
+    std::printf("one fdatasync (yardstick)%s\n", spread(times).c_str());
+    std::fflush(stdout);
+    ::_exit(0);
+}
 
 int run(int argc, char **argv) {
     Trial t;
@@ -265,14 +285,20 @@ int run(int argc, char **argv) {
     t.wait_for("the submissions", [&] { return ::waitpid(control, &status, WNOHANG) == control; });
     if (status != 0) give_up("the submissions failed");
     const Figures loaded = figures_of(t.scheduler), echo_before = figures_of(t.echo_server);
+    const pid_t disk = ::fork();
+    if (disk == 0) sync_for(t.seconds, t.directory + "/sync");
     t.run();
     const Figures after = figures_of(t.scheduler), echo_after = figures_of(t.echo_server);
     const auto per = [](double s, std::size_t n) { return n == 0 ? 0 : s / static_cast<double>(n) * 1e6; };
     std::printf("%d connections, a call-in of each every %g s, for %d s: %zu call-ins, %zu while the last was open\n",
                 t.count, t.interval, t.seconds, t.call_ins, t.missed);
     std::printf("report to its answer     %s\n", spread(t.acks).c_str());
-    std::printf("end to the next launch   %s\n", spread(t.launches).c_str());
+    std::printf("stalls above 0.1 s       %zu:", t.stalls.size());
+    for (const auto &[at, length] : t.stalls) std::printf(" %.2f s at %.1f s", length, at);
+    std::printf("\nend to the next launch   %s\n", spread(t.launches).c_str());
     std::printf("bare echo (yardstick)    %s\n", spread(t.echoes).c_str());
+    std::fflush(stdout);
+    ::waitpid(disk, nullptr, 0);  // prints its line
     std::printf("answer / echo, medians   %.1f\n", median(t.acks) / std::max(median(t.echoes), 1e-9));
     std::printf("CPU of the scheduler     %.1f us per call-in; of the echo server %.1f us per echo\n",
                 per(after.cpu_s - loaded.cpu_s, t.call_ins), per(echo_after.cpu_s - echo_before.cpu_s, t.echoes.size()));
