@@ -44,9 +44,13 @@ std::string difference(const Patient &patient, const SimDisk &disk, const std::s
 std::set<std::string> trees_lost(const SimDisk &good, const SimDisk &damaged) {
     const Files before = good.files(), after = damaged.files();
     std::set<std::string> lost;
+    const auto stamp = before.find(applied_file);
+    const auto applied = stamp == before.end() ? Result<Stamp>(Stamp{}) : decode_stamp(stamp->second, true);
+    DCS_REQUIRE(applied, "the stamp was damaged before");
     for (const auto &[path, root] : before) {  // in the order of the turns
         std::uint64_t turn = 0;
         if (path.compare(0, 6, "turns/") != 0 || !parse_root_name(path.substr(6), turn)) continue;
+        if (turn <= applied->turn) continue;  // nothing needs it any more
         const auto decoded = decode_turn(root, turn, true);
         DCS_REQUIRE(decoded, "the root was damaged before");
         const std::string &root_after = after.at(path);
