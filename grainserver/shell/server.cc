@@ -22,6 +22,7 @@ namespace dcs::server {
 namespace {
 constexpr const char *config_name = "configured";
 constexpr std::size_t arrivals_max = 256;
+constexpr Duration lock_patience = seconds(5);
 
 net::Limits link_limits() {
     net::Limits limits;
@@ -34,6 +35,21 @@ std::uint64_t random_number() {
     std::uint64_t n = 0;
     if (::getrandom(&n, sizeof n, 0) != static_cast<ssize_t>(sizeof n)) n = static_cast<std::uint64_t>(boot_clock().ns);
     return n;
+}
+
+bool lives(pid_t pid) {
+    files::ProcessStat stat;
+    return pid > 0 && files::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+// A server that was killed while it started its launcher leaves a child that holds the lock until its exec.
+Result<locks::KernelLock> take_lock(const std::string &path, const std::string &note) {
+    for (const Instant deadline = boot_clock() + lock_patience;;) {
+        Result<locks::KernelLock> lock = locks::KernelLock::take(path, note);
+        if (lock || lock.status().code != Code::refused || boot_clock() >= deadline) return lock;
+        if (lives(std::atoi(locks::note_of(path).c_str()))) return lock;
+        ::usleep(20'000);
+    }
 }
 
 files::LauncherCall call_of(files::Verb verb, const GrainId &id, int number = 0) {
@@ -125,7 +141,7 @@ Status Server::open(const ServerOptions &options) {
     if (real == nullptr) return files::file_error(options.directory, errno);
     options_.directory = real;
     ::free(real);
-    Result<locks::KernelLock> lock = locks::KernelLock::take(
+    Result<locks::KernelLock> lock = take_lock(
         options_.directory + "/lock", std::to_string(::getpid()) + " grainserver " + options_.name + "\n");
     if (!lock) return lock.status();
     lock_ = std::move(*lock);

@@ -301,7 +301,8 @@ int run(int argc, char **argv) {
     ::waitpid(disk, nullptr, 0);  // prints its line
     std::printf("answer / echo, medians   %.1f\n", median(t.acks) / std::max(median(t.echoes), 1e-9));
     std::printf("CPU of the scheduler     %.1f us per call-in; of the echo server %.1f us per echo\n",
-                per(after.cpu_s - loaded.cpu_s, t.call_ins), per(echo_after.cpu_s - echo_before.cpu_s, t.echoes.size()));
+                per(after.cpu_s - loaded.cpu_s, t.call_ins),
+                per(echo_after.cpu_s - echo_before.cpu_s, t.echoes.size()));
     std::printf("memory of the scheduler  %.0f KiB, %+.2f KiB per connection (and host), %.0f KiB at the end\n",
                 idle.resident_kb, (connected.resident_kb - idle.resident_kb) / t.count, after.resident_kb);
     std::printf("descriptors              %ld of %ld (it began with 256)\n", after.descriptors, after.soft_limit);

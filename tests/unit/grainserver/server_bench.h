@@ -41,11 +41,11 @@ struct Scheduler {
     }
     wire::FirstCall accept() {
         pollfd p{listener.get(), POLLIN, 0};
-        REQUIRE(::poll(&p, 1, 15'000) == 1);
+        REQUIRE(::poll(&p, 1, 60'000) == 1);
         conn = files::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
         REQUIRE(conn);
         buffer.clear();
-        std::optional<wire::AnyMessage> m = next(10'000);
+        std::optional<wire::AnyMessage> m = next(60'000);
         REQUIRE(m);
         REQUIRE(std::get_if<wire::FirstCall>(&*m) != nullptr);
         return std::get<wire::FirstCall>(*m);
@@ -84,7 +84,7 @@ struct Scheduler {
         buffer.erase(0, wire::header_bytes + h->length);
         return std::move(*m);
     }
-    template <class M> M wait_for(int ms = 15'000) {
+    template <class M> M wait_for(int ms = 60'000) {
         const Instant deadline = boot_clock() + milliseconds(ms);
         while (boot_clock() < deadline)
             if (std::optional<wire::AnyMessage> m = next(100))

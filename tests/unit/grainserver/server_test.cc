@@ -136,6 +136,24 @@ TEST_CASE("one server for a directory; a refusal is told and asked again; TERM l
     REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/ann,3,1,1").c_str(), F_OK) != 0; }));
 }
 
+TEST_CASE("a lock that a dead server's child holds for a moment does not stop the next server") {
+    Pool p(false);
+    REQUIRE(files::make_directories(p.server_dir));
+    const pid_t dead = ::fork();
+    if (dead == 0) {
+        const std::string note = std::to_string(::getpid()) + " grainserver x\n";
+        const auto lock = locks::KernelLock::take(p.server_dir + "/lock", note);
+        if (lock && ::fork() == 0) nap(500);
+        ::_exit(lock ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(dead, &status, 0) == dead);
+    REQUIRE(status == 0);
+    REQUIRE(locks::is_held(p.server_dir + "/lock"));
+    p.start();
+    p.greet();
+}
+
 TEST_CASE("checkpoints arrive each slice, and a withdrawn grain goes on elsewhere where it was") {
     Pool p;
     p.greet();

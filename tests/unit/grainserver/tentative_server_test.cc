@@ -1,6 +1,7 @@
 // Tentative launches and limits with real daemons and real programs; killed at every point on the way.
 #include <filesystem>
 
+#include "grainserver/files/grain_record.h"
 #include "server_bench.h"
 
 using namespace bench;
@@ -106,15 +107,15 @@ TEST_CASE("a grain runs no longer than it may, also when its server was away mea
     const Instant began = boot_clock();
     nap(300);
     p.stop(SIGKILL);
-    nap(1700);
+    nap(3000);
     p.start();
     REQUIRE(p.greet().held.size() == 1);
     auto report = p.scheduler.wait_for<wire::GrainReport>();
     while (!report.ended) report = p.scheduler.wait_for<wire::GrainReport>();
     const Duration took = boot_clock() - began;
     INFO(took.seconds());
-    REQUIRE(took > milliseconds(3800));
-    REQUIRE(took < seconds_of(5.7));  // counted from the start, not from the server's
+    REQUIRE(took > seconds_of(3.8));
+    REQUIRE(took < seconds_of(6.8));  // counted from the start, not from the server's
     REQUIRE(report.signal == SIGXCPU);
     REQUIRE(report.limit);
     REQUIRE_FALSE(report.innocent);
@@ -127,16 +128,15 @@ TEST_CASE("a restarted server's first call says how long a grain has run") {
     p.greet();
     p.scheduler.send(launch_of(other, {"/bin/sh", "-c", "while :; do :; done"}, false));
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
-    std::int64_t cpu_us = 0;
-    for (int tries = 0; tries < 20 && cpu_us == 0; ++tries) {  // on a busy machine it gets little
-        nap(500);
-        p.stop(SIGKILL);
-        p.start();
-        const wire::FirstCall call = p.greet();
-        REQUIRE(call.held.size() == 1);
-        cpu_us = call.held[0].cpu_us;
-    }
-    REQUIRE(cpu_us > 0);
+    const auto pid = files::parse_pid(get_file(p.server_dir + "/grains/ann,3,2,1/pid"));
+    REQUIRE(pid);
+    files::ProcessStat stat;  // it is a modest process, and others may keep it waiting
+    REQUIRE(soon([&] { return files::read_stat(pid->pid, stat) && stat.user_ticks >= 5; }));
+    p.stop(SIGKILL);
+    p.start();
+    const wire::FirstCall call = p.greet();
+    REQUIRE(call.held.size() == 1);
+    REQUIRE(call.held[0].cpu_us >= 50'000);
 }
 
 namespace {
@@ -189,7 +189,7 @@ struct KilledPool : Pool {
         if (!has_it && !report) scheduler.send(tentative());
     }
     template <class F> bool serve(F until) {
-        const Instant deadline = boot_clock() + seconds(20);
+        const Instant deadline = boot_clock() + seconds(60);
         while (!until() && boot_clock() < deadline) {
             if (const std::optional<wire::AnyMessage> m = scheduler.next(20)) take(*m);
             else nap(5);
