@@ -13,6 +13,7 @@ struct Message {
     void operator()(wire::Launch &m) { launch(t, std::move(m)); }
     void operator()(wire::ReportAck &m) { acknowledged(t, m); }
     void operator()(wire::Withdraw &m) { withdraw(t, m); }
+    void operator()(wire::LogLevel &m) { t.emit(SetLogLevel{m.level}); }
     template <class Other> void operator()(Other &) {
         t.log(Level::warning, "the scheduler sent a message that is not for grain servers");
         reconnect(t);

@@ -83,10 +83,12 @@ struct SendReport {
 };
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
+struct SetLogLevel { std::string level; };
 enum class Level : std::uint8_t { debug, info, warning, error };
 struct Log { Level level = Level::info; std::string text; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, Log>;
+    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, SetLogLevel,
+    Log>;
 
 // `jitter` is a fresh random number in [0, 1).
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input);

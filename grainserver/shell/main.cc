@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     server::ServerOptions o;
     o.binary_class = default_binary_class();
     o.launcher_program = launcher_beside_us();
-    std::string level = "error";
+    std::string level = "off";
     int ready_fd = -1;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
-        {"log-level", &level, "LEVEL", "error (default), warn, info or debug"},
+        {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
     const Result<Level> log_level = level_of(level);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "daemon/log.h"
 #include "grainserver/files/process_identity.h"
 #include "grainserver/shell/host_gauge.h"
 
@@ -119,6 +120,9 @@ struct Performer {
         s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary});
     }
     void operator()(SaveConfig &) { s.save_config(); }
+    void operator()(SetLogLevel &e) {
+        if (const auto level = dcs::level_of(e.level)) log_set_level(*level);
+    }
     void operator()(Log &e) { s.log_(e.level, e.text); }
 
     void tell(const GrainId &id, const Status &done) {

@@ -146,6 +146,7 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
     if (planned.steps.empty()) return {Answer::done, Status::ok()};
     planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
+    drop_roots(2);  // as there is one more with each commit
     Status status = remove_leftovers();
     // A flush that was put off for want of room or descriptors must not be put off for ever.
     if (status && (planned.flush_first || over_limits(2))) status = flush_pending();
@@ -164,7 +165,7 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
         pending_.temporaries.clear();
     }
     if (over_limits(1)) {
-        const CommitResult flushed = flush();
+        const CommitResult flushed = sync_away();
         if (flushed.answer != Answer::done) return flushed;
     }
     return {Answer::done, Status::ok()};

@@ -77,6 +77,8 @@ private:
 
     // flush.cc
     Status flush_pending();
+    CommitResult sync_away();  // the same, as an answer
+    void drop_roots(std::size_t most);
     Status sync_pending();
     Status write_stamp(std::uint64_t turn);
     Status replace_file(const char *temporary, const char *file, const std::string &bytes);
@@ -138,6 +140,9 @@ private:
     Status broken_;              // why every call answers unknown
     std::vector<std::string> temporaries_;   // of the turn being prepared
     std::vector<std::string> directories_;   // made for it
+    // Of turns that were synced away. To remove hundreds at once takes a file system that discards
+    // blocks a second or two, so a few go with each commit, and the rest in an idle moment.
+    std::deque<std::string> dead_roots_;
     std::vector<std::string> leftovers_;     // could not be removed; before the next commit
     std::vector<std::string> leftover_directories_;
 };

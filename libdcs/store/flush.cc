@@ -75,11 +75,8 @@ Status Engine::flush_pending() {
     failpoint("store.flush_trees.after");
     if (status) status = write_stamp(turn_);
     if (!status) return status;
-    failpoint("store.drop_roots.before");
     // From here on nothing needs them. One that cannot be removed now is removed later.
-    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn)
-        if (!disk_.remove(root_name(turn))) leftovers_.push_back(root_name(turn));
-    failpoint("store.drop_roots.after");
+    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn) dead_roots_.push_back(root_name(turn));
     failpoint("store.drop_temporaries.before");
     for (const std::string &name : pending_.temporaries)
         if (!disk_.remove(name)) leftovers_.push_back(name);
@@ -89,7 +86,23 @@ Status Engine::flush_pending() {
     return Status::ok();
 }
 
+void Engine::drop_roots(std::size_t most) {
+    if (dead_roots_.empty()) return;
+    failpoint("store.drop_roots.before");
+    for (; most > 0 && !dead_roots_.empty(); --most) {
+        if (!disk_.remove(dead_roots_.front())) leftovers_.push_back(dead_roots_.front());
+        dead_roots_.pop_front();
+    }
+    failpoint("store.drop_roots.after");
+}
+
 CommitResult Engine::flush() {
+    const CommitResult result = sync_away();
+    if (result.answer == Answer::done && result.status) drop_roots(dead_roots_.size());
+    return result;
+}
+
+CommitResult Engine::sync_away() {
     if (!broken_) return {Answer::unknown, broken_};
     Status status = flush_pending();
     if (doubt_) {

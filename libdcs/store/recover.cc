@@ -206,6 +206,7 @@ Status Engine::recover(RecoveryReport &report) {
     if (status) status = repair_format_and_stamp();
     if (status) status = replay_all(report);
     if (status) status = flush_pending();
+    if (status) drop_roots(dead_roots_.size());
     recovering_ = false;
     if (status) status = check_reserve();
     return status;

@@ -45,9 +45,10 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
     const std::uint64_t missing = options_.reserve_bytes - std::min<std::uint64_t>(reserve_, options_.reserve_bytes);
     Result<std::uint64_t> free = disk_.free_bytes();
     if (!free) return free.status();
-    if (*free < before + after + missing && pending_.bytes > 0) {
+    if (*free < before + after + missing && (pending_.bytes > 0 || !dead_roots_.empty())) {
         // Roots that wait for the flush take room as well.
         if (Status status = flush_pending(); !status && doubt_) return status;
+        drop_roots(dead_roots_.size());
         free = disk_.free_bytes();
         if (!free) return free.status();
     }

@@ -35,6 +35,8 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
         const GrainKey key = wire::key_of(held.key);
         if (kept.count(key) == 0 && goes_on(d, held, id)) {
             kept.insert(key);
+            if (d.state.host(id)->config.slots == 0)  // set while it was away
+                d.effect(SendServer{in.conn, wire::Withdraw{held.key, held.incarnation, false, out_of_service}});
             continue;
         }
         const Grain *grain = d.state.grain(key);

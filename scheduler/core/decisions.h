@@ -50,6 +50,8 @@ void probe_result(Draft &d, const ProbeResult &in);
 // What follows when the configuration of a known host becomes `config` (its effective one): grains
 // are evicted, the server is told, free slots are filled.
 void configure_host(Draft &d, HostId id, const HostConfig &config);
+// Why grains leave a host without slots.
+inline constexpr char out_of_service[] = "the host was taken out of service";
 
 void pack_grains(Draft &d, const PackGrains &in);
 

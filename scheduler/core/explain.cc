@@ -158,6 +158,9 @@ std::string Report::summary() const {
     if (out.ahead > 0)
         text += "; " + std::to_string(out.ahead) + (out.ahead == most_ahead ? " or more" : "") +
                 " of its session come before it";
+    for (const wire::WhyRow &row : out.reasons)
+        if (row.reason == reason_of(Why::older_first).word)
+            text += "; older sessions, as " + row.names.front() + ", go first";
     return text;
 }
 

@@ -19,6 +19,7 @@ void remove_host(Draft &d, HostId id) {
         d.effect(CloseConnection{old.conn});
     }
     host.usurping.clear();
+    host.checked = Checked::no;
     requeue_all(d, id, MoveReason::host_removed);
     d.event("host " + host.config.name + " is not in the host table");
 }
@@ -43,7 +44,7 @@ void configure_host(Draft &d, HostId id, const HostConfig &config) {
         d.send(id, configuration(d.state, config));
     if (config.slots == 0)
         for (const GrainKey &key : d.state.running[static_cast<std::size_t>(id)])
-            d.withdraw(id, key, d.state.grain(key)->lease, false, "the host was taken out of service");
+            d.withdraw(id, key, d.state.grain(key)->lease, false, out_of_service);
     d.follow_up(FillHost{id});
 }
 

@@ -48,7 +48,10 @@ void look_after(Draft &d, HostId id) {
 void overdue(Draft &d, HostId id) {
     const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
     const HostConfig &config = host.config;
-    if (d.now <= host.last_contact + config.limit) return call_delinquent(d, id);
+    if (d.now <= host.last_contact + config.limit) {
+        d.host(id).checked = Checked::no;  // its limit was raised since
+        return call_delinquent(d, id);
+    }
     if (host.checked == Checked::asked)  // the deadline was its answer's
         return declare_dead(d, id, "nothing is known of it");
     const bool runs_grains = !d.state.running[static_cast<std::size_t>(id)].empty();

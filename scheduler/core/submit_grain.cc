@@ -48,7 +48,7 @@ Status check_room(const State &state, const SubmitGrain &call, const SessionKey 
     g.host_class = call.host_class;
     g.thrash = call.thrash;
     g.program = call.program;
-    if (call.demand != Demand()) g.demand = call.demand;
+    g.demand = call.demand;
     if (ready.size() < limits::shapes_per_session || ready.count(shape_of(g)) != 0) return Status::ok();
     return fail(Code::limit, "grains of session " + to_text(key) + " wait with " + std::to_string(ready.size()) +
                                  " different combinations of class, cores, memory and program: let some finish, "
@@ -67,8 +67,6 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;
-    if (call.demand != Demand()) g.demand = call.demand;
-    g.program = call.program;
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);

@@ -35,6 +35,9 @@ void RealOutside::start_commit(std::vector<store::TreeUpdate> updates, store::Ro
 
 void RealOutside::working_on(const SessionKey &session) { suspect_.working_on(session_text(session)); }
 
+void RealOutside::set_log_level(const std::string &level) {
+    if (const auto known = dcs::level_of(level)) log_set_level(*known);
+}
 void RealOutside::probe(const core::ProbeHost &probe) { prober_.ask(probe); }
 
 void RealOutside::fatal(const std::string &why) {

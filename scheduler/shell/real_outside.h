@@ -1,5 +1,7 @@
 #pragma once
 // turn::Outside of the daemon: the event loop, the clocks, the log, the storage and probing threads.
+#include <functional>
+
 #include "net/loop.h"
 #include "scheduler/shell/prober.h"
 #include "scheduler/shell/storage_thread.h"
@@ -21,6 +23,10 @@ public:
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
     void working_on(const SessionKey &session) override;
     void probe(const core::ProbeHost &probe) override;
+    Status reread_settings() override { return reread_(); }
+    void set_log_level(const std::string &level) override;
+    // What reread_settings() is: the Service has the files.
+    void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     [[noreturn]] void fatal(const std::string &why) override;
 
 private:
@@ -28,6 +34,7 @@ private:
     StorageThread &storage_;
     Suspect &suspect_;
     Prober &prober_;
+    std::function<Status()> reread_ = [] { return Status::ok(); };
 };
 
 }  // namespace dcs::shell

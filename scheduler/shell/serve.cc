@@ -44,6 +44,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       outside_(loop, storage_, suspect, prober_), turn_(std::move(setup), store, outside_) {}
 
 Status Service::listen() {
+    outside_.on_reread([this] { return reread_settings(); });
     auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,
                                   door_limits(limits::user_frame_bytes));
     if (!user) return user.status();
@@ -165,21 +166,25 @@ void Service::opened(const net::Arrival &arrival) {
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         if (signal == SIGHUP)
-            reread_settings();
+            (void)reread_settings();
         else
             stopping_ = true;
     }
 }
 
 // Both files are read and checked, whole, before anything changes.
-void Service::reread_settings() {
+Status Service::reread_settings() {
     auto hosts = read_host_table(settings_.hosts_file);
     auto policy = read_policy(settings_.policy_file);
-    if (!hosts || !policy)
-        return log_error("the old host table and policy stay: " + (hosts ? policy.status() : hosts.status()).text);
+    if (!hosts || !policy) {
+        const Status why = hosts ? policy.status() : hosts.status();
+        log_error("the old host table and policy stay: " + why.text);
+        return why;
+    }
     log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
     turn_.take_policy(std::move(*policy));
     turn_.take_host_table(std::move(*hosts));
+    return Status::ok();
 }
 
 // What is in flight is finished and answered; what was not decided is asked again by its sender.

@@ -37,7 +37,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void handle_signals();
-    void reread_settings();
+    Status reread_settings();
     void storage_answered(StorageThread::Done done);
     bool may_flush() const;
     void be_idle();

@@ -210,7 +210,7 @@ void Effects::act(const core::SendLaunch &e) {
 }
 
 void Effects::act(const core::Reread &e) {
-    const Status s = outside_.reread();
+    const Status s = outside_.reread_settings();
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
     outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings stay: " + s.text},
                   e.request);

@@ -37,7 +37,7 @@ public:
     virtual void probe(const core::ProbeHost &probe) { (void)probe; }
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
-    virtual Status reread() { return Status::ok(); }
+    virtual Status reread_settings() { return Status::ok(); }
     virtual void set_log_level(const std::string &level) { (void)level; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.

@@ -89,8 +89,8 @@ class World:
         before = self.pool.json("grain", "show", f"{session}:{grain}")["grain"]
         time.sleep(seconds)
         after = self.pool.json("grain", "show", f"{session}:{grain}")["grain"]
-        same = all(before[k] == after[k] for k in ("state", "host", "incarnation"))
-        assert same and after["state"] == state, f"{what}: {before} became {after}"
+        before, after = ([row[k] for k in ("state", "host", "incarnation")] for row in (before, after))
+        assert before == after and after[0] == state, f"{what}: {before} became {after}"
 
 
 def last_move(g):

@@ -37,8 +37,9 @@ static int hosts(const char *state)
     printf("[");
     for (i = 0; i < info->host_count; i++) {
         const struct d_host_row *h = &info->hosts[i];
-        printf("%s{\"name\": \"%s\", \"state\": \"%s\", \"class\": %u, \"slots\": %d, \"running\": %d, \"drained\": %s, "
-               "\"connected\": %s, \"settings\": \"%s\"}", i > 0 ? ", " : "", h->name, h->state, h->host_class, h->slots,
+        printf("%s{\"name\": \"%s\", \"state\": \"%s\", \"class\": %u, \"slots\": %d, \"running\": %d, "
+               "\"drained\": %s, \"connected\": %s, \"settings\": \"%s\"}",
+               i > 0 ? ", " : "", h->name, h->state, h->host_class, h->slots,
                h->running, h->drained ? "true" : "false", h->connected ? "true" : "false", h->settings);
     }
     printf("]\n");
@@ -55,8 +56,9 @@ static int grain(int session, int number)
 
     if (error != NO_ERROR) return failed("d_query", error);
     g = info->grains;
-    printf("{\"grain\": %d, \"state\": \"%s\", \"host\": \"%s\", \"incarnation\": %u, \"failures\": %d, \"exit_code\": %d, "
-           "\"signal\": %d, \"result_index\": %d", g->grain, g->state, g->host, g->incarnation, g->failures, g->exit_code,
+    printf("{\"grain\": %d, \"state\": \"%s\", \"host\": \"%s\", \"incarnation\": %u, \"failures\": %d, "
+           "\"exit_code\": %d, \"signal\": %d, \"result_index\": %d",
+           g->grain, g->state, g->host, g->incarnation, g->failures, g->exit_code,
            g->signal, g->result_index);
     names("nogo", g->nogo, g->nogo_count);
     printf(", \"moves\": [");
@@ -78,7 +80,8 @@ static int explain(int session, int number)
     printf("{\"state\": \"%s\", \"can_run\": %s, \"ahead\": %d, \"reasons\": [", why->state,
            why->can_run ? "true" : "false", why->ahead);
     for (i = 0; i < why->reason_count; i++) {
-        printf("%s{\"reason\": \"%s\", \"hosts\": %d", i > 0 ? ", " : "", why->reasons[i].reason, why->reasons[i].hosts);
+        printf("%s{\"reason\": \"%s\", \"hosts\": %d",
+               i > 0 ? ", " : "", why->reasons[i].reason, why->reasons[i].hosts);
         names("names", why->reasons[i].names, why->reasons[i].name_count);
         printf("}");
     }
@@ -110,7 +113,8 @@ static int take(const char *ident, int session)
     if ((error = d_get_auth(ident)) != NO_ERROR) return failed("d_get_auth", error);
     if ((error = d_resume_ses(session, FALSE)) != NO_ERROR) return failed("d_resume_ses", error);
     error = d_gwait(D_BLOCK, session, &number, NULL, NULL, &signal, &code, NULL, NULL, NULL, NULL, NULL);
-    printf("{\"error\": \"%s\", \"grain\": %d, \"signal\": %d, \"code\": %d}\n", d_errorname(error), number, signal, code);
+    printf("{\"error\": \"%s\", \"grain\": %d, \"signal\": %d, \"code\": %d}\n",
+           d_errorname(error), number, signal, code);
     return 0;
 }
 

@@ -67,6 +67,7 @@ struct ServerEffects {
     void operator()(server::Gauge &e) {
         s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
     }
+    void operator()(server::SetLogLevel &) {}  // nothing is logged here
     void operator()(server::SaveConfig &) {
         s.saved_interval_ = s.state_.interval;
         s.saved_slots_ = s.state_.slots;

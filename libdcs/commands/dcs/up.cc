@@ -183,7 +183,8 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
         const DaemonStart start{
             "dcs_grainserver",
             {"--name", name, "--dir", server.directory, "--scheduler",
-             pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host()},
+             pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host(),
+             "--log-level", "error"},
             server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +

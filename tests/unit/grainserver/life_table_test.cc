@@ -74,6 +74,7 @@ struct Word {
     }
     std::string operator()(const Gauge &e) { return e.boundary ? "call-in:boundary" : "call-in"; }
     std::string operator()(const SaveConfig &) { return "save"; }
+    std::string operator()(const SetLogLevel &e) { return "log " + e.level; }
     std::string operator()(const Log &) { return ""; }
 };
 std::string done(Bench &b) {

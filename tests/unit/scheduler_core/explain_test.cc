@@ -331,6 +331,10 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     CHECK(pool.explain("ann/1:20").ahead == 0);
     CHECK(row_of(pool.explain("ann/1:20"), Why::earlier_first) == nullptr);
     CHECK(pool.explain("ann/1:0").ahead == -1);  // it runs
+    const Program bob = pool.begin("bob", "b");
+    pool.open(bob, 1);
+    pool.gexec(bob, 1, 0, 1);
+    CHECK(pool.explain("bob/1:0").summary == "it waits for a host: 20 busy; older sessions, as ann/1, go first");
     // those that need another kind of host are not in its way
     pool.add_host("other", 2);
     pool.table();

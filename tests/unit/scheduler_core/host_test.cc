@@ -287,3 +287,60 @@ TEST_CASE("long lists of grains come in pages") {
     CHECK(second.grains.size() == 5);
     CHECK_FALSE(second.more);
 }
+
+TEST_CASE("a host that was set to 0 slots while it was away is told to give up what it kept") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find"), root = pool.stranger("root", true);
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.hang_up("h1");
+    wire::SetHost c;
+    c.host = "h1";
+    c.slots = 0;
+    CHECK(pool.set(root, c) == Lines{"root: done"});
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1}}) ==
+          Lines{"h1: configure interval 10000ms slots 0",
+                "h1: withdraw ann/1:0 inc 1 because the host was taken out of service"});
+}
+
+TEST_CASE("a host that leaves the table while its addresses are checked comes back with all its time") {
+    for (const bool answered : {false, true}) {
+        Pool pool;
+        pool.add_host("h1").check = {"h1"};
+        pool.table();
+        pool.first_call("h1");
+        const Program find = pool.begin("ann", "find");
+        pool.open(find, 1);
+        pool.gexec(find, 1, 0);
+        pool.wait(seconds(61));
+        if (answered) pool.probed("h1", true);
+        const std::vector<HostConfig> hosts = pool.hosts;
+        pool.hosts.clear();
+        pool.table();
+        pool.wait(seconds(200));
+        pool.hosts = hosts;
+        pool.table();
+        CHECK(next_deadline(pool.state) == pool.now + seconds(30) + Duration{1});
+        CHECK(pool.state.host(0)->status == HostStatus::unknown);
+    }
+}
+
+TEST_CASE("a limit that is raised while addresses are checked counts from the last contact") {
+    Pool pool;
+    pool.add_host("h1").check = {"h1"};
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find"), root = pool.stranger("root", true);
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    const Instant called = pool.now;
+    pool.wait(seconds(61));
+    wire::SetHost c;
+    c.host = "h1";
+    c.limit_s = 500;
+    c.extended_s = 500;
+    pool.set(root, c);
+    pool.wait(seconds(20));  // the answer to the probe is lost
+    CHECK(pool.status("ann/1:0") == "running");
+    CHECK(next_deadline(pool.state) == called + seconds(500) + Duration{1});
+}

@@ -23,6 +23,8 @@ public:
         for (int i = 1; i <= 4; ++i) {
             HostConfig &c = pool.add_host("h" + std::to_string(i), i < 3 ? 1u : i == 3 ? 2u : 3u, 1 + i % 2);
             if (i == 4) c.users = {"ann"};
+            c.check = {"h"};
+            if (i == 3) c.memory_mb = 100;
         }
         pool.table();
         for (const char *user : {"ann", "bob"})
@@ -36,7 +38,10 @@ public:
     std::map<std::string, int> reached;  // how often each kind of effect occurred
 
     Input random_input() {
-        const int kind = dice.below(20);
+        const int kind = dice.below(22);
+        if (kind == 20) return order();
+        if (kind == 21 && dice.once_in(10)) return PolicyTable{policy()};
+        if (kind == 21) return probe_result();
         if (kind < 9) return user_call();
         if (kind < 13) return report();
         if (kind < 14) return launch_result();
@@ -45,7 +50,8 @@ public:
         if (kind < 18 && dice.once_in(3)) return ConnectionClosed{some_conn()};
         if (kind < 19 && dice.once_in(20)) return table();
         if (kind < 19) return call_in();
-        pool.now = dice.once_in(10) ? pool.now + seconds(40) : pool.now + milliseconds(dice.below(6000));
+        const Duration little = milliseconds(dice.below(6000));
+        pool.now = pool.now + (dice.once_in(10) ? seconds(dice.once_in(2) ? 40 : 70) : little);
         return Tick{};
     }
 
@@ -159,6 +165,8 @@ private:
         s.urgent = dice.once_in(5);
         s.thrash = dice.once_in(5) ? 50 : 0;
         s.attempts = 1 + dice.below(4);
+        if (dice.once_in(4)) s.demand = {dice.below(3), dice.below(80), dice.below(2)};
+        s.program = static_cast<std::uint32_t>(dice.below(3));
         return call(p, s);
     }
     std::int32_t next_of(const std::string &user, int number) {
@@ -212,20 +220,55 @@ private:
         const Grain *g = pool.state.grain(key);
         r.incarnation = g ? g->incarnation : 1;
         r.ok = dice.once_in(2);
+        r.staged = !r.ok && dice.once_in(2);
         r.code = static_cast<std::int32_t>(dice.once_in(2) ? Code::not_found : Code::limit);
         return ServerLaunchResult{conn_of(id), id, r};
     }
     Input call_in() {
         const HostId id = some_host();
-        return ServerCallIn{conn_of(id), id, wire::CallIn{0, dice.below(60000)}};
+        return ServerCallIn{conn_of(id), id, wire::CallIn{0, dice.below(60000), dice.once_in(2)}};
     }
     Input first_call() {
         const HostId id = some_host();
         auto c = std::make_shared<wire::FirstCall>();
         c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config.name;
         for (const auto &[key, incarnation] : seen.held[id])
-            if (!dice.once_in(4)) c->held.push_back({wire::wire_of(key), incarnation});
+            if (!dice.once_in(4)) c->held.push_back({wire::wire_of(key), incarnation, dice.below(1000)});
         return ServerFirstCall{++last_conn_, c};
+    }
+    // Of one with privilege, mostly.
+    Input order() {
+        Program p = programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))];
+        p.privileged = !dice.once_in(5);
+        const int session = dice.below(3), grain = dice.below(8);
+        if (dice.once_in(3)) return call(p, wire::RestartGrain{"", session, grain});
+        if (dice.once_in(3)) return call(p, wire::Explain{"", session, grain});
+        wire::SetHost c;
+        c.host = pool.state.hosts[static_cast<std::size_t>(some_host())].config.name;
+        if (dice.once_in(4)) c.slots = dice.below(3);
+        if (dice.once_in(4)) c.drained = dice.below(2);
+        if (dice.once_in(6)) c.host_class = 1u << dice.below(2);
+        if (dice.once_in(6)) c.limit_s = 20 + dice.below(200);
+        if (dice.once_in(6)) c.extended_s = 20 + dice.below(400);
+        c.reset = dice.once_in(3);
+        c.clear_nogo = dice.once_in(3);
+        if (c.clear_nogo && dice.once_in(2)) c.session = session, c.grain = grain;
+        return call(p, c);
+    }
+    Policy policy() {
+        Policy p;
+        p.fair_share = dice.once_in(3);
+        if (dice.once_in(3)) p.running_per_user = 1 + dice.below(4);
+        if (dice.once_in(3)) p.grains_per_user = 4 + dice.below(10);
+        if (dice.once_in(4)) p.sessions_per_user = 1 + dice.below(3);
+        if (dice.once_in(3)) p.probation = 1 + dice.below(2);
+        if (dice.once_in(6)) p.users = {"ann"};
+        return p;
+    }
+    Input probe_result() {
+        const HostId id = some_host();
+        const auto maybe = [&] { return dice.once_in(3) ? std::optional<bool>() : dice.once_in(2); };
+        return ProbeResult{id, pool.state.hosts[static_cast<std::size_t>(id)].probe, maybe(), maybe(), maybe()};
     }
     Input table() {
         std::vector<HostConfig> hosts;
@@ -266,7 +309,7 @@ void run(std::uint64_t seed, int steps) {
     }
     CAPTURE(seed);
     for (const char *kind :
-         {"reply", "result", "piece", "difference", "detail", "server", "launch", "close", "volatile"}) {
+         {"reply", "result", "piece", "difference", "detail", "server", "launch", "close", "volatile", "probe"}) {
         CAPTURE(kind);
         CHECK(w.reached[kind] > 0);
     }

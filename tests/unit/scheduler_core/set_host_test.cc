@@ -216,10 +216,15 @@ TEST_CASE("a grain is restarted: running ones are withdrawn and come back with t
           Lines{"h1: withdraw ann/1:0 inc 2 because restarted by ann", "ann: done"});
     CHECK(s.pool.at("ann/1:0").failures == 0);
     s.pool.checkpoint("h1", "ann/1:0", "out", "half way");
+    // It stands at the front, and nothing is wrong with the host.
     CHECK(s.pool.end("h1", "ann/1:0", 0, 15, true) ==
-          Lines{"h1: ack ann/1:0 inc 2 last 2 ended taken", "h1: launch ann/1:2 inc 1 next 1"});
-    CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{0});
-    CHECK(s.pool.end("h2", "ann/1:1").back() == "h2: launch ann/1:0 inc 3 checkpoint 8 next 2");
+          Lines{"h1: ack ann/1:0 inc 2 last 2 ended taken", "h1: launch ann/1:0 inc 3 checkpoint 8 next 2"});
+    CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{2});
+    const std::vector<Move> &moves = s.pool.at("ann/1:0").moves;
+    REQUIRE(moves.size() == 2);
+    CHECK(moves[0].reason == MoveReason::failed);
+    CHECK(moves[1].reason == MoveReason::restarted);
+    CHECK(moves[1].detail == "restarted by ann");
 }
 
 TEST_CASE("a running grain whose host cannot be told moves at once, and its copy there is fenced") {

@@ -185,8 +185,13 @@ TEST_CASE("roots are synced away by count and by bytes") {
     auto store = open(disk, options);
     for (int i = 1; i <= 7; ++i) {
         commit(*store, {update("g/1", {{"status", "x", 0}})});
-        CHECK(disk.files("turns").size() == 1 + static_cast<std::size_t>(i % 3));
+        // The stamp, what waits, and of what was synced away what no commit has removed yet.
+        const std::size_t roots = disk.files("turns").size() - 1;
+        CHECK(roots >= static_cast<std::size_t>(i % 3));
+        CHECK(roots <= 3 + static_cast<std::size_t>(i % 3));
     }
+    REQUIRE(store->flush().answer == Answer::done);
+    CHECK(disk.files("turns").size() == 1);
     options.flush_turns = 1000;
     options.flush_bytes = 1000;
     auto other = open(disk, options);

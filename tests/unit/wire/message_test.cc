@@ -176,6 +176,9 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(Explanation);
     SAME_NAME(SetHost);
     SAME_NAME(RestartGrain);
+    SAME_NAME(Reload);
+    SAME_NAME(SetLogLevel);
+    SAME_NAME(LogLevel);
 #undef SAME_NAME
 }
 

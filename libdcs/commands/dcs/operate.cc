@@ -1,0 +1,70 @@
+// dcs reload, dcs log-level: for whoever operates the daemons.
+#include <cstdio>
+
+#include "call.h"
+#include "client/call.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+int ordered(const Call &call, const std::string &what, const wire::AnyMessage &order) {
+    const auto reply = client::ask<wire::Done>(order, client::How{client::With::any});
+    return reply ? exits::ok : call.fail(failure_of(what, reply.status()));
+}
+
+int reload(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(
+            usage_failure("dcs reload takes no words, but got `" + call.arguments.words[0] + "`"));
+    return ordered(call, "the settings were not read again", wire::Reload{});
+}
+
+int log_level(const Call &call) {
+    const auto &words = call.arguments.words;
+    if (words.empty() || words.size() > 2)
+        return call.fail(usage_failure("dcs log-level takes a level and perhaps a host",
+                                       "`dcs log-level --help` shows how it is used"));
+    return ordered(call, "the level was not set", wire::SetLogLevel{words.size() > 1 ? words[1] : "", words[0]});
+}
+
+}  // namespace
+
+const Verb reload_verb = {
+    "",
+    "reload",
+    "have the scheduler read its settings again",
+    R"(Has the scheduler read its host table and its policy again, as SIGHUP does. Both files are read and
+checked, whole, before anything changes; if one of them is wrong, the line is named and the old settings
+stay. Grains on hosts that are no longer in the table are moved; what `dcs host set` changed stays.
+For root, the scheduler's account and the owner of a private pool.
+
+Examples:
+  dcs reload
+
+Usage: dcs reload
+)",
+    {},
+    false,
+    0,
+    reload};
+
+const Verb log_level_verb = {
+    "",
+    "log-level",
+    "what the scheduler or a host's grain server logs",
+    R"(Sets what the scheduler logs, or with HOST that host's grain server, until it is started again:
+off, error, warn, info or debug. For root, the scheduler's account and the owner of a private pool.
+
+Examples:
+  dcs log-level debug          the scheduler tells everything
+  dcs log-level info local1    and a grain server a little
+
+Usage: dcs log-level off|error|warn|info|debug [HOST]
+)",
+    {},
+    false,
+    0,
+    log_level};
+
+}  // namespace dcs::commands
