@@ -31,12 +31,15 @@ void need_descriptors(int count) {
 }
 
 std::vector<pid_t> daemons;
-void end_daemons() {
+std::string scratch;
+void clean_up() {
     for (const pid_t pid : daemons) {
         ::kill(pid, SIGTERM);
         ::waitpid(pid, nullptr, 0);
     }
     daemons.clear();
+    std::error_code ignored;
+    std::filesystem::remove_all(scratch, ignored);
 }
 
 struct Server {  // a grain server that is played, with its connection to the echo server
@@ -266,8 +269,8 @@ int run(int argc, char **argv) {
     low.rlim_max = before.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &low);
     std::string pattern = "/var/tmp/dcs-perf-XXXXXX";
-    t.directory = ::mkdtemp(pattern.data());
-    std::atexit(end_daemons);
+    t.directory = scratch = ::mkdtemp(pattern.data());
+    std::atexit(clean_up);
     t.start_daemons();
     need_descriptors(t.count);
     const Figures idle = figures_of(t.scheduler);
@@ -306,8 +309,6 @@ int run(int argc, char **argv) {
     std::printf("memory of the scheduler  %.0f KiB, %+.2f KiB per connection (and host), %.0f KiB at the end\n",
                 idle.resident_kb, (connected.resident_kb - idle.resident_kb) / t.count, after.resident_kb);
     std::printf("descriptors              %ld of %ld (it began with 256)\n", after.descriptors, after.soft_limit);
-    end_daemons();
-    std::filesystem::remove_all(t.directory);
     return 0;
 }
 
