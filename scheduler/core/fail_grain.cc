@@ -29,6 +29,7 @@ void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
     g.queue_position = d.take_front(key.session);
     g.launched = false;
     if (!keep_lease) g.host = no_host;
+    wake_waiters(d, key.session);  // it may be one that no host can run any more
 }
 
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail) {

@@ -37,7 +37,6 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     }
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});
-    wake_waiters(d, key.session);
     d.event("grain " + to_text(key) + " could not be started on " + host->config.name + ": " +
             result.text);
 }

@@ -1,5 +1,7 @@
 #include "sim/world.h"
 
+#include "scheduler/core/explain.h"
+
 namespace dcs::sim {
 namespace {
 
@@ -8,6 +10,23 @@ constexpr std::uint32_t name_mark = 0x5744;
 std::unique_ptr<Medium> medium_for(const Plan &plan) {
     if (plan.scale) return std::make_unique<MemMedium>();
     return std::make_unique<SimMedium>();
+}
+
+// What `dcs grain explain` says of the first grains that wait.
+std::string why_waiting(const core::State &state, Instant now) {
+    std::string text;
+    int told = 0;
+    for (const auto &[key, session] : state.sessions)
+        for (const auto &[number, grain] : session.grains)
+            if (grain.status == core::GrainStatus::ready && session.info.status == core::SessionStatus::active &&
+                told++ < 12) {
+                const wire::Explanation why = core::explanation(state, now, {key, number});
+                text += "\n    " + to_text(GrainKey{key, number}) + ": " + why.summary;
+                for (const wire::WhyRow &row : why.reasons)
+                    text += "; " + row.reason + " " + std::to_string(row.hosts) +
+                            (row.names.empty() ? "" : " (" + row.names.front() + " ...)");
+            }
+    return text;
 }
 
 }  // namespace
@@ -148,6 +167,7 @@ void World::look_around() {
             std::string who;
             for (const auto &control : controls)
                 if (!control->done()) who += " [" + control->where() + "]";
+            who += why_waiting(*scheduler.state(), clock.now);
             return clock.complain("liveness", "nothing goes on:" + who);
         }
     }

@@ -133,3 +133,21 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
                 "1 hosts configured, 1 not for ann; `dcs grain explain` tells more"});
 }
+
+TEST_CASE("a parked wait hears it when a running grain comes back and no host could run it again") {
+    Pool pool;
+    pool.add_host("h1", 1).slots = 2;
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    SubmitGrain wide = Pool::grain(1, 0);
+    wide.demand.cores = 2;
+    pool.call(find, wide);
+    CHECK(pool.gwait(find, 1, 0, true).empty());
+    pool.hosts[0].slots = 1;  // it runs on, but could not be started any more
+    CHECK(pool.table() == Lines{"h1: configure interval 10000ms slots 1"});
+    CHECK(pool.first_call("h1").back() ==
+          "ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts configured, "
+          "1 with too few cores or too little memory; `dcs grain explain` tells more");
+}
