@@ -1,5 +1,7 @@
 #include "sim/world.h"
 
+#include "scheduler/core/explain.h"
+
 namespace dcs::sim {
 namespace {
 
@@ -148,10 +150,26 @@ void World::look_around() {
             std::string who;
             for (const auto &control : controls)
                 if (!control->done()) who += " [" + control->where() + "]";
-            return clock.complain("liveness", "nothing goes on:" + who);
+            return clock.complain("liveness", "nothing goes on:" + who + "; " + first_unfinished());
         }
     }
     clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+}
+
+// The first grain that should run, and what the scheduler itself says about it.
+std::string World::first_unfinished() const {
+    const core::State &state = *scheduler.state();
+    for (const auto &[seniority, key] : state.by_seniority)
+        for (const auto &[number, grain] : state.session(key)->grains) {
+            if (grain.status != core::GrainStatus::ready && grain.status != core::GrainStatus::running) continue;
+            const GrainKey name{key, number};
+            std::string text = to_text(name) + " is " + core::name_of(grain.status);
+            if (const core::Host *host = state.host(grain.host)) text += " on " + host->config.name;
+            const wire::Explanation why = core::explanation(state, clock.now, name);
+            for (const wire::WhyRow &row : why.reasons) text += "; " + row.reason + " " + std::to_string(row.hosts);
+            return text;
+        }
+    return "no grain is unfinished";
 }
 
 // Sessions are closed: nothing of them runs or lies about.
