@@ -183,7 +183,10 @@ void Faults::host_down(Fault fault, int number) {
     if (!host.on()) return;
     server.machine_lost();
     host.power_off();
-    if (fault == Fault::lost && random_.chance(50)) return;  // for good
+    if (fault == Fault::lost && lost_ < w_.plan.hosts / 10 - 1 && random_.chance(50)) {  // for good
+        ++lost_;
+        return;
+    }
     later(span(seconds(30), seconds(8 * 3600)), [&server, &host] {
         host.power_on();
         server.start();
