@@ -46,7 +46,8 @@ inline constexpr std::size_t bytes_per_turn = 128u << 20;
 // Rows in one answer to a query; the rest comes with the next request (`after`).
 inline constexpr std::size_t query_rows = 4096;
 // Connections: all of them, and of one user.
-inline constexpr std::size_t connections = 4096;
+// Ten thousand grain servers keep one each.
+inline constexpr std::size_t connections = 16384;
 inline constexpr std::size_t connections_per_user = 512;
 // One page of an export; a single grain may be longer, but never than a frame. Streams above the
 // second figure are fetched by themselves.

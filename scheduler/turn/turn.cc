@@ -86,7 +86,8 @@ void Turn::run() {
             start_commit(store::Room::ordinary);
         now_ = outside_.now();
     }
-    promised_ = next_wakeup();
+    // A commit answers when it likes; but while it takes, nobody is heard.
+    promised_ = committing() ? now_ : next_wakeup();
 }
 
 Instant Turn::next_wakeup() const {
@@ -207,6 +208,7 @@ void Turn::grace_after_pause() {
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
         core::Host host = state_.hosts[i];
         host.last_contact = now_;
+        host.checked = core::Checked::no;  // what a probe from before says is about that time
         core::apply(state_, core::SetHost{static_cast<core::HostId>(i), std::move(host)}, kept);
     }
 }

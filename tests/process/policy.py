@@ -293,9 +293,32 @@ def settings_outlive(w):
     assert row["name"] == "local1"
 
 
+def operated(w):
+    """dcs reload takes the host table whole or not at all; dcs log-level is felt at once."""
+    table = os.path.join(w.pool.dir, "scheduler/hosts")
+    good = open(table).read()
+    open(table, "a").write("local7 slots=many\n")
+    broken = w.pool.dcs("reload", check=False)
+    assert broken.returncode == 1 and b"the old settings stay" in broken.stderr and b"slots" in broken.stderr, broken
+    assert len(w.pool.json("host", "ls")["hosts"]) == 6
+    open(table, "w").write(good + "local7 class=0x80 slots=2\n")
+    w.pool.dcs("reload")
+    w.host("local7", lambda h: h["state"] == "unknown" and h["slots"] == 2, "a new line of the host table")
+    open(table, "w").write(good)
+    w.pool.dcs("reload")
+    assert len(w.pool.json("host", "ls")["hosts"]) == 6
+    for name, arguments in (("scheduler/log", ()), ("servers/local1/log", ("local1",))):
+        size = os.path.getsize(os.path.join(w.pool.dir, name))
+        w.pool.dcs("log-level", "debug", *arguments)
+        w.pool.dcs("run", "--class", "0x1", "--", "true")
+        wait_for(f"more in {name}", lambda: b" debug: " in open(os.path.join(w.pool.dir, name), "rb").read()[size:])
+        w.pool.dcs("log-level", "off", *arguments)
+    assert w.pool.dcs("log-level", "loud", check=False).returncode == 2
+
+
 def main():
     scenarios = (classes_and_usurpation, urgent, missing_program, failures, drained, restarted, late_and_dead, limits,
-                 settings_outlive)
+                 settings_outlive, operated)
     with Pool(6, 1, SLICE) as pool:
         world = World(pool)
         for scenario in scenarios:

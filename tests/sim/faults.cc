@@ -68,7 +68,11 @@ void Faults::strike_scheduler(Fault fault) {
     switch (fault) {
     case Fault::kill: return s.lose(false, span(milliseconds(50), seconds(600)));
     case Fault::power: return s.lose(true, span(seconds(20), seconds(3600)));
-    case Fault::pause: return s.pause(span(seconds(60), seconds(4 * 3600)));
+    case Fault::pause: {
+        const Duration length = span(seconds(60), seconds(4 * 3600));
+        s.pause(length);
+        return later(length, [&s] { s.wake(); });  // when all faults end, this one does
+    }
     case Fault::disk_full:
         s.fill_disk(true);
         return later(span(seconds(10), seconds(3600)), [&s] { s.fill_disk(false); });
@@ -183,7 +187,10 @@ void Faults::host_down(Fault fault, int number) {
     if (!host.on()) return;
     server.machine_lost();
     host.power_off();
-    if (fault == Fault::lost && random_.chance(50)) return;  // for good
+    if (fault == Fault::lost && lost_ < w_.plan.hosts / 10 - 1 && random_.chance(50)) {  // for good
+        ++lost_;
+        return;
+    }
     later(span(seconds(30), seconds(8 * 3600)), [&server, &host] {
         host.power_on();
         server.start();

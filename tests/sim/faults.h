@@ -38,6 +38,7 @@ private:
     Random random_;
     std::map<std::uint64_t, Undo> undo_;
     std::uint64_t next_undo_ = 1, count_ = 0;
+    int lost_ = 0;
     bool off_ = false;
 };
 

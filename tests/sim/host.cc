@@ -82,6 +82,7 @@ void Host::happen(std::uint32_t what, std::uint64_t arg) {
         if (!on_ || launcher_ || arg != boot_) return;
         bury_the_dead();
         launcher_ = true;
+        if (clock_.tracing) clock_.note(name + ": a new launcher has buried the dead");
         return answer(Answer{});
     }
     const auto p = std::find_if(processes_.begin(), processes_.end(),

@@ -1,10 +1,12 @@
 // dcs_sim: pools in virtual time (tests/sim/world.h).
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,10 +70,17 @@ bool run_seed(std::uint64_t seed) {
     return true;
 }
 
+std::uint64_t *seeds_done = nullptr;  // shared by all jobs
+
 // Every jobs-th seed from `first` on; stops at the first failure.
 int run_seeds(std::uint64_t first) {
-    for (std::uint64_t i = first; i < options.seeds; i += static_cast<std::uint64_t>(options.jobs))
+    const auto start = std::chrono::steady_clock::now();
+    for (std::uint64_t i = first; i < options.seeds; i += static_cast<std::uint64_t>(options.jobs)) {
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+        if (options.seconds > 0 && passed.count() > options.seconds) break;
         if (!run_seed(options.seed + i)) return 1;
+        __atomic_add_fetch(seeds_done, 1, __ATOMIC_RELAXED);
+    }
     return 0;
 }
 
@@ -105,9 +114,11 @@ int run(int argc, char **argv) {
     std::signal(SIGABRT, on_abort);
     if (options.scale_table) return scale_table(options);
     if (is_scale_run(options)) return scale_run(options);
+    void *shared = ::mmap(nullptr, sizeof *seeds_done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return 2;
+    seeds_done = static_cast<std::uint64_t *>(shared);
     const int code = options.jobs > 1 ? run_jobs() : run_seeds(0);
-    if (code == 0)
-        std::printf("%llu seeds, nothing wrong\n", static_cast<unsigned long long>(options.seeds));
+    if (code == 0) std::printf("%llu seeds, nothing wrong\n", static_cast<unsigned long long>(*seeds_done));
     return code;
 }
 

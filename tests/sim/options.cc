@@ -11,8 +11,8 @@ namespace {
     if (!why.empty()) std::fprintf(stderr, "dcs_sim: %s\n", why.c_str());
     std::fprintf(why.empty() ? stdout : stderr,
                  "usage: dcs_sim [--seed S] [--seeds N] [--hosts N] [--days D] [--interval SECONDS] [--slots K]\n"
-                 "               [--grains N] [--faults all|none|LIST] [--plant NAME] [--jobs J] [--trace] [--hash]\n"
-                 "               [--quiet] [--scale-table]\n"
+                 "               [--grains N] [--faults all|none|LIST] [--plant NAME] [--jobs J] [--seconds S] [--trace]\n"
+                 "               [--hash] [--quiet] [--scale-table]\n"
                  "Runs whole pools in virtual time: the real scheduler, store, grain servers' decisions and\n"
                  "conversations, with simulated disks, connections, hosts and programs. The same seed, the same\n"
                  "history. What is wrong is printed with the events before it and the command that repeats it.\n");
@@ -54,7 +54,8 @@ Options read_options(int argc, char **argv) {
         const int first = i;
         if (std::strcmp(word, "--help") == 0) usage("");
         const bool of_this_run = take(word, "--seed", i, argv, o.seed) || take(word, "--seeds", i, argv, o.seeds) ||
-                                 take(word, "--jobs", i, argv, o.jobs) || take_flag(word, "--trace", o.trace) ||
+                                 take(word, "--jobs", i, argv, o.jobs) ||
+                                 take(word, "--seconds", i, argv, o.seconds) || take_flag(word, "--trace", o.trace) ||
                                  take_flag(word, "--quiet", o.quiet) || take_flag(word, "--hash", o.hash) ||
                                  take_flag(word, "--scale-table", o.scale_table);
         if (of_this_run) continue;

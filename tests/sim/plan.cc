@@ -142,6 +142,27 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     return p;
 }
 
+Plan scale_plan(const Options &o) {
+    Options plain = o;
+    plain.faults = "none";
+    Plan p = *make_plan(plain, o.seed);
+    p.scale = true;
+    p.slots = o.slots > 0 ? o.slots : 4;
+    p.grains = o.grains > 0 ? o.grains : 1000;
+    p.users = 4;
+    p.classes = 1;
+    p.programs = static_cast<int>(std::clamp<std::int64_t>(p.grains / 10'000, 4, 100));
+    const double slot_seconds = double(p.hosts) * p.slots * p.length.seconds();
+    p.grain_cpu_max = seconds_of(slot_seconds / static_cast<double>(p.grains));
+    p.drowse = p.interval;
+    p.delay_min = Duration{100'000};
+    p.delay_max = milliseconds(2);
+    p.commit_min = milliseconds(2);
+    p.commit_max = milliseconds(20);
+    p.store = store::StoreOptions{};
+    return p;
+}
+
 std::string Plan::text() const {
     std::string line = "hosts " + std::to_string(hosts) + ", slots " + std::to_string(slots) + ", interval " +
                        std::to_string(interval.ns / 1'000'000'000) + " s, grains " + std::to_string(grains) +

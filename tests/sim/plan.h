@@ -33,6 +33,7 @@ struct Options {
     double days = 1, interval_s = 0;    // 0: drawn
     std::int64_t grains = 0;            // 0: drawn
     int jobs = 1;
+    double seconds = 0;                 // begin no further seed after so long; 0: no limit
     std::string faults = "all", plant;
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
@@ -61,6 +62,8 @@ struct Plan {
 
 // Fails when a fault is not known.
 Result<Plan> make_plan(const Options &options, std::uint64_t seed);
+// No faults, no checkers: enough work to fill the pool for most of the time.
+Plan scale_plan(const Options &options);
 
 // Bit of StoreOptions::plant by its name; 0 if it is none of them.
 std::uint32_t store_plant(const std::string &name);

@@ -119,6 +119,12 @@ void SchedulerNode::pause(Duration length) {
     clock_.put(stopped_until_, this, name, go_on, life_);
 }
 
+void SchedulerNode::wake() {
+    if (!turn_ || stopped_until_ <= clock_.now) return;
+    stopped_until_ = clock_.now;
+    clock_.put(clock_.now, this, name, go_on, life_);
+}
+
 void SchedulerNode::reread() {
     if (!turn_) return;
     turn_->take_host_table(hosts_());
@@ -163,7 +169,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
         return step();
     }
     case stored: {
-        const Stopwatch watch(clock_.plan.scale, figures.cpu);
+        const Stopwatch watch(clock_.plan.scale, figures.commit_cpu);
         return storage_answered();
     }
     case wake:
@@ -175,6 +181,10 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
 
 void SchedulerNode::step() {
     const Stopwatch watch(clock_.plan.scale, figures.cpu);
+    go_on_working();
+}
+
+void SchedulerNode::go_on_working() {
     if (!turn_ || !clock_.fine()) return;
     if (!busy()) {
         run_turns();
@@ -253,7 +263,7 @@ void SchedulerNode::storage_answered() {
     } else if (!result.status) {
         flush_not_before_ = clock_.now + flush_retry;
     }
-    step();
+    go_on_working();
 }
 
 void SchedulerNode::schedule() {
@@ -311,6 +321,8 @@ void SchedulerNode::frame(ConnId conn, std::string bytes) {
     auto header = wire::decode_header(all.substr(0, wire::header_bytes), limits::server_frame_bytes);
     if (!header) return clock_.complain("wire", "a frame does not decode: " + header.status().text);
     a.header = *header;
+    static const std::uint16_t call_in = static_cast<std::uint16_t>(wire::AnyMessage(wire::CallIn{}).index() + 1);
+    figures.call_ins += header->kind == call_in;
     a.payload = bytes.substr(wire::header_bytes);
     take(std::move(a));
 }
@@ -325,6 +337,7 @@ void SchedulerNode::closed(ConnId conn, const std::string &why) {
 
 void SchedulerNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
     ++figures.frames_out;
+    figures.launches += std::holds_alternative<wire::Launch>(message);
     watch_->sends(conn, message, turn_->state());
     if (clock_.tracing)
         clock_.note("scheduler -> " + std::to_string(conn) + " " + wire::kind_name(message));

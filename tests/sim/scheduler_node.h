@@ -50,6 +50,7 @@ public:
     // kill -9, or the machine loses its power; it starts again after `away`.
     void lose(bool power, Duration away);
     void pause(Duration length);
+    void wake();  // from a pause that is not over
     void fill_disk(bool full);
     void fail_next_sync() { fail_sync_ = true; }
     void reread();
@@ -64,7 +65,8 @@ public:
     struct Figures {
         std::uint64_t turns = 0, commits = 0, flushes = 0, starts = 0, frames_in = 0, frames_out = 0, refused = 0,
                       doubts = 0;
-        Duration cpu{};
+        std::uint64_t call_ins = 0, launches = 0;
+        Duration cpu{}, commit_cpu{};   // the second one: of what was committed
     };
     Figures figures;
 
@@ -90,6 +92,7 @@ private:
 
     void take(turn::Arrival arrival);
     void step();
+    void go_on_working();
     void run_turns();
     void be_idle();
     void storage_answered();

@@ -128,6 +128,8 @@ void ServerNode::machine_lost() {
 void ServerNode::stop(bool on) {
     stopped_ += on ? 1 : -1;
     if (stopped_ > 0 || !up_) return;
+    tick_at_ = Instant::never();
+    handle();  // what it was about to do
     std::deque<Waiting> waiting = std::exchange(inbox_, {});
     for (Waiting &w : waiting) {
         if (w.kind == 0) link_opened(w.conn);
@@ -135,7 +137,6 @@ void ServerNode::stop(bool on) {
         else link_closed(w.conn, w.frame);
     }
     if (!heard_.empty()) hear_launcher();
-    tick_at_ = Instant::never();
     handle();
 }
 
@@ -238,6 +239,9 @@ void ServerNode::hear_launcher() {
     using Kind = Host::Answer::Kind;
     std::deque<Host::Answer> answers = std::exchange(heard_, {});
     for (const Host::Answer &a : answers) {
+        if (clock_.tracing)
+            clock_.note(host_.name + ": launcher says " + std::to_string(static_cast<int>(a.kind)) + " " +
+                        server::to_text(a.id));
         switch (a.kind) {
         case Kind::down: put(server::LauncherDown{}); break;
         case Kind::up:

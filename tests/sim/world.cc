@@ -12,23 +12,6 @@ std::unique_ptr<Medium> medium_for(const Plan &plan) {
     return std::make_unique<SimMedium>();
 }
 
-// What `dcs grain explain` says of the first grains that wait.
-std::string why_waiting(const core::State &state, Instant now) {
-    std::string text;
-    int told = 0;
-    for (const auto &[key, session] : state.sessions)
-        for (const auto &[number, grain] : session.grains)
-            if (grain.status == core::GrainStatus::ready && session.info.status == core::SessionStatus::active &&
-                told++ < 12) {
-                const wire::Explanation why = core::explanation(state, now, {key, number});
-                text += "\n    " + to_text(GrainKey{key, number}) + ": " + why.summary;
-                for (const wire::WhyRow &row : why.reasons)
-                    text += "; " + row.reason + " " + std::to_string(row.hosts) +
-                            (row.names.empty() ? "" : " (" + row.names.front() + " ...)");
-            }
-    return text;
-}
-
 }  // namespace
 
 World::World(const Plan &with)
@@ -167,11 +150,26 @@ void World::look_around() {
             std::string who;
             for (const auto &control : controls)
                 if (!control->done()) who += " [" + control->where() + "]";
-            who += why_waiting(*scheduler.state(), clock.now);
-            return clock.complain("liveness", "nothing goes on:" + who);
+            return clock.complain("liveness", "nothing goes on:" + who + "; " + first_unfinished());
         }
     }
     clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+}
+
+// The first grain that should run, and what the scheduler itself says about it.
+std::string World::first_unfinished() const {
+    const core::State &state = *scheduler.state();
+    for (const auto &[seniority, key] : state.by_seniority)
+        for (const auto &[number, grain] : state.session(key)->grains) {
+            if (grain.status != core::GrainStatus::ready && grain.status != core::GrainStatus::running) continue;
+            const GrainKey name{key, number};
+            std::string text = to_text(name) + " is " + core::name_of(grain.status);
+            if (const core::Host *host = state.host(grain.host)) text += " on " + host->config.name;
+            const wire::Explanation why = core::explanation(state, clock.now, name);
+            for (const wire::WhyRow &row : why.reasons) text += "; " + row.reason + " " + std::to_string(row.hosts);
+            return text;
+        }
+    return "no grain is unfinished";
 }
 
 // Sessions are closed: nothing of them runs or lies about.

@@ -50,6 +50,7 @@ private:
     void add_controls();
     void begin();
     void look_around();
+    std::string first_unfinished() const;
     void look_at_hosts();
     bool all_done() const;
     void final_checks();

@@ -8,16 +8,15 @@
 namespace dcs::commands {
 namespace {
 
-int ordered(const Call &call, const std::string &what, const wire::AnyMessage &order) {
-    const auto reply = client::ask<wire::Done>(order, client::How{client::With::any});
-    return reply ? exits::ok : call.fail(failure_of(what, reply.status()));
-}
-
 int reload(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(
             usage_failure("dcs reload takes no words, but got `" + call.arguments.words[0] + "`"));
-    return ordered(call, "the settings were not read again", wire::Reload{});
+    const auto reply = client::ask<wire::Done>(wire::Reload{}, client::How{client::With::any});
+    if (reply) return exits::ok;
+    Failure failure = failure_of("the settings were not read again", reply.status());
+    if (failure.exit == exits::usage) failure.exit = exits::error;  // it is a file that is wrong, not the line
+    return call.fail(failure);
 }
 
 int log_level(const Call &call) {
@@ -25,7 +24,9 @@ int log_level(const Call &call) {
     if (words.empty() || words.size() > 2)
         return call.fail(usage_failure("dcs log-level takes a level and perhaps a host",
                                        "`dcs log-level --help` shows how it is used"));
-    return ordered(call, "the level was not set", wire::SetLogLevel{words.size() > 1 ? words[1] : "", words[0]});
+    const wire::SetLogLevel order{words.size() > 1 ? words[1] : "", words[0]};
+    const auto reply = client::ask<wire::Done>(order, client::How{client::With::any});
+    return reply ? exits::ok : call.fail(failure_of("the level was not set", reply.status()));
 }
 
 }  // namespace

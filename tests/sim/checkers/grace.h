@@ -12,7 +12,10 @@ namespace dcs::sim {
 class Grace {
 public:
     explicit Grace(Clock &clock) : clock_(clock) {}
-    void hears(ConnId conn) { heard_[conn] = clock_.now; }
+    // `report`: one that a full disk may refuse, and then it counts for nothing.
+    void hears(ConnId conn, bool report) {
+        if (!report || !clock_.plan.has(Fault::disk_full)) heard_[conn] = clock_.now;
+    }
     void started() { known_.clear(), heard_.clear(); }
     void after_turn(const core::State &state, Instant awake_since);
 

@@ -35,7 +35,8 @@ void Watch::sends(ConnId conn, const wire::AnyMessage &message, const core::Stat
 
 void Watch::hears(ConnId conn, const wire::FrameHeader &header) {
     clock_.mark(header.crc);
-    if (!off()) grace.hears(conn);
+    static const std::uint16_t call_in = wire::AnyMessage(wire::CallIn{}).index() + 1;
+    if (!off()) grace.hears(conn, header.kind != call_in);
 }
 
 void Watch::lost(const core::State &state, bool in_flight, std::uint64_t turn) {

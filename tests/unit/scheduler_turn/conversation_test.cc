@@ -287,6 +287,41 @@ TEST_CASE("after a pause of the scheduler every host has its whole limit again")
     CHECK(pool.turn->state().hosts[0].status == core::HostStatus::dead);
 }
 
+TEST_CASE("a pause in the middle of a commit is one too") {
+    Pool pool({host("h1", 1)});
+    ModelServer server(pool, "h1");
+    server.connect();
+    server.read();
+    const ConnId ann = pool.control("ann", "prog");
+    pool.post(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.turn->run();
+    REQUIRE(pool.turn->committing());
+    pool.outside->clock = pool.outside->clock + seconds(3600);
+    pool.pump();
+    CHECK(pool.turn->state().hosts[0].status == core::HostStatus::active);
+}
+
+TEST_CASE("what a probe found before a pause makes nobody dead after it") {
+    core::HostConfig config = host("h1", 1);
+    config.check = {"192.0.2.1"};
+    Pool pool({config});
+    ModelServer server(pool, "h1");
+    server.connect();
+    server.read();
+    const ConnId ann = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 0, copying_grain("abc")});
+    while (pool.turn->state().hosts[0].checked != core::Checked::asked) {
+        pool.outside->clock = pool.turn->next_wakeup();
+        pool.pump();
+    }
+    const std::uint32_t probe = pool.turn->state().hosts[0].probe;
+    pool.outside->clock = pool.outside->clock + seconds(3600);
+    pool.turn->take_probe_result({0, probe, false, std::nullopt, std::nullopt});
+    pool.pump();
+    CHECK(pool.turn->state().hosts[0].status != core::HostStatus::dead);
+}
+
 TEST_CASE("grain servers go before users, in the ratio of their share, and nobody waits for ever") {
     turn::Intake intake;
     const auto put = [&](turn::Door door, ConnId conn, const std::string &user) {
