@@ -71,7 +71,7 @@ void Faults::strike_scheduler(Fault fault) {
     case Fault::pause: {
         const Duration length = span(seconds(60), seconds(4 * 3600));
         s.pause(length);
-        return later(length, [&s] { s.wake(); });  // when all faults end, this one does
+        return later(length, [&s] { s.resume(); });  // when all faults end, this one does
     }
     case Fault::disk_full:
         s.fill_disk(true);

@@ -119,7 +119,7 @@ void SchedulerNode::pause(Duration length) {
     clock_.put(stopped_until_, this, name, go_on, life_);
 }
 
-void SchedulerNode::wake() {
+void SchedulerNode::resume() {
     if (!turn_ || stopped_until_ <= clock_.now) return;
     stopped_until_ = clock_.now;
     clock_.put(clock_.now, this, name, go_on, life_);

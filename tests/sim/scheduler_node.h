@@ -50,7 +50,7 @@ public:
     // kill -9, or the machine loses its power; it starts again after `away`.
     void lose(bool power, Duration away);
     void pause(Duration length);
-    void wake();  // from a pause that is not over
+    void resume();  // from a pause that is not over
     void fill_disk(bool full);
     void fail_next_sync() { fail_sync_ = true; }
     void reread();
