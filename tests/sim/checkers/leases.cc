@@ -56,8 +56,10 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
         return clock_.complain("leases", to_text(key) + ": a report of incarnation " +
                                              std::to_string(ack.incarnation) + " is taken after one of incarnation " +
                                              std::to_string(taken.from));
-    if (ack.last_seq <= taken.sequence && !ack.ended) return;
-    taken = {ack.incarnation, ack.last_seq};
+    // What an innocent end brings after the last checkpoint is not kept.
+    const core::Grain *grain = state.grain(key);
+    if (!grain || (grain->sequence <= taken.sequence && grain->status != core::GrainStatus::finished)) return;
+    taken = {ack.incarnation, grain->sequence};
 }
 
 }  // namespace dcs::sim
