@@ -45,6 +45,7 @@ void Faults::heal() {
         undo_.erase(undo_.begin());
         undo();
     }
+    w_.scheduler.resume();
 }
 
 int Faults::some_host() { return static_cast<int>(random_.below(w_.hosts.size())); }
@@ -68,11 +69,7 @@ void Faults::strike_scheduler(Fault fault) {
     switch (fault) {
     case Fault::kill: return s.lose(false, span(milliseconds(50), seconds(600)));
     case Fault::power: return s.lose(true, span(seconds(20), seconds(3600)));
-    case Fault::pause: {
-        const Duration length = span(seconds(60), seconds(4 * 3600));
-        s.pause(length);
-        return later(length, [&s] { s.resume(); });  // when all faults end, this one does
-    }
+    case Fault::pause: return s.pause(span(seconds(60), seconds(4 * 3600)));
     case Fault::disk_full:
         s.fill_disk(true);
         return later(span(seconds(10), seconds(3600)), [&s] { s.fill_disk(false); });

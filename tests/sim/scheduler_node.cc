@@ -122,6 +122,7 @@ void SchedulerNode::pause(Duration length) {
 void SchedulerNode::resume() {
     if (!turn_ || stopped_until_ <= clock_.now) return;
     stopped_until_ = clock_.now;
+    awake_since_ = std::min(awake_since_, clock_.now);
     clock_.put(clock_.now, this, name, go_on, life_);
 }
 
