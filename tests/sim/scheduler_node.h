@@ -120,6 +120,7 @@ private:
     std::uint64_t life_ = 0;  // counts processes: what was meant for an earlier one is dropped
     Instant last_activity_{}, last_tidy_{}, flush_not_before_{}, wake_at_ = Instant::never();
     Instant stopped_until_{}, awake_since_{}, started_at_{};
+    Instant stopped_at_{}, awake_before_{};  // of the pause at hand
     std::vector<turn::Arrival> inbox_;  // while it is stopped
     int waiting_ = 0;                   // connections among them
 };
