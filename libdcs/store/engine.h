@@ -34,7 +34,7 @@ public:
     CommitResult flush() override;
     Status set_aside(const std::string &directory, const std::string &why) override;
     std::uint64_t turn() const override { return turn_; }
-    std::uint64_t pending_bytes() const override { return pending_.bytes; }
+    std::uint64_t pending_bytes() const override { return pending_.bytes + dead_bytes_; }
     Result<Space> space() override;
     Result<std::string> read(const std::string &path, std::uint64_t offset,
                              std::uint64_t max) override;
@@ -143,6 +143,7 @@ private:
     // Of turns that were synced away. To remove hundreds at once takes a file system that discards
     // blocks a second or two, so a few go with each commit, and the rest in an idle moment.
     std::deque<std::string> dead_roots_;
+    std::uint64_t dead_bytes_ = 0;           // of all of them, about
     std::vector<std::string> leftovers_;     // could not be removed; before the next commit
     std::vector<std::string> leftover_directories_;
 };

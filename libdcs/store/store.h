@@ -141,7 +141,7 @@ public:
     virtual Status set_aside(const std::string &directory, const std::string &why) = 0;
 
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
-    virtual std::uint64_t pending_bytes() const = 0;
+    virtual std::uint64_t pending_bytes() const = 0;  // that a flush would let go of
     virtual Result<Space> space() = 0;
 
     // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps

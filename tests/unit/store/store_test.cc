@@ -197,7 +197,7 @@ TEST_CASE("roots are synced away by count and by bytes") {
     auto other = open(disk, options);
     for (int i = 1; i <= 20; ++i) {
         commit(*other, {update("g/1", {{"params", std::string(300, 'p'), 0}})});
-        CHECK(other->pending_bytes() <= 1000);
+        CHECK(other->pending_bytes() <= 2000);  // what waits, and what no commit has removed yet
     }
 }
 
