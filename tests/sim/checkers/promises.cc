@@ -8,6 +8,7 @@ void Promises::asks(const SessionKey &key, const wire::AnyMessage &call) {
     Book &book = found->second;
     if (const auto *close = std::get_if<wire::CloseSession>(&call); close && close->user.empty()) book.closing = true;
     if (const auto *clean = std::get_if<wire::CleanSession>(&call); clean && clean->user.empty()) book.cleaning = true;
+    if (const auto *submit = std::get_if<wire::Gexec>(&call)) book.asked.insert(submit->grain);
     const auto *open = std::get_if<wire::OpenSession>(&call);
     if (open && open->mode == wire::OpenMode::reopen) book.closed = false;  // it may or may not be
 }
@@ -64,8 +65,11 @@ void Promises::result(const SessionKey &key, Book &book, const Script &script, c
         if (!(before->second == now)) wrong(key, name + "was another one when it was handed out before");
         return;
     }
-    const auto grain = book.grains.find(r.grain);
-    if (grain == book.grains.end()) return wrong(key, name + "which nobody submitted");
+    auto grain = book.grains.find(r.grain);
+    if (grain == book.grains.end()) {  // its program may never have heard that it was taken
+        if (book.asked.count(r.grain) == 0) return wrong(key, name + "which nobody submitted");
+        grain = book.grains.emplace(r.grain, false).first;
+    }
     if (grain->second) return wrong(key, name + "which was killed");
     if (book.index.count(r.grain) != 0) return wrong(key, name + "which has a result already");
     if (const std::string what = wrong_with_output(clock_.plan, script.model(r.grain), r); !what.empty())

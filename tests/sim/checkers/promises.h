@@ -3,6 +3,7 @@
 // never lost; results keep their order and their bytes; each grain has one of them; nothing killed comes
 // back. Kept from the replies alone, so that it can contradict the scheduler.
 #include <map>
+#include <set>
 
 #include "scheduler/core/state.h"
 #include "sim/clock.h"
@@ -33,6 +34,7 @@ private:
         bool closing = false, closed = false, cleaning = false;
         std::uint64_t seniority = 0;   // 0: not seen yet
         std::map<GrainNumber, bool> grains;  // submitted; true: killed
+        std::set<GrainNumber> asked;         // the same, answered or not
         std::map<std::int32_t, Result> order;
         std::map<GrainNumber, std::int32_t> index;
     };
