@@ -1,4 +1,3 @@
-#include "base/planted.h"
 #include "grainserver/core/checkpoint_file.h"
 
 #include <array>
@@ -110,7 +109,7 @@ Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_
 
 Normalised normalise(std::uint64_t input_offset, std::uint64_t checkpoint_length, std::uint64_t input_base) {
     if (input_offset >= checkpoint_length) return {input_base + (input_offset - checkpoint_length), checkpoint_length};
-    return {input_base, planted("server.no_carry") ? checkpoint_length : input_offset};
+    return {input_base, input_offset};
 }
 
 }  // namespace dcs::server

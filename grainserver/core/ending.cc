@@ -1,7 +1,6 @@
 // How grains end: by themselves, withdrawn (W10), over a limit, or unwanted.
 #include <algorithm>
 
-#include "base/planted.h"
 #include "grainserver/core/steps.h"
 
 namespace dcs::server {
@@ -160,7 +159,7 @@ void adopted(Turn &t, const Adopted &a) {
     g.ending = a.ending;
     g.reason = a.reason;
     if (a.ending == Ending::overrun) g.limit_signal = a.limit_signal;
-    if (a.exit && !planted("server.forget_exit")) {
+    if (a.exit) {
         g.phase = Phase::ended;
         g.exit = a.exit;
         g.cpu_us = a.exit->usage.user_us + a.exit->usage.system_us;

@@ -95,7 +95,8 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
     welcome_ = *welcome;
     terms_.met = true;
     greeted_ = true;
-    at_ = At::sending_request;
+    const bool sent_before = request_left_ && planted("client.forget_request");
+    at_ = sent_before ? At::waiting_reply : At::sending_request;
     until_ = now + terms_.silence;
 }
 
@@ -138,11 +139,6 @@ void Conversation::paused(Instant now) {
 
 void Conversation::begin_again(Instant now) {
     if (trouble_since_ == Instant::never()) trouble_since_ = now;
-    if (planted("client.new_request_id")) {
-        terms_.request += 2;
-        for (std::string *frame : {&hello_, &request_})  // bytes 12 to 19 of a header
-            for (int i = 0; i < 8; ++i) (*frame)[12 + i] = static_cast<char>(terms_.request >> (8 * i));
-    }
     const Instant end = trouble_since_ + terms_.patience;
     if (!patient_for_ever() && now >= end) return finish(given_up(), false);
     at_ = At::pausing;

@@ -1,5 +1,4 @@
 // d_gkill (C9): once acknowledged, the grain never runs again and no unreported result comes of it.
-#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -12,7 +11,7 @@ void kill(Draft &d, const GrainKey &key) {
     g.queue_position = 0;
     g.result_index = -1;
     g.launched = false;
-    if (old.status == GrainStatus::running && !planted("core.kill_tells_nobody")) {
+    if (old.status == GrainStatus::running) {
         d.withdraw(old.host, key, old.lease, true, "killed by its control program");
         d.follow_up(FillHost{old.host});
     }

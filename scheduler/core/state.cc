@@ -1,4 +1,3 @@
-#include "base/planted.h"
 #include "scheduler/core/state.h"
 
 #include <algorithm>
@@ -86,8 +85,7 @@ std::int32_t State::free_slots(HostId id) const {
     const Host *h = host(id);
     if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0 || h->setting.drained)
         return 0;
-    auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
-    if (planted("core.slot_counted_wrong") && taken > 0) --taken;
+    const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
     return taken >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - taken);
 }
 

@@ -225,15 +225,12 @@ void take_report(Draft &d, const ServerReport &in) {
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
     const Grain *grain = d.state.grain(key);
-    const bool same = grain && ((grain->lease == r.incarnation && grain->host == in.host) ||
-                                planted("core.any_incarnation"));
+    const bool same = grain && grain->lease == r.incarnation && grain->host == in.host;
     const bool again = grain && grain->status == GrainStatus::finished && r.ended && planted("core.finished_not_final");
     if (grain && grain->status == GrainStatus::finished && (same || r.ended) && !again)
         return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
                            wire::Verdict::have_it);
-    const bool older = grain && grain->status == GrainStatus::running && r.has_checkpoint &&
-                       planted("core.checkpoint_of_older_incarnation");
-    if (!again && !older && (!same || grain->status != GrainStatus::running))
+    if (!again && (!same || grain->status != GrainStatus::running))
         return acknowledge(d, in, r.last_seq, r.ended, wire::Verdict::stale);
     Taking taking{d, in.host, in.report, key, *grain};
     take_leased(taking, in);

@@ -182,9 +182,6 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
         }
         work.pop_front();
         for (const core::Change &change : decision.changes) apply(change);
-        if (planted("turn.ack_without_commit"))
-            for (const core::Effect &effect : decision.effects)
-                if (std::holds_alternative<core::SendServer>(effect)) perform_.perform(effect);
         std::move(decision.effects.begin(), decision.effects.end(), std::back_inserter(effects_));
         std::move(decision.events.begin(), decision.events.end(), std::back_inserter(events_));
         work.insert(work.begin(), std::make_move_iterator(decision.follow_ups.begin()),
