@@ -91,8 +91,9 @@ void configured(Turn &t, const wire::Configure &c) {
 }
 
 void refused(Turn &t, const wire::Refused &r) {
-    t.log(Level::error, "the scheduler refuses this server: " + r.text + "; asking again in " +
-                            std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s");
+    t.emit(Log{Level::error, "the scheduler refuses this server: " + r.text + "; asking again in " +
+                                 std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
+               true});
     t.emit(Disconnect{});
     t.state.failures = 0;
     rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});

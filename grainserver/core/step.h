@@ -85,7 +85,8 @@ struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
 struct SetLogLevel { std::string level; };
 enum class Level : std::uint8_t { debug, info, warning, error };
-struct Log { Level level = Level::info; std::string text; };
+// `always`: to whoever started the server, even if nothing is logged.
+struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
     TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, SetLogLevel,
     Log>;

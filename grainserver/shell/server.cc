@@ -123,7 +123,11 @@ struct Performer {
     void operator()(SetLogLevel &e) {
         if (const auto level = dcs::level_of(e.level)) log_set_level(*level);
     }
-    void operator()(Log &e) { s.log_(e.level, e.text); }
+    void operator()(Log &e) {
+        if (e.always && log_level() == dcs::Level::off)
+            std::fprintf(stderr, "dcs_grainserver %s: %s\n", s.options_.name.c_str(), e.text.c_str());
+        s.log_(e.level, e.text);
+    }
 
     void tell(const GrainId &id, const Status &done) {
         if (!done) s.log_(Level::error, to_text(id) + ": " + done.text);
