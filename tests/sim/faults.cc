@@ -45,7 +45,6 @@ void Faults::heal() {
         undo_.erase(undo_.begin());
         undo();
     }
-    w_.scheduler.resume();
 }
 
 int Faults::some_host() { return static_cast<int>(random_.below(w_.hosts.size())); }

@@ -113,21 +113,10 @@ void SchedulerNode::pause(Duration length) {
     if (!turn_) return;
     if (clock_.tracing) clock_.note("scheduler stands still for " + std::to_string(length.seconds()) + " s");
     watch_->paused(length);
-    if (stopped_until_ <= clock_.now) {
-        stopped_at_ = clock_.now;
-        awake_before_ = awake_since_;
-    }
     stopped_until_ = std::max(stopped_until_, clock_.now + length);
     // Shorter ones may pass without any deadline in them, and then nobody's time ran out.
     if (length > clock_.plan.alert + seconds(3)) awake_since_ = stopped_until_;
     clock_.put(stopped_until_, this, name, go_on, life_);
-}
-
-void SchedulerNode::resume() {
-    if (!turn_ || stopped_until_ <= clock_.now) return;
-    stopped_until_ = clock_.now;
-    awake_since_ = clock_.now - stopped_at_ > clock_.plan.alert + seconds(3) ? clock_.now : awake_before_;
-    clock_.put(clock_.now, this, name, go_on, life_);
 }
 
 void SchedulerNode::reread() {

@@ -50,7 +50,6 @@ public:
     // kill -9, or the machine loses its power; it starts again after `away`.
     void lose(bool power, Duration away);
     void pause(Duration length);
-    void resume();  // from a pause that is not over
     void fill_disk(bool full);
     void fail_next_sync() { fail_sync_ = true; }
     void reread();
@@ -60,6 +59,7 @@ public:
     bool quiet() const { return turn_ && !busy() && !turn_->committing(); }
     store::Store *store() { return store_.get(); }
     Instant awake_since() const { return awake_since_; }
+    Instant stopped_until() const { return stopped_until_; }
     Instant started_at() const { return started_at_; }
 
     struct Figures {
@@ -120,7 +120,6 @@ private:
     std::uint64_t life_ = 0;  // counts processes: what was meant for an earlier one is dropped
     Instant last_activity_{}, last_tidy_{}, flush_not_before_{}, wake_at_ = Instant::never();
     Instant stopped_until_{}, awake_since_{}, started_at_{};
-    Instant stopped_at_{}, awake_before_{};  // of the pause at hand
     std::vector<turn::Arrival> inbox_;  // while it is stopped
     int waiting_ = 0;                   // connections among them
 };

@@ -115,7 +115,7 @@ void World::happen(std::uint32_t what, std::uint64_t arg) {
         if (clock.tracing) clock.note("all faults end");
         faults_.heal();
         clock.healed = true;
-        healed_at_ = clock.now;
+        healed_at_ = std::max(clock.now, scheduler.stopped_until());
         return;
     case look: return look_around();
     }
@@ -134,7 +134,8 @@ void World::look_around() {
         if (!clock.healed) {
             faults_.heal();
             clock.healed = true;
-            healed_at_ = done_at_ = clock.now;
+            done_at_ = clock.now;
+            healed_at_ = std::max(clock.now, scheduler.stopped_until());  // its last pause ends by itself
         }
         if (plan.scale || clock.now - done_at_ > plan.limit + plan.interval * 2 + seconds(120)) {
             finished_ = true;
