@@ -14,6 +14,12 @@ Status check_token(const State &state, const Caller &caller) {
     return Status::ok();
 }
 
+Status check_operator(const Caller &caller, const char *what) {
+    if (caller.privileged) return Status::ok();
+    return fail(Code::refused, caller.user + " may not " + what +
+                                   ": that is for root, for the scheduler's account or a private pool's owner");
+}
+
 Status missing_session(const State &state, const SessionKey &key) {
     if (const auto damaged = state.set_aside.find(key); damaged != state.set_aside.end())
         return fail(Code::io_error, "session " + to_text(key) + " is set aside, " + damaged->second +

@@ -75,6 +75,8 @@ Status check_token(const State &state, const Caller &caller);
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 // A secure command or a look at details: of the owner, or of one with privilege.
 Status check_owner(const Caller &caller, const std::string &user);
+// An order to the daemons themselves: of one with privilege.
+Status check_operator(const Caller &caller, const char *what);
 // In the list of users, if there is one (policy.cc).
 Status check_user(const State &state, const Caller &caller);
 // One more active session, one more unfinished grain (policy.cc).

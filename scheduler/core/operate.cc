@@ -4,15 +4,6 @@
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
-namespace {
-
-Status check_operator(const Caller &caller, const char *what) {
-    if (caller.privileged) return Status::ok();
-    return fail(Code::refused, caller.user + " may not " + what +
-                                   ": that is for root, for the scheduler's account or a private pool's owner");
-}
-
-}  // namespace
 
 void reload(Draft &d, const Caller &caller, const wire::Reload &) {
     if (Status s = check_operator(caller, "have the settings read again"); !s) return d.refuse(caller, s);

@@ -18,6 +18,12 @@ std::size_t held_back_now(const Host &host, Instant now) {
     return n;
 }
 
+// By the tables, whatever the host has free.
+bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
+    return host.configured && host.config.slots > 0 && class_fits(grain.host_class, host.config.host_class) &&
+           permits(host.config, session.user) && !is_nogo(grain, id);
+}
+
 std::int64_t memory_need_kb(const Grain &g) {
     const Demand &demand = g.demand;
     return std::max(std::int64_t{g.thrash} * 512, std::int64_t{demand.memory_mb} * 1024);
@@ -143,9 +149,7 @@ bool held_back(const Host &host, const GrainKey &key, Instant now) {
 }
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return host.configured && host.config.slots > 0 &&
-           class_fits(grain.host_class, host.config.host_class) &&
-           permits(host.config, session.user) && !is_nogo(grain, id) && ever_fits(host.config, grain) &&
+    return may_be_there(host, id, session, grain) && ever_fits(host.config, grain) &&
            (grain.program == 0 || host.missing.count(grain.program) == 0);
 }
 
@@ -153,10 +157,9 @@ bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
                 const Room &room) {
     const Host &host = *state.host(id);
     // What lacked a program may have got it by now: it is tried again after a while.
-    return host.configured && host.config.slots > 0 && class_fits(grain.host_class, host.config.host_class) &&
-           permits(host.config, key.session.user) && !is_nogo(grain, id) &&
-           !lacks_program(host, grain.program, now) && cores_fit(state, id, Demand(grain.demand).cores, room) &&
-           memory_fits(state, id, grain, room) && !held_back(host, key, now);
+    return may_be_there(host, id, key.session, grain) && !lacks_program(host, grain.program, now) &&
+           cores_fit(state, id, Demand(grain.demand).cores, room) && memory_fits(state, id, grain, room) &&
+           !held_back(host, key, now);
 }
 
 std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room) {

@@ -121,9 +121,7 @@ std::string to_text(const HostSetting &s) {
 }
 
 void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
-    if (!caller.privileged)
-        return d.refuse(caller, fail(Code::refused, caller.user + " may not change hosts: that is for root, for the "
-                                                                  "scheduler's account or a private pool's owner"));
+    if (Status s = check_operator(caller, "change hosts"); !s) return d.refuse(caller, s);
     if (Status s = check_numbers(call); !s) return d.refuse(caller, s);
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
