@@ -68,7 +68,9 @@ Status Engine::write_root(const TurnPlan &plan) {
     failpoint("store.commit_sync.before");
     if (status && !planted(plant_no_sync_commit)) status = sync_dir(turns_directory);
     failpoint("store.commit_sync.after");
-    if (status) pending_.bytes += plan.root.size() + plan.big_bytes;
+    if (!status) return status;
+    pending_.roots[turn_ + 1] = plan.root.size();
+    pending_.bytes += plan.root.size() + plan.big_bytes;
     return status;
 }
 

@@ -142,8 +142,12 @@ private:
     std::vector<std::string> directories_;   // made for it
     // Of turns that were synced away. To remove hundreds at once takes a file system that discards
     // blocks a second or two, so a few go with each commit, and the rest in an idle moment.
-    std::deque<std::string> dead_roots_;
-    std::uint64_t dead_bytes_ = 0;           // of all of them, about
+    struct DeadRoot {
+        std::string name;
+        std::uint64_t bytes;
+    };
+    std::deque<DeadRoot> dead_roots_;
+    std::uint64_t dead_bytes_ = 0;           // of all of them
     std::vector<std::string> leftovers_;     // could not be removed; before the next commit
     std::vector<std::string> leftover_directories_;
 };

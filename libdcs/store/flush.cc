@@ -76,8 +76,11 @@ Status Engine::flush_pending() {
     if (status) status = write_stamp(turn_);
     if (!status) return status;
     // From here on nothing needs them. One that cannot be removed now is removed later.
-    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn) dead_roots_.push_back(root_name(turn));
-    dead_bytes_ += pending_.bytes;
+    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn) {
+        const auto root = pending_.roots.find(turn);
+        dead_roots_.push_back({root_name(turn), root == pending_.roots.end() ? 0 : root->second});
+        dead_bytes_ += dead_roots_.back().bytes;
+    }
     failpoint("store.drop_temporaries.before");
     for (const std::string &name : pending_.temporaries)
         if (!disk_.remove(name)) leftovers_.push_back(name);
@@ -91,8 +94,9 @@ void Engine::drop_roots(std::size_t most) {
     if (dead_roots_.empty()) return;
     failpoint("store.drop_roots.before");
     for (; most > 0 && !dead_roots_.empty(); --most) {
-        dead_bytes_ -= dead_bytes_ / dead_roots_.size();
-        if (!disk_.remove(dead_roots_.front())) leftovers_.push_back(dead_roots_.front());
+        const DeadRoot &root = dead_roots_.front();
+        dead_bytes_ -= root.bytes;
+        if (!disk_.remove(root.name)) leftovers_.push_back(root.name);
         dead_roots_.pop_front();
     }
     failpoint("store.drop_roots.after");

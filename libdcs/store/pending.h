@@ -18,6 +18,7 @@ template <class Ordered> void erase_below(Ordered &names, const std::string &dir
 
 struct Pending {
     std::uint64_t bytes = 0;               // of turn roots and big temporaries
+    std::map<std::uint64_t, std::uint64_t> roots;  // bytes of each turn's
     std::vector<std::string> temporaries;  // big ones of committed turns
     std::set<std::string> files;           // content to sync
     std::set<std::string> directories;     // names to sync

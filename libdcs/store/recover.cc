@@ -94,7 +94,7 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     if (!decoded) return about(name, decoded.status(), restore_it);
     if (!decoded->repaired.empty())
         report.damaged.push_back({name, decoded->repaired + "; the other copy is good, nothing is lost by it"});
-    pending_.bytes += root->size();
+    pending_.bytes += pending_.roots[turn] = root->size();
     for (const Step &step : decoded->steps)
         if (step.kind == StepKind::beside)
             temporaries.insert(big_temporary(step.directory, step.file, turn));

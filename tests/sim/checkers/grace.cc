@@ -7,7 +7,7 @@ void Grace::after_turn(const core::State &state, Instant awake_since) {
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         Known &known = known_[i];
-        if (host.configured && !known.configured) known.configured_since = clock_.now;
+        if (host.configured && !known.configured) known.configured_since = decided_;
         const bool died = host.configured && known.configured && host.status == core::HostStatus::dead &&
                           known.status != core::HostStatus::dead;
         if (died) {

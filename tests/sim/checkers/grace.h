@@ -17,6 +17,7 @@ public:
         if (!report || !clock_.plan.has(Fault::disk_full)) heard_[conn] = clock_.now;
     }
     void started() { known_.clear(), heard_.clear(); }
+    void before_turn() { decided_ = clock_.now; }
     void after_turn(const core::State &state, Instant awake_since);
 
 private:
@@ -27,6 +28,7 @@ private:
         Instant configured_since{};
     };
     Clock &clock_;
+    Instant decided_{};         // when what the turn now shows was decided: its commit takes time
     std::vector<Known> known_;  // by HostId
     std::map<ConnId, Instant> heard_;
 };

@@ -14,7 +14,9 @@ void Watch::started(const core::State &state, store::Store &store) {
 }
 
 void Watch::before_turn(const core::State &state) {
-    if (!off()) seniority.before_turn(state);
+    if (off()) return;
+    grace.before_turn();
+    seniority.before_turn(state);
 }
 
 void Watch::after_turn(const core::State &state, store::Store &store) {

@@ -192,6 +192,16 @@ TEST_CASE("roots are synced away by count and by bytes") {
     }
     REQUIRE(store->flush().answer == Answer::done);
     CHECK(disk.files("turns").size() == 1);
+    const std::uint64_t stamp = disk.files("turns").begin()->second.size();
+    for (int i = 1; i <= 7; ++i) {  // of unlike sizes, the large ones first
+        const std::size_t length = i % 3 == 1 ? 40 : 1;
+        commit(*store, {update("g/1", {{"status", std::string(length, 's'), 0}}),
+                        update("g/2", {{"status", std::string(length, 's'), 0}})});
+        std::uint64_t bytes = 0;
+        for (const auto &[name, content] : disk.files("turns")) bytes += content.size();
+        CHECK(store->pending_bytes() == bytes - stamp);
+    }
+    REQUIRE(store->flush().answer == Answer::done);
     options.flush_turns = 1000;
     options.flush_bytes = 1000;
     auto other = open(disk, options);
