@@ -9,6 +9,7 @@
 #include <boost/archive/detail/interface_oarchive.hpp>
 
 #include "wire/archive_rules.h"
+#include "wire/content.h"
 
 namespace dcs::wire {
 
@@ -18,6 +19,7 @@ struct Field {
     bool is_list = false;
     std::vector<std::string_view> items;  // a list of strings, or one string
     std::string number;                   // anything else, as text
+    std::vector<std::string> made;        // what `items` look at, if the struct has no such text
 };
 
 class FieldList : public boost::archive::detail::interface_oarchive<FieldList> {
@@ -37,6 +39,11 @@ private:
     static void put(Field &f, const std::vector<std::string> &value) {
         f.is_list = true;
         f.items.assign(value.begin(), value.end());
+    }
+    static void put(Field &f, const std::vector<GrainFile> &value) {
+        f.is_list = true;
+        for (const GrainFile &file : value) f.made.push_back(to_text(file));
+        f.items.assign(f.made.begin(), f.made.end());
     }
     template <FixedInteger T> static void put(Field &f, T value) { f.number = std::to_string(value); }
 };

@@ -7,6 +7,7 @@
 #include <boost/archive/detail/interface_oarchive.hpp>
 
 #include "wire/archive_rules.h"
+#include "wire/content.h"
 
 namespace dcs::wire {
 
@@ -40,6 +41,8 @@ private:
             return std::to_string(value);
         } else if constexpr (std::is_same_v<T, std::string>) {
             return json_string(value);
+        } else if constexpr (std::is_same_v<T, FileRole>) {
+            return json_string(name_of(value));
         } else if constexpr (is_vector<T>) {
             std::string list;
             for (const auto &item : value) list += (list.empty() ? "" : ",") + value_of(item);

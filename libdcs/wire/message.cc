@@ -142,13 +142,16 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 
 namespace {
-// Of cores, memory_mb and wall_s, the last fields of a spec. Most grains ask for nothing; and what was
-// recorded before there were demands must keep its fingerprint.
+// The last fields of a spec: cores, memory_mb, wall_s; files. Most grains ask for nothing; and what was
+// recorded before there were such fields must keep its fingerprint.
 constexpr std::size_t demand_bytes = 3 * sizeof(std::int32_t);
+constexpr std::size_t no_files_bytes = sizeof(std::uint32_t);  // their number
 }  // namespace
 
 std::string pack(const GrainSpec &spec) {
     std::string bytes = packed(spec);
+    if (!spec.files.empty()) return bytes;
+    bytes.resize(bytes.size() - no_files_bytes);
     if (spec.cores == 0 && spec.memory_mb == 0 && spec.wall_s == 0) bytes.resize(bytes.size() - demand_bytes);
     return bytes;
 }
@@ -159,9 +162,12 @@ Result<GrainSpec> unpack_spec(std::string_view bytes) {
     auto spec = unpacked<GrainSpec>(bytes, "grain parameters");
     if (spec) return spec;
     std::string whole(bytes);
-    whole.append(demand_bytes, '\0');
-    auto without_demand = unpacked<GrainSpec>(whole, "grain parameters");
-    return without_demand ? std::move(without_demand) : std::move(spec);
+    for (const std::size_t left_out : {no_files_bytes, demand_bytes}) {
+        whole.append(left_out, '\0');
+        auto short_one = unpacked<GrainSpec>(whole, "grain parameters");
+        if (short_one) return short_one;
+    }
+    return spec;
 }
 Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
     return unpacked<ExportedSession>(bytes, "the session's record");

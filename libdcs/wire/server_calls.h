@@ -38,6 +38,13 @@ struct CallIn {
     double load = 0;
     std::int64_t free_memory_kb = 0;
     bool boundary = false;  // a time slice ends with it: running grains may be usurped (S4)
+    std::string shut;       // not empty: why this host takes no grains now (W2); for people
+};
+// W2: the host's owner comes first.
+enum class GivenBack : std::uint8_t {
+    no,
+    shut_out,   // the owner's work left it hardly any processor time
+    thrashing   // the host pages, or runs out of memory
 };
 // State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the
 // one after the last that the scheduler acknowledged, empty range (first > last): nothing new.
@@ -55,6 +62,8 @@ struct GrainReport {
     bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
     std::string reason;                 // in words, when innocent or a limit was hit
     bool limit = false;                 // ended by a limit that it would meet again wherever it ran
+    GivenBack given_back = GivenBack::no;  // innocent and ended by the server itself: why
+    std::vector<GrainFile> files;       // ended: what it brought back; their contents came before
 };
 // Answer to Launch. ok: the process exists. Otherwise code/text say why not (not_found: no such
 // program; the host becomes nogo for this grain. other codes: host trouble, innocent). A tentative
@@ -82,6 +91,9 @@ struct Launch {
     std::uint32_t next_seq = 1;         // number of the first increment to write
     std::int32_t notice = 0;            // minutes
     std::int32_t wall_s = 0;            // longest run of this incarnation, seconds; 0: no limit
+    std::int32_t memory_mb = 0;         // that it may use; 0: as much as the host gives
+    bool account = false;               // under the user's own account, else under one made up for him (W1)
+    std::vector<GrainFile> files;       // of its submission, but programs of other binary classes
     // S4: written and verified at once, started when a slot is free. The grain that it displaces
     // is withdrawn only after the answer `staged`.
     bool tentative = false;
@@ -100,6 +112,7 @@ struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = f
 struct LogLevel { std::string level; };  // a word of log_levels
 
 constexpr Verdict last_of(Verdict) { return Verdict::later; }
+constexpr GivenBack last_of(GivenBack) { return GivenBack::thrashing; }
 
 // clang-format off
 template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
@@ -107,12 +120,12 @@ template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(
 template <class A> void serialize(A &a, FirstCall &x, unsigned) {
     a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held);
 }
-template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary); }
+template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary) & DCS_FIELD(shut); }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)
       & DCS_FIELD(checkpoint) & DCS_FIELD(message) & DCS_FIELD(input_position) & DCS_FIELD(out) & DCS_FIELD(err)
       & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason)
-      & DCS_FIELD(limit);
+      & DCS_FIELD(limit) & DCS_FIELD(given_back) & DCS_FIELD(files);
 }
 template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text);
@@ -122,7 +135,7 @@ template <class A> void serialize(A &a, Refused &x, unsigned) { a & DCS_FIELD(te
 template <class A> void serialize(A &a, Launch &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory) & DCS_FIELD(input)
       & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice)
-      & DCS_FIELD(wall_s) & DCS_FIELD(tentative);
+      & DCS_FIELD(wall_s) & DCS_FIELD(memory_mb) & DCS_FIELD(account) & DCS_FIELD(files) & DCS_FIELD(tentative);
 }
 template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & DCS_FIELD(level); }
 template <class A> void serialize(A &a, ReportAck &x, unsigned) {

@@ -9,15 +9,12 @@
 #include <string>
 #include <vector>
 
-#include <boost/serialization/nvp.hpp>
-
 #include "base/ids.h"
-
-#define DCS_FIELD(name) boost::serialization::make_nvp(#name, x.name)
+#include "wire/content.h"
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
@@ -62,8 +59,9 @@ struct GrainSpec {
     std::string label;               // for people
     // C13; 0: not said.
     std::int32_t cores = 0;          // that it keeps busy; counts as 1
-    std::int32_t memory_mb = 0;      // that it must find free, beside what running grains asked for
+    std::int32_t memory_mb = 0;      // that it must find free, beside what running grains asked for, and may use
     std::int32_t wall_s = 0;         // longest run of one incarnation; beyond it the grain has failed
+    std::vector<GrainFile> files;    // C13: staged, of the program, of the input, to be brought back
 };
 struct Gexec {                                  // -> Done
     std::int32_t session = 0;
@@ -92,12 +90,13 @@ struct GrainResult {
     std::string out, err;  // the first 20 KiB each
 };
 
-enum class Stream : std::uint8_t { out, err, checkpoint, message, input };
+enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file };
 struct Fetch {                                  // -> Piece
     std::string user; std::int32_t session = 0, grain = 0;
     Stream stream = Stream::out;
     std::uint64_t offset = 0;
     std::uint32_t max = 0;
+    std::string file;  // its name below the working directory: one that the grain brought back
 };
 struct Piece { std::uint64_t total = 0; std::string bytes; };
 
@@ -166,6 +165,7 @@ struct GrainRow {
     std::vector<std::string> argv;
     std::vector<std::string> nogo;          // hosts that it must not be tried on
     std::vector<MoveRow> moves;             // the latest, oldest first
+    std::vector<GrainFile> files;           // that it brought back
 };
 struct QueryReply {
     SystemRow system;
@@ -180,7 +180,7 @@ struct ErrorReply { std::int32_t code = 0; std::string text; };
 // The highest value of each enum: what a Reader takes.
 constexpr OpenMode last_of(OpenMode) { return OpenMode::reopen; }
 constexpr OpenedAs last_of(OpenedAs) { return OpenedAs::replay; }
-constexpr Stream last_of(Stream) { return Stream::input; }
+constexpr Stream last_of(Stream) { return Stream::file; }
 constexpr QueryType last_of(QueryType) { return QueryType::grain; }
 
 // clang-format off
@@ -195,7 +195,7 @@ template <class A> void serialize(A &a, CleanSession &x, unsigned) { a & DCS_FIE
 template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
     a & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(input) & DCS_FIELD(host_class) & DCS_FIELD(thrash)
       & DCS_FIELD(urgent) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(directory) & DCS_FIELD(label)
-      & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s);
+      & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s) & DCS_FIELD(files);
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec); }
 template <class A> void serialize(A &a, Gkill &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
@@ -210,7 +210,8 @@ template <class A> void serialize(A &a, GrainResult &x, unsigned) {
       & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err);
 }
 template <class A> void serialize(A &a, Fetch &x, unsigned) {
-    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream) & DCS_FIELD(offset) & DCS_FIELD(max);
+    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream) & DCS_FIELD(offset) & DCS_FIELD(max)
+      & DCS_FIELD(file);
 }
 template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
 template <class A> void serialize(A &a, Query &x, unsigned) {
@@ -242,7 +243,8 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s)
       & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
       & DCS_FIELD(thrash) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s)
-      & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves);
+      & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves)
+      & DCS_FIELD(files);
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);

@@ -47,9 +47,10 @@ Part part_of(wire::Stream stream) {
     case wire::Stream::err: return Part::err;
     case wire::Stream::checkpoint: return Part::checkpoint;
     case wire::Stream::message: return Part::message;
-    case wire::Stream::input: break;
+    case wire::Stream::input:
+    case wire::Stream::file: break;
     }
-    DCS_REQUIRE(false, "an input is part of the packed parameters");
+    DCS_REQUIRE(false, "an input is part of the packed parameters, a file lies in the library");
     return Part::params;
 }
 

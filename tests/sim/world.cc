@@ -137,7 +137,7 @@ void World::look_around() {
             done_at_ = clock.now;
             healed_at_ = std::max(clock.now, scheduler.stopped_until());  // its last pause ends by itself
         }
-        if (plan.scale || clock.now - done_at_ > plan.limit + plan.interval * 2 + seconds(120)) {
+        if (plan.scale || clock.now - std::max(done_at_, healed_at_) > plan.limit + plan.interval * 2 + seconds(120)) {
             finished_ = true;
             return;
         }

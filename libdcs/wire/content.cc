@@ -1,0 +1,27 @@
+#include "wire/content.h"
+
+#include "wire/json.h"
+
+namespace dcs::wire {
+
+const char *name_of(FileRole role) {
+    switch (role) {
+    case FileRole::data: return "data";
+    case FileRole::executable: return "executable";
+    case FileRole::program: return "program";
+    case FileRole::input: return "input";
+    case FileRole::output: return "output";
+    }
+    return "?";
+}
+
+std::string to_text(const GrainFile &file) {
+    std::string text = name_of(file.role);
+    if (!file.name.empty()) text += " " + file.name;
+    if (!file.digest.empty())
+        text += " sha256:" + in_hex(file.digest) + " (" + std::to_string(file.size) + " bytes)";
+    if (!file.binary_class.empty()) text += " for " + file.binary_class;
+    return text;
+}
+
+}  // namespace dcs::wire

@@ -1,0 +1,47 @@
+#pragma once
+// The scheduler's library: contents named by their SHA-256, of programs, staged files, inputs and outputs.
+// Control programs and grain servers bring and fetch them piece by piece; a piece stands for itself and may
+// be repeated. A content counts as there when all of it came, its digest fitted and it is durable.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/content.h"
+
+namespace dcs::wire {
+
+// Of a control program, before a submission that names contents.
+struct AskContents { std::vector<std::string> digests; };      // -> MissingContents
+struct MissingContents { std::vector<std::string> digests; };  // of those asked for
+
+// One piece of a content. Pieces of one content come in order on one connection; offset 0 begins anew.
+struct PutContent {                   // of a control program -> Done, of a grain server -> ContentTaken
+    std::string digest;
+    std::uint64_t total = 0, offset = 0;
+    std::string bytes;
+};
+// To a grain server. code 0: bytes up to `next` are here, all of them if that is the total.
+struct ContentTaken { std::string digest; std::uint64_t next = 0; std::int32_t code = 0; std::string text; };
+
+// Of a grain server, for a grain that is leased to it; answered by ContentPiece.
+struct WantContent { std::string digest; std::uint64_t offset = 0; std::uint32_t max = 0; };
+struct ContentPiece {
+    std::string digest;
+    std::uint64_t total = 0, offset = 0;
+    std::string bytes;
+    std::int32_t code = 0;            // not 0: why there is none; not_found: the scheduler has no such content
+    std::string text;
+};
+
+// clang-format off
+template <class A> void serialize(A &a, AskContents &x, unsigned) { a & DCS_FIELD(digests); }
+template <class A> void serialize(A &a, MissingContents &x, unsigned) { a & DCS_FIELD(digests); }
+template <class A> void serialize(A &a, PutContent &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(total) & DCS_FIELD(offset) & DCS_FIELD(bytes); }
+template <class A> void serialize(A &a, ContentTaken &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(next) & DCS_FIELD(code) & DCS_FIELD(text); }
+template <class A> void serialize(A &a, WantContent &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(offset) & DCS_FIELD(max); }
+template <class A> void serialize(A &a, ContentPiece &x, unsigned) {
+    a & DCS_FIELD(digest) & DCS_FIELD(total) & DCS_FIELD(offset) & DCS_FIELD(bytes) & DCS_FIELD(code) & DCS_FIELD(text);
+}
+// clang-format on
+
+}  // namespace dcs::wire
