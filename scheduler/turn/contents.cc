@@ -70,7 +70,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece) {
     if (!follows || found->second.next != piece.offset) {
         // A server learns where to go on; a control program begins anew.
         if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
-        return refuse_put(peer, piece.digest, fail(Code::invalid, name_of(piece.digest) +
+        return refuse_put(peer, piece.digest, fail(Code::not_found, name_of(piece.digest) +
             ": this piece does not follow what was uploaded on this connection; begin again"));
     }
     Upload &upload = found->second;
