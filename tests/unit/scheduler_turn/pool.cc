@@ -83,6 +83,10 @@ void Pool::start() {
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
     setup.set_aside = std::move(rebuilt->set_aside);
+    auto library = library::Library::open(disk, now);
+    INFO((library ? "" : library.status().text));
+    REQUIRE(library);
+    setup.library = std::move(*library);
     turn = std::make_unique<turn::Turn>(std::move(setup), *store, *outside);
     turn->take_host_table(hosts);
     pump();
@@ -126,6 +130,14 @@ std::uint64_t Pool::post(ConnId conn, const wire::AnyMessage &message, std::uint
     a.payload = frame.substr(wire::header_bytes);
     turn->take(std::move(a));
     return request;
+}
+
+void Pool::do_library_jobs() {
+    while (!outside->library_jobs.empty()) {
+        library::Job job = std::move(outside->library_jobs.front());
+        outside->library_jobs.pop_front();
+        turn->take_library_job(library::work(disk, std::move(job)));
+    }
 }
 
 void Pool::pump() {
