@@ -162,6 +162,8 @@ void looked(Turn &t, Looked x) {
         if (g == nullptr || g->phase != Phase::ended) return;
         g->looked_after_end = true;
     }
+    if (!x.facts.strange.empty() && x.facts.strange != g->facts.strange)
+        t.log(Level::warning, to_text(x.id) + ": " + x.facts.strange);
     g->facts = std::move(x.facts);
     g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;

@@ -36,6 +36,7 @@ struct DirFacts {
     std::map<std::uint32_t, std::uint64_t> increments;   // number -> bytes of out and err, where both are there
     std::map<std::uint32_t, std::uint64_t> checkpoints;  // number -> bytes
     wire::Usage usage;                                   // of the running process
+    std::string strange;                                 // a file of its that does not count, and why
 };
 
 enum class Phase : std::uint8_t {
