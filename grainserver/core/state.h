@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
+#include "grainserver/core/content_state.h"
 #include "wire/server_calls.h"
 
 namespace dcs::server {
@@ -91,6 +92,7 @@ struct Grain {
     std::optional<std::uint32_t> checkpoint_before;  // asked: newest checkpoint at the first look after that
     Instant term_at = Instant::never();  // asked: no longer than until then
     Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)
+    GrainContents content;
 };
 
 enum class Link : std::uint8_t {
@@ -117,6 +119,7 @@ struct State {
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     std::map<GrainId, Grain> grains;
+    std::map<std::string, Transfer> fetches, puts;  // by digest; they follow from the grains
 };
 
 // Limits of the core's own.

@@ -20,6 +20,9 @@ public:
     // of another name.
     Status open(const std::string &directory, const std::string &host, const std::string &boot_id);
 
+    // Programs are started through these words (files/grain_record.h).
+    void run_by(std::vector<std::string> runner) { runner_ = std::move(runner); }
+
     std::string name_of(const GrainId &id) const;
     std::optional<GrainId> id_of(const std::string &name) const;
 
@@ -46,6 +49,7 @@ private:
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
 
     std::string host_, homes_, boot_id_;
+    std::vector<std::string> runner_;
     files::Fd grains_;
 };
 
