@@ -101,7 +101,8 @@ FILE *d_opencheck(const char *message)
     snprintf(checkpoint.name, sizeof checkpoint.name, "checkpoint.%lu", (unsigned long)sequence);
     snprintf(checkpoint.temporary, sizeof checkpoint.temporary, "checkpoint.%lu.tmp",
              (unsigned long)sequence);
-    int fd = openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = dcs_grain_out_of_the_way(
+        openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (fd < 0)
         dcs_grain_fail_write(checkpoint.temporary);
     FILE *stream = fdopen(fd, "w");

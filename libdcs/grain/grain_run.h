@@ -45,6 +45,10 @@ void dcs_grain_read_environment(void);
 /* The grain's directory, open; ends the process when it cannot be opened. */
 int dcs_grain_open_directory(void);
 
+/* The same file under a number that is none of the standard streams': a program that closed those would else
+ * have it moved away from under us. -1 stays -1. */
+int dcs_grain_out_of_the_way(int fd);
+
 /* Ends the process because `what` could not be written; errno says why. Disk full and the like:
  * D_EXIT_WRITE_ERROR. A file beyond the limit on its size: SIGXFSZ, as if it were not ignored,
  * because another host would not help. */

@@ -16,6 +16,7 @@ grain server the program is an ordinary filter. docs/GRAIN_PROTOCOL.md has what 
 import atexit
 import codecs
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -260,6 +261,15 @@ def _remove_old(run):
             return  # none, so none before it either
 
 
+def _out_of_the_way(descriptor):
+    """Not in the place of a standard stream that the program closed."""
+    if descriptor > 2:
+        return descriptor
+    copy = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10)
+    os.close(descriptor)
+    return copy
+
+
 def _move(run, stem, number, descriptor):
     # Of one run: if the file is there somebody else wrote it, and no use of it could be right.
     opened = os.open(run.path(stem, number), _FLAGS | os.O_EXCL | os.O_APPEND, 0o644)
@@ -325,7 +335,8 @@ class checkpoint:
         header = self._header()
         _remove_old(run)
         try:
-            with open(what + ".tmp", "wb") as file:
+            created = os.open(what + ".tmp", _FLAGS | os.O_TRUNC, 0o644)
+            with os.fdopen(_out_of_the_way(created), "wb") as file:
                 file.write(header + state)
                 file.flush()
                 _flush()
