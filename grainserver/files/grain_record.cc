@@ -68,10 +68,11 @@ std::string pack(const LaunchRecord &x) {
     w.u64(x.epoch);
     w.u32(static_cast<std::uint32_t>(x.wall_s));
     w.u8(x.tentative);
-    return seal("DGL2", w.bytes());
+    put_list(w, x.runner);
+    return seal("DGL3", w.bytes());
 }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGL2", bytes);
+    const Result<std::string_view> fields = unseal("DGL3", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     LaunchRecord x;
@@ -87,7 +88,8 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.epoch = r.u64();
     x.wall_s = static_cast<std::int32_t>(r.u32());
     x.tentative = r.u8() != 0;
-    if (!r.at_end()) return damaged("DGL2");
+    x.runner = get_list(r);
+    if (!r.at_end()) return damaged("DGL3");
     return x;
 }
 

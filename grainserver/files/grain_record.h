@@ -39,6 +39,7 @@ struct LaunchRecord {
     std::uint64_t epoch = 0;
     std::int32_t wall_s = 0;        // longest run; 0: no limit
     bool tentative = false;         // verified before it is started
+    std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);

@@ -27,13 +27,14 @@ namespace dcs::launcher {
 namespace {
 using files::Fd;
 
-enum class Step : std::int32_t { streams, directory, pid_file, orphaned, exec };
+enum class Step : std::int32_t { streams, directory, pid_file, orphaned, exec, runner };
 struct Failure { Step step; std::int32_t error; };
 
 // Everything that the child needs, made before the fork: it shares our memory and may not allocate.
 struct Plan {
     int grain = -1, in = -1, out = -1, err = -1, slot = -1, report = -1;
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
+    const char *runner = nullptr;  // executed in the program's place, which is among its arguments
     char *const *argv = nullptr;
     char *const *env = nullptr;
     pid_t launcher = 0;
@@ -89,6 +90,14 @@ void only_prove(const Plan &plan) noexcept {
     ::_exit(0);
 }
 
+// What an exec of the program itself would find; its runner would run, and fail in the grain's name.
+void see_program(const Plan &plan) noexcept {
+    struct stat st{};
+    if (::stat(plan.program, &st) != 0) give_up(plan, Step::exec, errno);
+    if (!S_ISREG(st.st_mode)) give_up(plan, Step::exec, EACCES);
+    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
+}
+
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
     ::setsid();
     if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0)
@@ -113,9 +122,10 @@ void only_prove(const Plan &plan) noexcept {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (plan.runner != nullptr) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    ::execve(plan.program, plan.argv, plan.env);
-    give_up(plan, Step::exec, errno);
+    ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
+    give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }
 
 // vfork: the launcher is suspended until the exec, its few pages are not copied. A function of its
@@ -156,6 +166,8 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const Code code = host_trouble(failure.error) ? trouble : Code::not_found;
     switch (failure.step) {
     case Step::exec: return failed(code, exec_words(launch.program, failure.error));
+    case Step::runner:
+        return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure.error));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code, "working directory " + launch.directory + ": " + why);
@@ -184,6 +196,16 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
     for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
     list.push_back(nullptr);
     return list;
+}
+
+// What is executed: the program, or the host's runner with the program's path and arguments behind its words.
+std::vector<std::string> command(const files::LaunchRecord &launch) {
+    if (launch.runner.empty()) return launch.argv;
+    std::vector<std::string> words;
+    for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
+    words.push_back(launch.program);
+    words.insert(words.end(), launch.argv.begin() + 1, launch.argv.end());
+    return words;
 }
 
 bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
@@ -234,7 +256,8 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
     const std::vector<std::string> env = environment(launch, place.path + "/" + dir);
-    const std::vector<char *> argv_list = pointers(launch.argv), env_list = pointers(env);
+    const std::vector<std::string> words = command(launch);
+    const std::vector<char *> argv_list = pointers(words), env_list = pointers(env);
     Plan plan;
     plan.grain = grain.get();
     plan.in = streams.in.get();
@@ -244,6 +267,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     plan.report = report_out.get();
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
     plan.program = launch.program.c_str();
+    if (!launch.runner.empty()) plan.runner = launch.runner[0].c_str();
     plan.boot_id = place.boot_id.c_str();
     plan.argv = argv_list.data();
     plan.env = env_list.data();

@@ -123,6 +123,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
         for (const std::string &item : *list)
             if (item.find('\0') != std::string::npos) return fail(Code::not_found, "an argument holds a NUL byte");
     record.env = launch.env;
+    record.runner = runner_;
     if (!launch.directory.empty()) record.directory = absolute(launch.directory);
     record.checkpoint_length = launch.checkpoint_length;
     record.input_base = launch.input_base;

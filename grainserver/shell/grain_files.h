@@ -19,6 +19,9 @@ public:
     // Makes DIR/grains if it is missing. `directory` is absolute.
     Status open(const std::string &directory, const std::string &boot_id);
 
+    // Programs are started through these words (files/grain_record.h).
+    void run_by(std::vector<std::string> runner) { runner_ = std::move(runner); }
+
     static std::string name_of(const GrainId &id);
     static std::optional<GrainId> id_of(const std::string &name);
 
@@ -45,6 +48,7 @@ private:
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
 
     std::string homes_, boot_id_;
+    std::vector<std::string> runner_;
     files::Fd grains_;
 };
 

@@ -1,7 +1,9 @@
 // dcs_grainserver: runs grains for a scheduler. The processes are children of dcs_launcher, which
 // this program starts and which outlives it.
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <climits>
 #include <sys/utsname.h>
@@ -39,6 +41,13 @@ std::string launcher_beside_us() {
     return self.substr(0, self.rfind('/') + 1) + "dcs_launcher";
 }
 
+std::vector<std::string> words_of(const std::string &text) {
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+}
+
 std::string wrong_with(const server::ServerOptions &o) {
     if (o.name.size() > limits::name_bytes)
         return "--name is longer than " + std::to_string(limits::name_bytes) + " bytes";
@@ -46,6 +55,8 @@ std::string wrong_with(const server::ServerOptions &o) {
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name holds a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler may not be empty";
+    if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
+        return "--runner begins with the absolute path of a program that can be executed here";
     return {};
 }
 
@@ -60,15 +71,18 @@ int main(int argc, char **argv) {
     o.binary_class = default_binary_class();
     o.launcher_program = launcher_beside_us();
     std::string level = "off";
+    std::string runner;
     int ready_fd = -1;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
+        {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
+    o.runner = words_of(runner);
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
     const Result<Level> log_level = level_of(level);
     if (!log_level) return fail_with(log_level.status().text, 2);

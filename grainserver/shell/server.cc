@@ -158,6 +158,7 @@ Status Server::open(const ServerOptions &options) {
     state_.instance = random_number();
     load_config();
     if (Status s = files_.open(options_.directory, state_.boot_id); !s) return s;
+    files_.run_by(options_.runner);
     launcher_.open(options_.directory, options_.name, options_.launcher_program);
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {

@@ -17,6 +17,7 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
 };
 
 class Server {

@@ -44,6 +44,7 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     launch.notice = -1;
     launch.wall_s = 3600;
     launch.tentative = true;
+    launch.runner = {"/bin/run", "{name}"};
     const std::string bytes = files::pack(launch);
     const Result<files::LaunchRecord> back = files::unpack_launch(bytes);
     REQUIRE(back);
@@ -52,6 +53,7 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     REQUIRE(back->next_seq == 9);
     REQUIRE(back->wall_s == 3600);
     REQUIRE(back->tentative);
+    REQUIRE(back->runner == launch.runner);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         std::string bad = bytes;
         bad[i] = static_cast<char>(bad[i] ^ 4);
