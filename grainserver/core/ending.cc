@@ -150,7 +150,10 @@ void ending_tick(Turn &t) {
 
 void adopted(Turn &t, const Adopted &a) {
     Grain g;
-    g.written = true;
+    g.written = !a.to_place || a.started || a.exit;
+    take_files(g, a.files);
+    g.content.recorded = true;
+    g.content.to_place = !g.written;
     g.order = t.state.next_order++;
     g.notice = a.notice;
     g.next_seq = a.next_seq;
@@ -176,6 +179,11 @@ void adopted(Turn &t, const Adopted &a) {
     if (a.ending == Ending::discard && g.phase != Phase::running) {
         t.emit(RemoveDir{a.id});
         return;
+    }
+    if (g.phase == Phase::ended && a.outputs) {
+        g.content.outputs = a.outputs;
+        g.content.output_words = a.output_words;
+        put_again(g);
     }
     const bool queued = g.phase == Phase::queued;
     t.state.grains.emplace(a.id, std::move(g));

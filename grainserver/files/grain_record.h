@@ -12,13 +12,15 @@
 
 namespace dcs::files {
 
-// File names inside a grain's directory.
+// File names inside a grain's directory, where only we write.
 inline constexpr const char *launch_name = "launch";       // LaunchRecord; there before the process is
-inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *pid_name = "pid";             // PidRecord; by the grain itself just before its exec
 inline constexpr const char *exit_name = "exit";           // ExitRecord; when the whole tree of processes is gone
 inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
 inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
+inline constexpr const char *room_name = "room";           // what the grain sees and may change: see room.h
+// File names inside the room.
+inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
 inline constexpr const char *work_name = "work";           // working directory, if none was asked for
 std::string out_name(std::uint32_t sequence);

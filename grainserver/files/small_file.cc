@@ -36,9 +36,7 @@ Status read_whole(int fd, const std::string &name, std::size_t max, bool cut, st
 Result<std::string> read_some(int directory, const std::string &name, std::size_t max, bool cut) {
     Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (!fd) return file_error(name, errno);
-    std::string content;
-    if (Status s = read_whole(fd.get(), name, max, cut, content); !s) return s;
-    return content;
+    return read_open(fd.get(), name, max, cut);
 }
 
 Status write_all(int fd, const std::string &name, std::string_view content) {
@@ -107,6 +105,12 @@ Status make_directories(const std::string &path) {
     struct stat st{};
     if (::stat(path.c_str(), &st) != 0) return file_error(path, errno);
     return S_ISDIR(st.st_mode) ? Status::ok() : fail(Code::io_error, path + " is not a directory");
+}
+
+Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut) {
+    std::string content;
+    if (Status s = read_whole(fd, name, max, cut, content); !s) return s;
+    return content;
 }
 
 Result<std::string> read_file(int directory, const std::string &name, std::size_t max) {

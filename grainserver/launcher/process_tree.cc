@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "grainserver/files/grain_record.h"
 #include "grainserver/files/small_file.h"
 
 namespace dcs::launcher {
@@ -68,7 +69,9 @@ void kill_exactly(const files::ProcessStat &process) {
     else if (no_pidfds) ::kill(process.pid, SIGKILL);
 }
 
-std::string cookie(const std::string &grain_directory) { return "DCS_GRAIN_DIR=" + grain_directory; }
+std::string cookie(const std::string &grain_directory) {
+    return "DCS_GRAIN_DIR=" + grain_directory + "/" + files::room_name;
+}
 
 Carries carries(pid_t pid, const std::string &mark) {
     const std::string environment = files::environment_of(pid);

@@ -20,6 +20,7 @@
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/process_identity.h"
+#include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
 #include "locks/slots.h"
 
@@ -32,7 +33,8 @@ struct Failure { Step step; std::int32_t error; };
 
 // Everything that the child needs, made before the fork: it shares our memory and may not allocate.
 struct Plan {
-    int grain = -1, in = -1, out = -1, err = -1, slot = -1, report = -1;
+    int grain = -1, room = -1, slot = -1, report = -1;
+    const char *out = nullptr, *err = nullptr;  // names of its streams
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     const char *runner = nullptr;  // executed in the program's place, which is among its arguments
     char *const *argv = nullptr;
@@ -98,22 +100,37 @@ void see_program(const Plan &plan) noexcept {
     if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
 }
 
-[[noreturn]] void become_grain(const Plan &plan) noexcept {
-    ::setsid();
-    if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0)
-        give_up(plan, Step::streams, errno);
+// With the grain's own rights, as others of its user may have been in its room before.
+void open_streams(const Plan &plan) noexcept {
+    const int in = ::openat(plan.room, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (in < 0 || ::fcntl(in, F_SETFL, 0) != 0 || ::dup2(in, 0) < 0) give_up(plan, Step::streams, errno);
+    int to = 1;
+    for (const char *name : {plan.out, plan.err}) {
+        ::unlinkat(plan.room, name, 0);  // of a proof
+        const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 || ::dup2(fd, to++) < 0) give_up(plan, Step::streams, errno);
+    }
+}
+
+void enter_directory(const Plan &plan) noexcept {
     if (plan.directory != nullptr) {
         if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
-    } else {
-        ::mkdirat(plan.grain, files::work_name, 0700);
-        const int work = ::openat(plan.grain, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
+        return;
     }
+    ::mkdirat(plan.room, files::work_name, 0700);
+    const int work = ::openat(plan.room, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
+}
+
+[[noreturn]] void become_grain(const Plan &plan) noexcept {
+    ::setsid();
     be_modest();
     if (!plan.only_prove) write_pid_file(plan);
     // If our launcher died before this line the next one has not looked yet, or has looked and not
     // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
+    open_streams(plan);
+    enter_directory(plan);
     // The slot's descriptor stays open in the grain, so that the slot stays taken without us.
     const auto slot = static_cast<unsigned>(plan.slot);
     if (!plan.only_prove) ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
@@ -178,19 +195,6 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     return failed(Code::io_error, "the launcher ended during the start");
 }
 
-struct Streams { Fd in, out, err; };
-
-Status open_streams(int grain, std::uint32_t sequence, Streams &s) {
-    s.in = Fd(::openat(grain, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!s.in) return files::file_error(files::input_name, errno);
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    s.out = Fd(::openat(grain, files::out_name(sequence).c_str(), flags, 0600));
-    if (!s.out) return files::file_error(files::out_name(sequence), errno);
-    s.err = Fd(::openat(grain, files::err_name(sequence).c_str(), flags, 0600));
-    if (!s.err) return files::file_error(files::err_name(sequence), errno);
-    return Status::ok();
-}
-
 std::vector<char *> pointers(const std::vector<std::string> &items) {
     std::vector<char *> list;
     for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
@@ -247,22 +251,23 @@ void wait_for_end(pid_t pid) {
 // Without a slot: only to prove that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
                  std::optional<locks::KernelLock> slot) {
-    Streams streams;
-    if (Status s = open_streams(grain.get(), launch.next_seq, streams); !s) return failed(s.code, s.text);
+    const Result<files::Room> room = files::open_room(grain.get());
+    if (!room) return failed(Code::io_error, room.status().text);
+    const std::string out = files::out_name(launch.next_seq), err = files::err_name(launch.next_seq);
     const Fd slot_copy = slot ? high_copy(slot->fd()) : Fd();
     int ends[2];
     if (bool{slot} != bool{slot_copy} || ::pipe2(ends, O_CLOEXEC) != 0)
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
-    const std::vector<std::string> env = environment(launch, place.path + "/" + dir);
+    const std::vector<std::string> env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
     const std::vector<std::string> words = command(launch);
     const std::vector<char *> argv_list = pointers(words), env_list = pointers(env);
     Plan plan;
     plan.grain = grain.get();
-    plan.in = streams.in.get();
-    plan.out = streams.out.get();
-    plan.err = streams.err.get();
+    plan.room = room->fd.get();
+    plan.out = out.c_str();
+    plan.err = err.c_str();
     plan.slot = slot_copy.get();
     plan.report = report_out.get();
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();

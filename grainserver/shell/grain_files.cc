@@ -11,6 +11,7 @@
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/process_identity.h"
+#include "grainserver/files/room.h"
 
 namespace dcs::server {
 namespace {
@@ -73,28 +74,39 @@ Ending in_core(files::Ending ending) {
     return Ending::none;
 }
 
-Status write_input(int grain, const std::string &bytes) {
-    files::remove_file(grain, files::input_name);
-    return files::write_file(grain, files::input_name, bytes);
+// Everything that the grain finds; the room is its own afterwards.
+Status furnish(int grain, const std::string &input) {
+    const Result<files::Fd> room = files::make_room(grain);
+    if (!room) return room.status();
+    return files::write_file(room->get(), files::input_name, input);
 }
 }  // namespace
 
-Status GrainFiles::open(const std::string &directory, const std::string &boot_id) {
+Status GrainFiles::open(const std::string &directory, const std::string &host, const std::string &boot_id) {
     const std::string path = directory + "/" + files::grains_folder;
     if (Status s = files::make_directories(path); !s) return s;
     Result<files::Fd> fd = files::open_directory(AT_FDCWD, path);
     if (!fd) return fd.status();
     grains_ = std::move(*fd);
+    const Result<std::vector<std::string>> names = files::list(grains_.get());
+    if (!names) return names.status();
+    for (const std::string &name : *names)
+        if (const auto lease = files::parse_directory_name(name); lease && lease->host != host)
+            return fail(Code::invalid, path + " has grains of server " + lease->host + ", not of " + host +
+                                           "; start that one here, or remove " + path + "/" + name);
+    host_ = host;
     homes_ = directory + "/home";
     boot_id_ = boot_id;
     return Status::ok();
 }
 
-std::string GrainFiles::name_of(const GrainId &id) { return files::directory_name(id.key, id.incarnation); }
+std::string GrainFiles::name_of(const GrainId &id) const {
+    return files::directory_name(host_, id.key, id.incarnation);
+}
 
-std::optional<GrainId> GrainFiles::id_of(const std::string &name) {
+std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
     const Result<files::LeaseName> lease = files::parse_directory_name(name);
-    if (!lease) return std::nullopt;
+    if (!lease || lease->host != host_) return std::nullopt;
     return GrainId{lease->key, lease->incarnation};
 }
 
@@ -110,7 +122,7 @@ Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
 
 // Relative names of programs and working directories are relative to the user's DCS home on this host.
 Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
-    const std::string home = homes_ + "/" + files::encoded_user(id.key.session.user);
+    const std::string home = homes_ + "/" + files::encoded_name(id.key.session.user);
     const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
     files::LaunchRecord record;
     record.boot_id = boot_id_;
@@ -134,7 +146,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.epoch = epoch;
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = files::make_directories(home); !s) return s;
-    if (Status s = write_input(grain, launch.input); !s) return s;
+    if (Status s = furnish(grain, launch.input); !s) return s;
     return files::write_file(grain, files::launch_name, files::pack(record));
 }
 
@@ -208,17 +220,18 @@ std::vector<Adopted> GrainFiles::adopt() {
 DirFacts GrainFiles::look(const GrainId &id) const {
     DirFacts facts;
     const Result<files::Fd> grain = directory_of(id);
-    if (!grain) return facts;
-    const Result<std::vector<std::string>> names = files::list(grain->get());
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    if (!room) return facts;
+    const Result<std::vector<std::string>> names = files::list(room->fd.get());
     if (!names) return facts;
-    facts.announced = std::binary_search(names->begin(), names->end(), files::announce_name);
+    const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
+    facts.announced = size_of(files::announce_name) >= 0;
     for (const std::string &name : *names) {
         if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
-            const std::int64_t size = files::size_of(grain->get(), name);
+            const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
         } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
-            const std::int64_t out = files::size_of(grain->get(), name);
-            const std::int64_t err = files::size_of(grain->get(), files::err_name(n));
+            const std::int64_t out = size_of(name), err = size_of(files::err_name(n));
             if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
         }
     }
@@ -248,14 +261,16 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
     if (!grain) return grain.status();
     Status s = files::write_file(grain->get(), files::acked_name, files::pack_acked(sequence));
     if (!s) return s;
-    const Result<std::vector<std::string>> names = files::list(grain->get());
+    const Result<files::Room> room = files::open_room(grain->get());
+    if (!room) return room.status();
+    const Result<std::vector<std::string>> names = files::list(room->fd.get());
     if (!names) return names.status();
     for (const std::string &name : *names) {
         const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
         const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
         if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) ||
             (checkpoint != 0 && checkpoint < sequence))
-            files::remove_file(grain->get(), name);
+            files::remove_file(room->fd.get(), name);
     }
     return s;
 }

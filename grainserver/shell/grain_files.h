@@ -1,7 +1,7 @@
 #pragma once
-// The grains' directories, DIR/grains/<user>,<session>,<grain>,<incarnation>/: between what lies there
+// The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: between what lies there
 // and what the core and the scheduler say. All truth about grains on this host is here; every file
-// is complete or absent at any instant.
+// of ours is complete or absent at any instant. What the grain may touch is in room/ below (files/room.h).
 #include <optional>
 #include <string>
 #include <variant>
@@ -16,14 +16,15 @@ namespace dcs::server {
 
 class GrainFiles {
 public:
-    // Makes DIR/grains if it is missing. `directory` is absolute.
-    Status open(const std::string &directory, const std::string &boot_id);
+    // Makes DIR/grains if it is missing. `directory` is absolute. Code::invalid if it has grains of a server
+    // of another name.
+    Status open(const std::string &directory, const std::string &host, const std::string &boot_id);
 
     // Programs are started through these words (files/grain_record.h).
     void run_by(std::vector<std::string> runner) { runner_ = std::move(runner); }
 
-    static std::string name_of(const GrainId &id);
-    static std::optional<GrainId> id_of(const std::string &name);
+    std::string name_of(const GrainId &id) const;
+    std::optional<GrainId> id_of(const std::string &name) const;
 
     // Everything that a start needs, the record `launch` last. On failure nothing is left; Code::no_space
     // for a full disk.
@@ -47,7 +48,7 @@ private:
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
 
-    std::string homes_, boot_id_;
+    std::string host_, homes_, boot_id_;
     std::vector<std::string> runner_;
     files::Fd grains_;
 };

@@ -52,13 +52,6 @@ Result<locks::KernelLock> take_lock(const std::string &path, const std::string &
     }
 }
 
-files::LauncherCall call_of(files::Verb verb, const GrainId &id, int number = 0) {
-    files::LauncherCall call;
-    call.verb = verb;
-    call.dir = GrainFiles::name_of(id);
-    call.number = number;
-    return call;
-}
 }  // namespace
 
 // One overload per effect.
@@ -80,17 +73,17 @@ struct Performer {
     }
     void operator()(ProveGrain &e) {
         failpoint("server.stage.before_send");
-        s.launcher_.send(call_of(files::Verb::prove, e.id));
+        order(files::Verb::prove, e.id);
         failpoint("server.stage.after_send");
     }
     void operator()(StartGrain &e) {
         failpoint("server.start.before_send");
-        s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots));
+        order(files::Verb::start, e.id, s.state_.slots);
         failpoint("server.start.after_send");
     }
-    void operator()(CheckpointSignal &e) { s.launcher_.send(call_of(files::Verb::signal, e.id, SIGUSR1)); }
-    void operator()(TerminateGrain &e) { s.launcher_.send(call_of(files::Verb::term, e.id)); }
-    void operator()(KillGrain &e) { s.launcher_.send(call_of(files::Verb::kill, e.id)); }
+    void operator()(CheckpointSignal &e) { order(files::Verb::signal, e.id, SIGUSR1); }
+    void operator()(TerminateGrain &e) { order(files::Verb::term, e.id); }
+    void operator()(KillGrain &e) { order(files::Verb::kill, e.id); }
     void operator()(WriteAcked &e) {
         failpoint("server.acked_record.before_write");
         tell(e.id, s.files_.write_acked(e.id, e.sequence));
@@ -129,6 +122,13 @@ struct Performer {
         s.log_(e.level, e.text);
     }
 
+    void order(files::Verb verb, const GrainId &id, int number = 0) {
+        files::LauncherCall call;
+        call.verb = verb;
+        call.dir = s.files_.name_of(id);
+        call.number = number;
+        s.launcher_.send(call);
+    }
     void tell(const GrainId &id, const Status &done) {
         if (!done) s.log_(Level::error, to_text(id) + ": " + done.text);
     }
@@ -157,7 +157,7 @@ Status Server::open(const ServerOptions &options) {
     state_.boot_id = files::boot_id();
     state_.instance = random_number();
     load_config();
-    if (Status s = files_.open(options_.directory, state_.boot_id); !s) return s;
+    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id); !s) return s;
     files_.run_by(options_.runner);
     launcher_.open(options_.directory, options_.name, options_.launcher_program);
     loop_ = net::Loop::create();
@@ -235,7 +235,7 @@ void Server::keep_launcher() {
 void Server::read_launcher() {
     for (const files::LauncherCall &call : launcher_.read()) {
         if (call.verb == files::Verb::end) launcher_answers();
-        const std::optional<GrainId> id = GrainFiles::id_of(call.dir);
+        const std::optional<GrainId> id = files_.id_of(call.dir);
         if (!id) continue;
         switch (call.verb) {
         case files::Verb::started: put(GrainStarted{*id}); break;

@@ -1,5 +1,7 @@
 #pragma once
 // SHA-256 and random bytes, from OpenSSL.
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/ids.h"
@@ -7,5 +9,20 @@
 namespace dcs::pki {
 std::array<std::uint8_t, 32> sha256(std::string_view bytes);
 Fingerprint fingerprint(std::string_view bytes);  // first half of it
+// SHA-256 of what comes piece by piece.
+class Sha256 {
+public:
+    Sha256();
+    ~Sha256();
+    Sha256(const Sha256 &) = delete;
+    Sha256 &operator=(const Sha256 &) = delete;
+    void add(std::string_view bytes);
+    std::string finish();  // 32 bytes; once, and nothing is added after it
+
+private:
+    struct Context;
+    std::unique_ptr<Context> context_;
+};
+std::string sha256_text(std::string_view bytes);  // its 32 bytes as a string
 Token random_token();                             // aborts if the kernel has no randomness
 }  // namespace dcs::pki

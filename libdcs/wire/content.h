@@ -1,6 +1,7 @@
 #pragma once
 // What a grain has besides its words: files that go with it and files that come back. Their bytes lie in
 // the scheduler's library under their SHA-256 (W7, C13); here are only their names.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -17,6 +18,7 @@ enum class FileRole : std::uint8_t {
     input,       // its standard input; the submission has none in line then
     output       // it makes this one, and it comes back with the result
 };
+inline constexpr std::size_t digest_bytes = 32;  // SHA-256
 struct GrainFile {
     FileRole role = FileRole::data;
     std::string name;          // below the working directory, such as "a/b.txt"; program, input: empty

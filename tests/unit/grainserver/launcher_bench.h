@@ -54,6 +54,7 @@ struct Place {
         REQUIRE(ask({files::Verb::list}).verb == files::Verb::end);  // from now on we hear of ends
     }
     std::string path(const std::string &grain) { return dir.path + "/grains/" + grain; }
+    std::string room(const std::string &grain) { return path(grain) + "/room"; }
 
     std::string make(std::vector<std::string> argv, const std::string &input = "", std::vector<std::string> env = {},
                      const std::string &directory = "") {
@@ -65,9 +66,9 @@ struct Place {
         r.env = std::move(env);
         r.directory = directory;
         r.next_seq = 3;
-        const std::string grain = "ann,1," + std::to_string(next_grain++) + ",1";
-        REQUIRE(files::make_directories(path(grain)));
-        put_file(path(grain) + "/input", input);
+        const std::string grain = "local1,ann,1," + std::to_string(next_grain++) + ",1";
+        REQUIRE(files::make_directories(room(grain)));
+        put_file(room(grain) + "/input", input);
         put_file(path(grain) + "/launch", files::pack(r));
         return grain;
     }

@@ -24,7 +24,7 @@ TEST_CASE("SIGNAL reaches the first process only") {
     const pid_t child = p.number_in(d + "/child");
     p.client.send({files::Verb::signal, g, SIGUSR1});
     REQUIRE(WEXITSTATUS(p.exit_of(g).status) == 7);
-    REQUIRE(get_file(p.path(g) + "/out.3") == "got\n");
+    REQUIRE(get_file(p.room(g) + "/out.3") == "got\n");
     REQUIRE(gone(child));  // not by USR1: because the grain ended
 }
 

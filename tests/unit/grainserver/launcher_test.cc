@@ -11,8 +11,8 @@ TEST_CASE("a grain reads its input and writes its increments") {
     REQUIRE(e.known);
     REQUIRE(e.status == 0);
     REQUIRE(e.max_rss_kb > 0);
-    REQUIRE(get_file(p.path(g) + "/out.3") == "hello\n");
-    REQUIRE(get_file(p.path(g) + "/err.3").empty());
+    REQUIRE(get_file(p.room(g) + "/out.3") == "hello\n");
+    REQUIRE(get_file(p.room(g) + "/err.3").empty());
     REQUIRE(p.start(g).verb == files::Verb::have);  // never a second time
 }
 
@@ -27,13 +27,13 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE(p.start(g).verb == files::Verb::started);
     const files::ExitRecord e = p.exit_of(g);
     REQUIRE(WEXITSTATUS(e.status) == 5);
-    const std::string out = get_file(p.path(g) + "/out.3");
+    const std::string out = get_file(p.room(g) + "/out.3");
     INFO(out);
     const auto has = [&](const std::string &text) {
         return ("\n" + out).find("\n" + text + "\n") != std::string::npos;
     };
     char *real = ::realpath(p.dir.path.c_str(), nullptr);
-    const std::string grain_dir = std::string(real) + "/grains/" + g;
+    const std::string grain_dir = std::string(real) + "/grains/" + g + "/room";
     ::free(real);
     REQUIRE(has("A=b c"));
     REQUIRE(has("DCS_GRAIN_DIR=" + grain_dir));
@@ -46,7 +46,7 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE(has("SigBlk:\t0000000000000000"));
     REQUIRE(has("SigIgn:\t0000000000000000"));
     if (::access("/proc/self/autogroup", F_OK) == 0) REQUIRE(out.find(" nice 19\n") != std::string::npos);
-    REQUIRE(get_file(p.path(g) + "/err.3") == "wrong\n");
+    REQUIRE(get_file(p.room(g) + "/err.3") == "wrong\n");
 }
 
 TEST_CASE("a grain is a modest leader of its own session") {

@@ -75,6 +75,8 @@ inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1
 
 inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "restore it"}; }
 
+inline std::string digest(char c) { return std::string(32, c); }
+
 inline std::vector<AnyMessage> all() {
     const WireGrain key{"ann", 3, 17};
     GrainReport report;
@@ -104,7 +106,11 @@ inline std::vector<AnyMessage> all() {
         ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
         Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
-        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"}};
+        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
+        AskContents{{digest('a'), digest('b')}}, MissingContents{{digest('b')}},
+        PutContent{digest('c'), 1ull << 29, 1ull << 28, "bytes"}, ContentTaken{digest('d'), 5, 16, "full"},
+        WantContent{digest('e'), 1ull << 27, 4096},
+        ContentPiece{digest('f'), 1ull << 30, 1ull << 26, "bytes", 21, "gone"}};
 }
 
 }  // namespace dcs::wire::samples
