@@ -40,20 +40,28 @@ static long long microseconds(struct timeval a, struct timeval b)
     return ((long long)a.tv_sec + b.tv_sec) * 1000000 + a.tv_usec + b.tv_usec;
 }
 
-static void write_header(FILE *stream, const char *message)
+static void find_usage(long long *user, long long *system)
 {
     struct rusage self, children;
     memset(&self, 0, sizeof self);
     memset(&children, 0, sizeof children);
     getrusage(RUSAGE_SELF, &self);
     getrusage(RUSAGE_CHILDREN, &children);
+    const struct dcs_grain_run *run = &dcs_grain_run;
+    *user = run->usage_told ? run->user_us : microseconds(self.ru_utime, children.ru_utime);
+    *system = run->usage_told ? run->system_us : microseconds(self.ru_stime, children.ru_stime);
+}
+
+static void write_header(FILE *stream, const char *message)
+{
+    long long user, system;
+    find_usage(&user, &system);
     size_t length = message == NULL ? 0 : strnlen(message, DCS_GRAIN_MESSAGE_BYTES);
     checkpoint.offset = dcs_grain_stdin_position();
     checkpoint.offset_field = fprintf(stream, "dcs-checkpoint 1\ninput_offset ");
     checkpoint.offset_digits =
         fprintf(stream, "%lld", checkpoint.offset < 0 ? 0 : checkpoint.offset);
-    fprintf(stream, "\nusage_us %lld %lld\n", microseconds(self.ru_utime, children.ru_utime),
-            microseconds(self.ru_stime, children.ru_stime));
+    fprintf(stream, "\nusage_us %lld %lld\n", user, system);
     fprintf(stream, "message %zu\n\n", length);
     if (length > 0)
         fwrite(message, 1, length, stream);
@@ -83,6 +91,8 @@ FILE *d_opencheck(const char *message)
         checkpoint.stream = open_dropped();
         return checkpoint.stream;
     }
+    if (dcs_grain_run.pid != getpid())
+        dcs_grain_fail_misuse("a child process of the grain took a checkpoint");
     uint32_t sequence = dcs_grain_run.sequence;
     if (sequence == UINT32_MAX)
         dcs_grain_fail_misuse("the sequence numbers are used up");
@@ -91,7 +101,8 @@ FILE *d_opencheck(const char *message)
     snprintf(checkpoint.name, sizeof checkpoint.name, "checkpoint.%lu", (unsigned long)sequence);
     snprintf(checkpoint.temporary, sizeof checkpoint.temporary, "checkpoint.%lu.tmp",
              (unsigned long)sequence);
-    int fd = openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = dcs_grain_out_of_the_way(
+        openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (fd < 0)
         dcs_grain_fail_write(checkpoint.temporary);
     FILE *stream = fdopen(fd, "w");

@@ -30,14 +30,24 @@ struct dcs_grain_run {
     int input_copy;         /* shares standard input's offset, survives fclose(stdin); or -1 */
     dev_t input_device;
     ino_t input_inode;
+    pid_t pid;              /* of the process that may take checkpoints */
+    int usage_told;         /* the CPU time in checkpoints is not this process's but the following */
+    long long user_us, system_us;
 };
 extern struct dcs_grain_run dcs_grain_run;
 
 /* Looks at the environment once; sets `served`. */
 void dcs_grain_begin(void);
 
+/* What the grain server said in the environment; sets `served` if it did. */
+void dcs_grain_read_environment(void);
+
 /* The grain's directory, open; ends the process when it cannot be opened. */
 int dcs_grain_open_directory(void);
+
+/* The same file under a number that is none of the standard streams': a program that closed those would else
+ * have it moved away from under us. -1 stays -1. */
+int dcs_grain_out_of_the_way(int fd);
 
 /* Ends the process because `what` could not be written; errno says why. Disk full and the like:
  * D_EXIT_WRITE_ERROR. A file beyond the limit on its size: SIGXFSZ, as if it were not ignored,

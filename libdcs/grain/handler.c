@@ -61,19 +61,12 @@ static void remember_input(void)
     dcs_grain_run.input_copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
 }
 
-void dcs_grain_begin(void)
+void dcs_grain_read_environment(void)
 {
     struct dcs_grain_run *run = &dcs_grain_run;
-    if (run->known)
-        return;
-    run->known = 1;
     const char *directory = getenv("DCS_GRAIN_DIR");
     const char *sequence = getenv("DCS_GRAIN_SEQUENCE");
     if (directory == NULL || sequence == NULL)
-        return;
-    /* Only the process that the server started may move the grain's output. A program that a grain
-     * runs as its helper inherits the environment, but its standard streams may be anything. */
-    if (getsid(0) != getpid())
         return;
     char *end = NULL;
     errno = 0;
@@ -84,8 +77,22 @@ void dcs_grain_begin(void)
         dcs_grain_fail_misuse("DCS_GRAIN_DIR is not an absolute path");
     strcpy(run->directory, directory);
     run->sequence = (uint32_t)number;
+    run->pid = getpid();
     run->served = 1;
-    remember_input();
+}
+
+void dcs_grain_begin(void)
+{
+    if (dcs_grain_run.known)
+        return;
+    dcs_grain_run.known = 1;
+    /* Only the process that the server started may move the grain's output. A program that a grain
+     * runs as its helper inherits the environment, but its standard streams may be anything. */
+    if (getsid(0) != getpid())
+        return;
+    dcs_grain_read_environment();
+    if (dcs_grain_run.served)
+        remember_input();
 }
 
 void d_handler(void)

@@ -27,10 +27,21 @@ _Noreturn void dcs_grain_fail_misuse(const char *what)
     _exit(DCS_GRAIN_EXIT_MISUSE);
 }
 
+int dcs_grain_out_of_the_way(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return copy;
+}
+
 int dcs_grain_open_directory(void)
 {
     /* Opened each time: a program may close descriptors that it does not know. */
-    int fd = open(dcs_grain_run.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = dcs_grain_out_of_the_way(open(dcs_grain_run.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         dcs_grain_fail_write(dcs_grain_run.directory);
     return fd;

@@ -22,6 +22,11 @@ extern "C" {
  * scheduler starts it elsewhere from its last checkpoint and does not blame it. */
 #define D_EXIT_WRITE_ERROR 74
 
+/* Exit status by which a grain says "I took a checkpoint; run me again from it, here or elsewhere".
+ * Believed only if this very run took a checkpoint, else it is a failure like any other code. Output
+ * written after the checkpoint is dropped: it is written again by the next run. */
+#define D_EXIT_AGAIN 85
+
 /* Installs the handlers of the checkpoint signal (SIGUSR1) and the thrash signal (SIGUSR2) and
  * tells the grain server that this grain checkpoints; a grain that did not call it is never sent
  * them. Call it first in main. Harmless without a server. */

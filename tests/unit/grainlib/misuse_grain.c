@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "grainlib.h"
@@ -47,6 +48,16 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "wrong-stream") == 0) {
         d_opencheck("one");
         d_closecheck(stdout);
+    } else if (strcmp(what, "child") == 0) {
+        int status = 0;
+        if (fork() == 0)
+            checkpoint("not mine", "state\n");
+        return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
+    } else if (strcmp(what, "closed-streams") == 0) {
+        close(1);
+        close(2);
+        checkpoint("nowhere to write", "state\n");
+        puts("now there is");
     } else if (strcmp(what, "no-stdin") == 0) {
         if (freopen("/dev/null", "r", stdin) == NULL)
             return 5;

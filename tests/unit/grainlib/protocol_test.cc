@@ -81,6 +81,13 @@ TEST_CASE("a checkpoint touches the input file") {
     CHECK(status.st_mtim.tv_sec > 1000000000);
 }
 
+TEST_CASE("a grain that closed its output gets one again at a checkpoint") {
+    Once run("closed-streams");
+    REQUIRE(run.end.number == 0);
+    CHECK(parse_checkpoint(run.file("checkpoint.1")).valid);
+    CHECK(run.file("out.2") == "now there is\n");
+}
+
 TEST_CASE("a message is bounded") {
     Once run("long-message");
     REQUIRE(run.end.number == 0);
@@ -146,7 +153,7 @@ TEST_CASE("a grain beyond its limit on file size is not innocent") {
 }
 
 TEST_CASE("wrong use of the library is not innocent") {
-    std::string what = GENERATE("twice-open", "wrong-stream", "no-stdin");
+    std::string what = GENERATE("twice-open", "wrong-stream", "no-stdin", "child");
     CAPTURE(what);
     Once run(what, "input\n");
     CHECK_FALSE(run.end.signalled);

@@ -55,6 +55,7 @@ public:
 
     // Makes the directory of the next run; files may be planted in it before start().
     void prepare();
+    void set_program(std::vector<std::string> argv) { argv_ = std::move(argv); }
     void start(const RunOptions &options = {});
     const std::string &directory() const { return directory_; }
     bool announced() const;

@@ -88,6 +88,54 @@ TEST_CASE("a grain that ends by itself before TERM was sent has ended by itself"
     REQUIRE_FALSE(r.innocent);
 }
 
+TEST_CASE("status 85 is innocent only together with a checkpoint of this very run") {
+    Bench b;
+    b.connect();
+    b.run_grain(id(), 0, 5);  // its earlier runs took four checkpoints
+    ExitFacts e;
+    e.code = 85;
+    SECTION("without one it is a failure, whatever earlier runs took") {
+        b.exit(id(), dir({{5, 1}}), e);
+        const SendReport r = b.one<SendReport>();
+        REQUIRE(r.ended);
+        REQUIRE_FALSE(r.innocent);
+        REQUIRE(r.exit_code == 85);
+    }
+    SECTION("with one it goes on from there: checkpoint first, then the end") {
+        b.exit(id(), dir({{5, 1}, {6, 2}}, {{5, 3}}), e);
+        const SendReport first = b.one<SendReport>();
+        REQUIRE(first.checkpoint == 5);
+        REQUIRE_FALSE(first.ended);
+        b.ack(id(), 5, false, Verdict::taken);
+        const SendReport r = b.one<SendReport>();
+        REQUIRE(r.ended);
+        REQUIRE(r.innocent);
+        REQUIRE(r.reason == "the grain asked to be run again from its checkpoint");
+    }
+    SECTION("one that was taken long before the end counts too") {
+        b.in(Looked{id(), dir({{5, 1}, {6, 2}}, {{5, 3}})});
+        REQUIRE(b.one<SendReport>().checkpoint == 5);
+        b.ack(id(), 5, false, Verdict::taken);
+        b.exit(id(), dir({{6, 9}}), e);
+        REQUIRE(b.one<SendReport>().innocent);
+    }
+    SECTION("one that is not believed does not count") {
+        b.exit(id(), dir({{5, 1}, {6, 2}}, {{5, 3}}), e);
+        REQUIRE(b.one<SendReport>().checkpoint == 5);
+        b.in(ReportUnsendable{id(), ReportUnsendable::Why::bad_checkpoint, 5, "the state text has another checksum"});
+        const SendReport r = b.one<SendReport>();
+        REQUIRE(r.ended);
+        REQUIRE_FALSE(r.innocent);
+    }
+    SECTION("signal 9 with such a code is signal 9") {
+        e.signal = 9;
+        b.exit(id(), dir({{5, 1}, {6, 2}}, {{5, 3}}), e);
+        b.one<SendReport>();
+        b.ack(id(), 5, false, Verdict::taken);
+        REQUIRE_FALSE(b.one<SendReport>().innocent);
+    }
+}
+
 TEST_CASE("withdrawal before the start: nothing runs, and that is the answer") {
     Bench b;
     b.connect(9);
