@@ -24,6 +24,7 @@ struct Adopted {                                     // a grain's directory that
     bool tentative = false;
     std::int32_t wall_s = 0;
     Instant since{};                                 // started: when
+    wire::GivenBack given_back = wire::GivenBack::no;
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
@@ -44,10 +45,11 @@ struct ReportUnsendable {                            // nothing was sent of it
     std::string text;
 };
 struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; };
+struct Watched { HostSample host; std::map<GrainId, GrainSample> grains; };
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
     LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged,
-    Tick>;
+    Watched, Tick>;
 
 // ---- what must be done --------------------------------------------------------------------
 struct Connect {};                                   // answered by LinkOpened or LinkClosed
@@ -57,6 +59,7 @@ struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchW
 struct ProveGrain { GrainId id; };                   // answered by GrainProved or StartFailed
 struct StartGrain { GrainId id; };                   // answered by GrainStarted or StartFailed
 struct CheckpointSignal { GrainId id; };
+struct ThrashSignal { GrainId id; };
 struct TerminateGrain { GrainId id; };
 struct KillGrain { GrainId id; };                    // both: GrainExited comes when it is gone
 struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // and remove the increments up to it
@@ -65,6 +68,7 @@ struct WriteEnding {
     Ending ending = Ending::none;
     std::string reason;
     std::int32_t limit_signal = 0;
+    wire::GivenBack given_back = wire::GivenBack::no;
 };
 struct RemoveDir { GrainId id; };
 struct Look { GrainId id; };                         // answered by Looked
@@ -80,7 +84,9 @@ struct SendReport {
     bool limit = false;                              // it would meet it again wherever it ran
     bool cut = false;                                // output may be longer than the limit: the first part goes
     std::string reason;
+    wire::GivenBack given_back = wire::GivenBack::no;
 };
+struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
 struct SetLogLevel { std::string level; };
@@ -88,7 +94,7 @@ enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: to whoever started the server, even if nothing is logged.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, SetLogLevel,
+    ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, WatchHost, Gauge, SaveConfig, SetLogLevel,
     Log>;
 
 // `jitter` is a fresh random number in [0, 1).
