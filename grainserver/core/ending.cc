@@ -11,7 +11,7 @@ constexpr std::int32_t signal_time = 24;  // SIGXCPU: the nearest word that the 
 void terminate(Turn &t, const GrainId &id, Grain &g) {
     g.ending = Ending::terminated;
     g.act_at = t.now + kill_after;
-    t.emit(WriteEnding{id, Ending::terminated, g.reason});  // before the signal: see files/grain_record.h
+    t.emit(WriteEnding{id, Ending::terminated, g.reason, 0, g.given_back});  // before the signal: see files/grain_record.h
     t.emit(TerminateGrain{id});
 }
 
@@ -45,10 +45,15 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
     }
     if (g->phase == Phase::ended || g->ending != Ending::none) return;
     t.log(Level::info, to_text(id) + " is withdrawn: " + w.reason);
-    g->ending = Ending::asked;
-    g->reason = w.reason;
-    t.emit(WriteEnding{id, Ending::asked, g->reason});
-    repeat_ending(t, id, *g);
+    ask_to_end(t, id, *g, w.reason);
+}
+
+void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason, wire::GivenBack given_back) {
+    g.ending = Ending::asked;
+    g.reason = reason;
+    g.given_back = given_back;
+    t.emit(WriteEnding{id, Ending::asked, reason, 0, given_back});
+    repeat_ending(t, id, g);
 }
 
 // What an ending needs from a process that runs; also said to a launcher that just came up.
@@ -59,7 +64,9 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
     case Ending::asked:
         g.checkpoint_before.reset();
         g.want_signal = true;
-        g.term_at = t.now + std::clamp(t.state.interval / 3, last_checkpoint_min, last_checkpoint_max);
+        g.term_at = t.now + (g.given_back == wire::GivenBack::shut_out
+                                 ? courtesy::starved_checkpoint
+                                 : std::clamp(t.state.interval / 3, last_checkpoint_min, last_checkpoint_max));
         g.act_at = g.term_at;
         t.emit(Look{id});
         return;
@@ -89,6 +96,7 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
     }
     g->ending = Ending::discard;
     g->reason = reason;
+    g->given_back = wire::GivenBack::no;
     g->limit_signal = 0;
     g->outstanding.reset();
     t.emit(WriteEnding{id, Ending::discard, reason});
@@ -100,6 +108,7 @@ void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, st
     t.log(Level::warning, to_text(id) + ": " + reason);
     g.ending = Ending::overrun;
     g.reason = reason;
+    g.given_back = wire::GivenBack::no;
     g.limit_signal = signal;
     g.outstanding.reset();
     t.emit(WriteEnding{id, Ending::overrun, reason, signal});
@@ -161,6 +170,7 @@ void adopted(Turn &t, const Adopted &a) {
     g.wall_s = a.wall_s;
     g.ending = a.ending;
     g.reason = a.reason;
+    if (a.ending == Ending::asked || a.ending == Ending::terminated) g.given_back = a.given_back;
     if (a.ending == Ending::overrun) g.limit_signal = a.limit_signal;
     if (a.exit) {
         g.phase = Phase::ended;
@@ -174,6 +184,7 @@ void adopted(Turn &t, const Adopted &a) {
         g.tentative = a.tentative;
         g.give_up_start = give_up_at(t, g);
         g.ending = Ending::none;
+        g.given_back = wire::GivenBack::no;
         g.limit_signal = 0;
     }
     if (a.ending == Ending::discard && g.phase != Phase::running) {
@@ -187,6 +198,7 @@ void adopted(Turn &t, const Adopted &a) {
     }
     const bool queued = g.phase == Phase::queued;
     t.state.grains.emplace(a.id, std::move(g));
+    if (a.started && !a.exit) courtesy_begins(t);
     if (!queued) t.emit(Look{a.id});  // before the first call, which says how long it has run
 }
 

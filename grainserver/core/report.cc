@@ -72,6 +72,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     } else if (g.ending == Ending::terminated && !planted("server.blame_the_withdrawn")) {
         report.innocent = true;
         report.reason = g.reason;
+        report.given_back = g.given_back;
     } else if (!g.exit->known || g.exit->innocent) {
         report.innocent = true;
         report.reason = g.exit->reason;

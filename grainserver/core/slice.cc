@@ -44,6 +44,7 @@ void call_in(Turn &t, bool at_boundary) {
             else t.emit(Look{id});
         }
     }
+    courtesy_idle(t);
     if (ready) t.emit(Gauge{at_boundary});
 }
 
@@ -68,7 +69,7 @@ void slice_tick(Turn &t) {
 
 // Load and memory follow the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
-    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary}});
+    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut}});
 }
 
 }  // namespace dcs::server

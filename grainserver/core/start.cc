@@ -56,6 +56,8 @@ void launch(Turn &t, wire::Launch message) {
         answer(t, id, false, Code::invalid, "the launch message does not fit together");
         return;
     }
+    if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
+        return answer(t, id, false, Code::limit, "this host takes no grains now: " + t.state.courtesy.shut);
     Grain g;
     g.order = t.state.next_order++;
     g.notice = message.notice;
@@ -129,6 +131,7 @@ void started(Turn &t, const GrainId &id) {
     g->look_at = t.now;
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
+    courtesy_begins(t);
     if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
     repeat_ending(t, id, *g);
 }
@@ -152,6 +155,13 @@ void launcher_up(Turn &t) {
         else if (to_be_proved(g)) t.emit(ProveGrain{id});
         else repeat_ending(t, id, g);
     start_queued(t);
+}
+
+void drop_queued(Turn &t, const std::string &why) {
+    std::vector<GrainId> queued;
+    for (const auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::queued && g.written) queued.push_back(id);
+    for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, "this host takes no grains now: " + why);
 }
 
 void queue_tick(Turn &t) {

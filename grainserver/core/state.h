@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "grainserver/core/content_state.h"
+#include "grainserver/core/courtesy.h"
 #include "wire/server_calls.h"
 
 namespace dcs::server {
@@ -88,11 +89,13 @@ struct Grain {
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
     std::string reason;                  // of the ending
+    wire::GivenBack given_back = wire::GivenBack::no;  // asked, terminated: by this server itself
     std::int32_t limit_signal = 0;       // overrun: what the system would have sent
     std::optional<std::uint32_t> checkpoint_before;  // asked: newest checkpoint at the first look after that
     Instant term_at = Instant::never();  // asked: no longer than until then
     Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)
     GrainContents content;
+    GrainCourtesy courtesy;
 };
 
 enum class Link : std::uint8_t {
@@ -118,6 +121,7 @@ struct State {
     bool launcher_up = false;
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
+    Courtesy courtesy;
     std::map<GrainId, Grain> grains;
     std::map<std::string, Transfer> fetches, puts;  // by digest; they follow from the grains
 };

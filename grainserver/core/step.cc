@@ -54,11 +54,13 @@ struct Happened {
     void operator()(OutputsKept &x) { outputs_kept(t, x); }
     void operator()(OutputsUnkept &x) { outputs_unkept(t, x); }
     void operator()(PieceUnreadable &x) { piece_unreadable(t, x); }
+    void operator()(Watched &x) { watched(t, std::move(x)); }
     void operator()(Tick &) {
         link_tick(t);
         slice_tick(t);
         ending_tick(t);
         queue_tick(t);
+        courtesy_tick(t);
     }
 };
 }  // namespace
@@ -76,7 +78,7 @@ std::string to_text(const GrainId &id) {
 }
 
 Instant next_deadline(const State &state) {
-    Instant at = state.next_call_in;
+    Instant at = std::min(state.next_call_in, state.courtesy.look_at);
     if (state.link != Link::ready) at = std::min(at, state.link_at);
     for (const auto &[id, g] : state.grains) {
         at = std::min(at, g.act_at);
@@ -129,6 +131,8 @@ std::string check(const State &state) {
         if (g.staged && !g.tentative) return who + "it is staged, and nobody wanted to know";
         if (g.phase == Phase::starting && g.tentative && !g.staged) return who + "started before it was verified";
         if (g.phase != Phase::running && g.wall_at != Instant::never()) return who + "its time counts without a run";
+        if (g.given_back != wire::GivenBack::no && g.ending != Ending::asked && g.ending != Ending::terminated)
+            return who + "given back, but not being ended for that";
         if ((g.limit_signal != 0) != (g.ending == Ending::overrun)) return who + "limit and ending do not agree";
         if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
     }

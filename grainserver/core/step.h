@@ -29,6 +29,7 @@ struct Adopted {                                     // a grain's directory that
     bool to_place = false;                           // not started: they are not in its directory yet
     std::optional<std::vector<wire::GrainFile>> outputs;  // ended: kept in the library
     std::string output_words;
+    wire::GivenBack given_back = wire::GivenBack::no;
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
@@ -57,11 +58,12 @@ struct PieceUnkept { std::string digest; Code code = Code::io_error; std::string
 struct OutputsKept { GrainId id; std::vector<wire::GrainFile> files; std::string words; };
 struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text; };
 struct PieceUnreadable { std::string digest, text; };
+struct Watched { HostSample host; std::map<GrainId, GrainSample> grains; };
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
     LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged,
     FilesPlaced, FilesMissing, FilesUnplaced, PieceKept, PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable,
-    Tick>;
+    Watched, Tick>;
 
 // ---- what must be done --------------------------------------------------------------------
 struct Connect {};                                   // answered by LinkOpened or LinkClosed
@@ -71,6 +73,7 @@ struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchW
 struct ProveGrain { GrainId id; };                   // answered by GrainProved or StartFailed
 struct StartGrain { GrainId id; };                   // answered by GrainStarted or StartFailed
 struct CheckpointSignal { GrainId id; };
+struct ThrashSignal { GrainId id; };
 struct TerminateGrain { GrainId id; };
 struct KillGrain { GrainId id; };                    // both: GrainExited comes when it is gone
 struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // and remove the increments up to it
@@ -79,6 +82,7 @@ struct WriteEnding {
     Ending ending = Ending::none;
     std::string reason;
     std::int32_t limit_signal = 0;
+    wire::GivenBack given_back = wire::GivenBack::no;
 };
 struct RemoveDir { GrainId id; };
 struct Look { GrainId id; };                         // answered by Looked
@@ -94,6 +98,7 @@ struct SendReport {
     bool limit = false;                              // it would meet it again wherever it ran
     bool cut = false;                                // output may be longer than the limit: the first part goes
     std::string reason;
+    wire::GivenBack given_back = wire::GivenBack::no;
     std::vector<wire::GrainFile> files;              // that it brings back
 };
 // Its files, from the library into its directory. Answered by FilesPlaced, FilesMissing or FilesUnplaced.
@@ -106,6 +111,7 @@ struct KeepPiece {                                   // answered by PieceKept or
 struct DropPieces { std::string digest; };           // what came of it is not wanted any more
 struct KeepOutputs { GrainId id; };                  // answered by OutputsKept or OutputsUnkept
 struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: nothing was sent
+struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
 struct SetLogLevel { std::string level; };
@@ -113,8 +119,8 @@ enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: to whoever started the server, even if nothing is logged.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles, KeepPiece, DropPieces,
-    KeepOutputs, SendPiece, Gauge, SaveConfig, SetLogLevel, Log>;
+    ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles,
+    KeepPiece, DropPieces, KeepOutputs, SendPiece, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
 
 // `jitter` is a fresh random number in [0, 1).
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input);

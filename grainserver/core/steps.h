@@ -42,6 +42,7 @@ void complete(Turn &t, const GrainId &id, Grain &g);  // its directory is: it ma
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text);
 void launch_unwritten(Turn &t, const LaunchUnwritten &x);
 void start_queued(Turn &t);
+void drop_queued(Turn &t, const std::string &why);
 Instant give_up_at(const Turn &t, const Grain &g);
 void proved(Turn &t, const GrainId &id);
 void tell_staged(Turn &t);  // anew, to a scheduler that may not have heard of it
@@ -58,7 +59,15 @@ void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
 bool innocent_end(const Grain &g);
 
+// courtesy.cc
+void watched(Turn &t, Watched x);
+void courtesy_tick(Turn &t);
+void courtesy_idle(Turn &t);   // at a call-in: a host without grains is looked at that often
+void courtesy_begins(Turn &t); // a grain runs
+
 // ending.cc
+void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,
+                wire::GivenBack given_back = wire::GivenBack::no);
 void withdraw(Turn &t, const wire::Withdraw &w);
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
 void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain

@@ -153,17 +153,19 @@ std::string pack(const EndingRecord &x) {
     w.u8(static_cast<std::uint8_t>(x.kind));
     w.text(x.reason);
     w.u32(static_cast<std::uint32_t>(x.limit_signal));
-    return seal("DGW2", w.bytes());
+    w.u8(x.given_back);
+    return seal("DGW3", w.bytes());
 }
 Result<EndingRecord> unpack_ending(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGW2", bytes);
+    const Result<std::string_view> fields = unseal("DGW3", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     EndingRecord x;
     const std::uint8_t kind = r.u8();
     x.reason = r.text();
     x.limit_signal = static_cast<std::int32_t>(r.u32());
-    if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW2");
+    x.given_back = r.u8();
+    if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW3");
     x.kind = static_cast<Ending>(kind);
     return x;
 }

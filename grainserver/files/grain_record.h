@@ -79,6 +79,7 @@ struct EndingRecord {
     Ending kind = Ending::none;
     std::string reason;
     std::int32_t limit_signal = 0;  // overrun: what its result says
+    std::uint8_t given_back = 0;    // asked, terminated: a wire::GivenBack
 };
 std::string pack(const EndingRecord &record);
 Result<EndingRecord> unpack_ending(std::string_view bytes);

@@ -28,6 +28,7 @@ namespace {
 constexpr std::size_t peers_max = 16;
 constexpr Duration retry = milliseconds(120);
 constexpr Duration look_around = seconds(30);
+constexpr Duration lower_every = seconds(1);
 
 Status take_signals(files::Fd &fd) {
     // What we inherited must not reach the grains; by the bare call, as libc keeps two numbers to itself.
@@ -128,7 +129,8 @@ void Launcher::wait_once(Instant now) {
     for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
     std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
-    const Duration wait = again ? retry : look_around;
+    const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
+    const Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>(wait.ns / 1'000'000));
     if (n < 0) return;
     for (std::size_t i = fds.size(); i-- > 2;)
@@ -141,8 +143,16 @@ void Launcher::wait_once(Instant now) {
         for (auto &[dir, grain] : grains_)
             if (!grain.low_priority) grain.low_priority = lower_session_priority(grain.pid);
     }
+    if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     struct stat st{};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
+}
+
+void Launcher::lower_sessions(Instant now) {
+    std::set<pid_t> firsts;
+    for (const auto &[dir, grain] : grains_) firsts.insert(grain.pid);
+    lower_again_ = !new_sessions_.lower(firsts);
+    next_lower_ = now + (lower_again_ ? retry : lower_every);
 }
 
 void Launcher::on_signals() {

@@ -14,6 +14,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/small_file.h"
+#include "grainserver/launcher/new_sessions.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/kernel_lock.h"
 
@@ -42,6 +43,7 @@ private:
     Status listen();
     void bury_the_dead();  // grains of a launcher that died before us
     void wait_once(Instant now);
+    void lower_sessions(Instant now);
     void accept_peer();
     void read_peer(std::size_t index);
     void handle(int peer, const files::LauncherCall &call);
@@ -67,6 +69,9 @@ private:
     Grains grains_;
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
+    NewSessions new_sessions_;
+    Instant next_lower_{};  // of the sessions that grains begin
+    bool lower_again_ = false;
     Instant next_try_{};  // of what the kernel or the disk refused
 };
 

@@ -27,14 +27,18 @@ ExitFacts facts_of(const files::ExitRecord &record) {
     return facts;
 }
 
+// The grain's first process, if it still runs.
+bool find_process(int grain, const std::string &boot_id, files::ProcessStat &stat) {
+    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    if (!text) return false;
+    const Result<files::PidRecord> pid = files::parse_pid(*text);
+    return pid && pid->boot_id == boot_id && files::read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
+}
+
 wire::Usage usage_of(int grain, const std::string &boot_id) {
     wire::Usage usage;
-    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
-    if (!text) return usage;
-    const Result<files::PidRecord> pid = files::parse_pid(*text);
     files::ProcessStat stat;
-    if (!pid || pid->boot_id != boot_id || !files::read_stat(pid->pid, stat) || stat.start_time != pid->start_time)
-        return usage;
+    if (!find_process(grain, boot_id, stat)) return usage;
     const auto tick_us = static_cast<std::uint64_t>(1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
     usage.user_us = static_cast<std::int64_t>(stat.user_ticks * tick_us);
     usage.system_us = static_cast<std::int64_t>(stat.system_ticks * tick_us);
@@ -205,6 +209,8 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
             a.ending = in_core(ending->kind);
             a.reason = ending->reason;
             a.limit_signal = ending->limit_signal;
+            if (ending->given_back <= static_cast<std::uint8_t>(wire::last_of(wire::GivenBack{})))
+                a.given_back = static_cast<wire::GivenBack>(ending->given_back);
         }
     found.push_back(std::move(a));
 }
@@ -237,6 +243,12 @@ DirFacts GrainFiles::look(const GrainId &id) const {
     }
     facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
+}
+
+pid_t GrainFiles::process_of(const GrainId &id) const {
+    const Result<files::Fd> grain = directory_of(id);
+    files::ProcessStat stat;
+    return grain && find_process(grain->get(), boot_id_, stat) ? stat.pid : 0;
 }
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
@@ -278,7 +290,8 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
 Status GrainFiles::write_ending(const WriteEnding &what) {
     const Result<files::Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
-    const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal};
+    const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal,
+                                       static_cast<std::uint8_t>(what.given_back)};
     return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 

@@ -33,6 +33,7 @@ public:
     std::vector<Adopted> adopt();
 
     DirFacts look(const GrainId &id) const;
+    pid_t process_of(const GrainId &id) const;  // the grain's first one; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
     // The report that `plan` asks for, or why it cannot be.
     std::variant<wire::GrainReport, ReportUnsendable> build(const SendReport &plan) const;

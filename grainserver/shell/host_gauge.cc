@@ -1,21 +1,146 @@
 #include "grainserver/shell/host_gauge.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "grainserver/files/process_identity.h"
+#include "grainserver/files/small_file.h"
 
 namespace dcs::server {
-HostFigures read_host_figures() {
-    HostFigures figures;
-    double loads[1] = {0};
-    if (::getloadavg(loads, 1) == 1) figures.load = loads[0];
-    std::FILE *f = std::fopen("/proc/meminfo", "re");
-    if (f == nullptr) return figures;
-    char line[256];
-    while (std::fgets(line, sizeof line, f) != nullptr) {
-        long kb = 0;
-        if (std::sscanf(line, "MemAvailable: %ld kB", &kb) == 1) figures.free_memory_kb = kb;
+namespace {
+// A grain of more processes or threads is known by its first ones: a look must stay cheap.
+constexpr std::size_t tasks_max = 64;
+
+std::int64_t tick_us() { return 1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l); }
+
+// The line "cpu" of /proc/stat: user nice system idle iowait irq softirq steal; and one line for each core.
+void put_processors(const std::string &text, HostSample &sample) {
+    std::int64_t v[8] = {};
+    std::sscanf(text.c_str(),
+                "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+                v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7);
+    std::int64_t total = 0;
+    for (const std::int64_t n : v) total += n;
+    sample.total_us = total * tick_us();
+    sample.busy_us = (total - v[3] - v[4]) * tick_us();
+    sample.yielding_us = v[1] * tick_us();
+    sample.cores = 0;
+    for (std::size_t at = text.find("\ncpu"); at != std::string::npos; at = text.find("\ncpu", at + 1)) ++sample.cores;
+    sample.cores = std::max(sample.cores, 1);
+}
+
+std::vector<pid_t> threads_of(const std::string &process) {
+    std::vector<pid_t> found;
+    DIR *list = ::opendir((process + "/task").c_str());
+    while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr)
+        if (entry->d_name[0] != '.' && found.size() < tasks_max) found.push_back(std::atoi(entry->d_name));
+    if (list != nullptr) ::closedir(list);
+    return found;
+}
+
+void put_process(const std::string &process, GrainSample &sample) {
+    files::ProcessStat stat;
+    const std::string line = text_of(process + "/stat");
+    if (!files::parse_stat(line, stat)) return;
+    sample.cpu_us += static_cast<std::int64_t>(stat.user_ticks + stat.system_ticks) * tick_us();
+    sample.ready = sample.ready || stat.state == 'R';
+    std::int64_t size = 0, resident = 0, shared = 0;
+    if (std::sscanf(text_of(process + "/statm").c_str(), "%" SCNd64 " %" SCNd64 " %" SCNd64, &size, &resident,
+                    &shared) == 3)
+        sample.memory_kb += std::max<std::int64_t>(0, resident - shared) * (::sysconf(_SC_PAGESIZE) / 1024);
+}
+}  // namespace
+
+std::string text_of(const std::string &path) {
+    std::string text;
+    const files::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return text;
+    char buffer[8192];
+    for (;;) {
+        const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? std::string() : text;
+        text.append(buffer, static_cast<std::size_t>(n));
     }
-    std::fclose(f);
+}
+
+std::int64_t number_after(const std::string &text, const std::string &name) {
+    for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+        const std::size_t end = at + name.size();
+        if ((at != 0 && text[at - 1] != '\n' && text[at - 1] != ' ') || end >= text.size()) continue;
+        if (text[end] == ' ' || text[end] == ':' || text[end] == '=')
+            return std::strtoll(text.c_str() + end + 1, nullptr, 10);
+    }
+    return -1;
+}
+
+HostFigures HostGauge::figures() {
+    groups_ = memory_groups(root_);  // now and then: somebody may have moved us
+    HostFigures figures;
+    figures.load = std::atof(text_of(root_ + "/proc/loadavg").c_str());
+    HostSample sample;
+    put_memory(sample);
+    figures.free_memory_kb = sample.free_kb;
     return figures;
 }
+
+void HostGauge::put_memory(HostSample &sample) const {
+    const std::string text = text_of(root_ + "/proc/meminfo");
+    sample.memory_kb = std::max<std::int64_t>(number_after(text, "MemTotal"), 0);
+    sample.free_kb = std::max<std::int64_t>(number_after(text, "MemAvailable"), 0);
+    for (const MemoryGroup &group : groups_) {
+        std::int64_t memory = 0, free = 0;
+        if (!read_group(group, memory, free) || free >= sample.free_kb) continue;
+        sample.memory_kb = memory;
+        sample.free_kb = free;
+        sample.memory_of = "control group " + group.name;
+    }
+}
+
+HostSample HostGauge::host() {
+    if (groups_.empty()) groups_ = memory_groups(root_);
+    HostSample sample;
+    put_processors(text_of(root_ + "/proc/stat"), sample);
+    put_memory(sample);
+    const std::string stalled = text_of(root_ + "/proc/pressure/memory");
+    sample.stalled_us = stalled.compare(0, 5, "some ") == 0 ? number_after(stalled, "total") : -1;
+    if (sample.stalled_us >= 0) return sample;
+    const std::string paging = text_of(root_ + "/proc/vmstat");
+    sample.swapped_pages = std::max<std::int64_t>(number_after(paging, "pswpin"), 0) +
+                           std::max<std::int64_t>(number_after(paging, "pswpout"), 0);
+    return sample;
+}
+
+GrainSample HostGauge::grain(pid_t first) const {
+    GrainSample sample;
+    std::vector<pid_t> tree = {first};
+    std::size_t tasks = 0;
+    for (std::size_t i = 0; i < tree.size() && tasks < tasks_max; ++i) {
+        const std::string process = root_ + "/proc/" + std::to_string(tree[i]);
+        put_process(process, sample);
+        for (const pid_t thread : threads_of(process)) {
+            ++tasks;
+            const std::string task = process + "/task/" + std::to_string(thread);
+            std::int64_t ran = 0, waited = 0;
+            if (std::sscanf(text_of(task + "/schedstat").c_str(), "%" SCNd64 " %" SCNd64, &ran, &waited) == 2)
+                sample.waited_us = std::max<std::int64_t>(sample.waited_us, 0) + waited / 1000;
+            const std::string children = text_of(task + "/children");
+            for (const char *at = children.c_str(); *at != 0;) {
+                char *end = nullptr;
+                const long pid = std::strtol(at, &end, 10);
+                if (end == at) break;
+                if (tree.size() < tasks_max) tree.push_back(static_cast<pid_t>(pid));
+                at = end + (*end == ' ');
+            }
+        }
+    }
+    return sample;
+}
+
 }  // namespace dcs::server

@@ -1,8 +1,44 @@
 #pragma once
-// What the host says about itself: load average of a minute, memory that is free or could be freed.
+// What the host says about itself, in few reads of /proc: load, memory, processor time; and what the
+// processes of a grain use of it.
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "grainserver/core/courtesy.h"
 
 namespace dcs::server {
+
 struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0; };
-HostFigures read_host_figures();
+
+// A file of /proc or of control groups, whole; empty if it cannot be read.
+std::string text_of(const std::string &path);
+// The number behind `name` in lines of "name 17" or "name: 17 kB"; -1 if there is none.
+std::int64_t number_after(const std::string &text, const std::string &name);
+
+// Directories of the memory control groups (v1 or v2) that bound the server, its own first.
+struct MemoryGroup { std::string directory, name; bool second_version = false; };
+std::vector<MemoryGroup> memory_groups(const std::string &root);
+// Its limit and what is left below it, contents of files that can be read again left out. False: no limit.
+bool read_group(const MemoryGroup &group, std::int64_t &memory_kb, std::int64_t &free_kb);
+
+class HostGauge {
+public:
+    // `root`: where proc and sys are found, for tests; nothing: where they are.
+    explicit HostGauge(std::string root = "") : root_(std::move(root)) {}
+    HostFigures figures();
+    HostSample host();
+    // The tree below the grain's first process, itself included.
+    GrainSample grain(pid_t first) const;
+
+private:
+    void put_memory(HostSample &sample) const;
+
+    std::string root_;
+    std::vector<MemoryGroup> groups_;
+};
+
 }  // namespace dcs::server

@@ -72,6 +72,7 @@ int main(int argc, char **argv) {
     o.launcher_program = launcher_beside_us();
     std::string level = "off";
     std::string runner;
+    std::string courtesy = "watch";
     int ready_fd = -1;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
@@ -79,11 +80,15 @@ int main(int argc, char **argv) {
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
+        {"courtesy", &courtesy, "watch|priority", "watch (default): grains are given back when the owner needs the host; "
+                                                  "priority: they only have the lowest priority"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
     o.runner = words_of(runner);
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
+    if (courtesy != "watch" && courtesy != "priority") return fail_with("--courtesy is watch or priority", 2);
+    o.watch = courtesy == "watch";
     const Result<Level> log_level = level_of(level);
     if (!log_level) return fail_with(log_level.status().text, 2);
     log_open("grainserver " + o.name, *log_level);

@@ -16,7 +16,6 @@
 #include "base/limits.h"
 #include "daemon/log.h"
 #include "grainserver/files/process_identity.h"
-#include "grainserver/shell/host_gauge.h"
 
 namespace dcs::server {
 namespace {
@@ -82,6 +81,7 @@ struct Performer {
         failpoint("server.start.after_send");
     }
     void operator()(CheckpointSignal &e) { order(files::Verb::signal, e.id, SIGUSR1); }
+    void operator()(ThrashSignal &e) { order(files::Verb::signal, e.id, SIGUSR2); }
     void operator()(TerminateGrain &e) { order(files::Verb::term, e.id); }
     void operator()(KillGrain &e) { order(files::Verb::kill, e.id); }
     void operator()(WriteAcked &e) {
@@ -109,8 +109,14 @@ struct Performer {
         failpoint("server.report.after_send");
     }
     void operator()(Gauge &e) {
-        const HostFigures figures = read_host_figures();
+        const HostFigures figures = s.gauge_.figures();
         s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary});
+    }
+    void operator()(WatchHost &e) {
+        Watched seen{s.gauge_.host(), {}};
+        for (const GrainId &id : e.grains)
+            if (const pid_t pid = s.files_.process_of(id); pid > 0) seen.grains.emplace(id, s.gauge_.grain(pid));
+        s.put(std::move(seen));
     }
     void operator()(SaveConfig &) { s.save_config(); }
     void operator()(SetLogLevel &e) {
@@ -156,6 +162,7 @@ Status Server::open(const ServerOptions &options) {
     state_.binary_class = options_.binary_class;
     state_.boot_id = files::boot_id();
     state_.instance = random_number();
+    state_.courtesy.on = options.watch;
     load_config();
     if (Status s = files_.open(options_.directory, options_.name, state_.boot_id); !s) return s;
     files_.run_by(options_.runner);

@@ -7,6 +7,7 @@
 #include "daemon/signals.h"
 #include "grainserver/core/step.h"
 #include "grainserver/shell/grain_files.h"
+#include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
 #include "locks/kernel_lock.h"
 #include "net/loop.h"
@@ -18,6 +19,7 @@ using LogLine = void (*)(server::Level, const std::string &);
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
     std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
+    bool watch = true;  // the host's owner comes first
 };
 
 class Server {
@@ -49,6 +51,7 @@ private:
     State state_;
     GrainFiles files_;
     LauncherClient launcher_;
+    HostGauge gauge_;
     locks::KernelLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;

@@ -88,7 +88,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.conn = in.conn;
     host.binary_class = call.binary_class;
     host.free_memory_kb = -1;
-    host.usurping.clear();
+    host.usurping.clear();  // but it stays shut until its next call-in says otherwise
     host.missing.clear();  // whoever restarts a server may have put something right
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     reconcile(d, in, id);
@@ -107,6 +107,10 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.load = in.call.load;
     host.free_memory_kb =
         std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
+    if (host.shut.empty() != in.call.shut.empty())
+        d.event("host " + host.config.name +
+                (in.call.shut.empty() ? " takes grains again" : " takes no grains now: " + in.call.shut));
+    host.shut = in.call.shut.substr(0, limits::move_detail_bytes);
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});
 }

@@ -228,6 +228,7 @@ std::string describe(const Host &host) {
         .add("class", hex(host.config.host_class))
         .add("slots", host.config.slots)
         .flag("drained", host.setting.drained)
+        .flag("shut", !host.shut.empty())
         .flag("checked", host.checked != Checked::no)
         .number("usurping", host.usurping.size())
         .add("blamed", host.blamed_lately)

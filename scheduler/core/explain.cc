@@ -38,6 +38,7 @@ std::optional<Why> why_away(const Host &host) {
     if (host.checked != Checked::no) return Why::being_checked;
     if (host.status == HostStatus::delinquent) return Why::delinquent;
     if (host.conn == 0) return Why::not_connected;
+    if (!host.shut.empty()) return Why::host_shut;
     return {};
 }
 

@@ -50,6 +50,7 @@ std::string note_of(const Draft &d, std::size_t i) {
     const auto count = [](auto n, const char *one, const char *many) {
         return n == 0 ? std::string() : std::to_string(n) + (n == 1 ? one : many);
     };
+    if (!host.shut.empty()) put("shut: " + host.shut);
     put(checked_note(d, host));
     if (d.state.policy.probation > 0 && host.blamed_lately >= d.state.policy.probation)
         put("on probation: one grain at a time until one finishes");

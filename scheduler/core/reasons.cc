@@ -41,6 +41,8 @@ constexpr Reason reasons[] = {
      "they are moved when its extended limit has passed"},
     {"dead", "the host was not heard of for its limit, and its grains were moved",
      "look whether its grain server runs"},
+    {"host_shut", "the host takes no grains now: its owner's work needs it, or its memory runs short",
+     "dcs host show NAME says why; it takes grains again by itself"},
     {"program_missing", "the grain's program was missing there a short while ago",
      "install it there; it is tried again"},
     {"held_back", "the host gave the grain back or could not start it a moment ago", "it is tried there again soon"},

@@ -38,6 +38,7 @@ enum class Why : std::uint8_t {
     delinquent,
     being_checked,
     dead,
+    host_shut,        // by its owner's work, or for want of memory
     program_missing,  // for some other grain, a short while ago
     held_back,
     busy,
@@ -60,6 +61,6 @@ const Reason &reason_of(Why why);
 // No grain of this kind will ever run there as things are configured.
 constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::too_little_memory; }
 // The host itself is out of reach, or gets nothing.
-constexpr bool host_away(Why why) { return why >= Why::drained && why <= Why::dead; }
+constexpr bool host_away(Why why) { return why >= Why::drained && why <= Why::host_shut; }
 
 }  // namespace dcs::core

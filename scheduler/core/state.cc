@@ -20,7 +20,8 @@ const char *name_of(HostStatus s) {
 const char *name_of(MoveReason r) {
     constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
                                      "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
-                                     "restarted",  "session_closed", "longer_copy",  "over_limit"};
+                                     "restarted",  "session_closed", "longer_copy", "over_limit", "shut_out",
+                                     "thrashed"};
     static_assert(std::size(names) == move_reasons);
     return names[static_cast<int>(r)];
 }
@@ -88,7 +89,7 @@ HostId State::host_id(const std::string &name) const {
 
 std::int32_t State::free_slots(HostId id) const {
     const Host *h = host(id);
-    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0 || h->setting.drained)
+    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0 || h->setting.drained || !h->shut.empty())
         return 0;
     const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
     return taken >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - taken);

@@ -49,9 +49,11 @@ enum class MoveReason : std::uint8_t {
     restarted,     // by command
     session_closed,
     longer_copy,   // an older lease of it came back, and had run longer
-    over_limit     // finished so: it broke a limit that it would meet again anywhere; the detail says which
+    over_limit,    // finished so: it broke a limit that it would meet again anywhere; the detail says which
+    shut_out,      // by the host: its owner's work left it hardly any processor time
+    thrashed       // by the host: it paged, or its memory ran out
 };
-inline constexpr int move_reasons = 14;
+inline constexpr int move_reasons = 16;
 const char *name_of(MoveReason r);
 
 struct Move {
@@ -241,6 +243,7 @@ struct Host {
     Instant last_contact{};          // of the host, or the scheduler's start: grace
     std::string binary_class;
     double load = 0;
+    std::string shut;                // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
@@ -305,7 +308,7 @@ struct State {
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;          // no_host if unknown
-    std::int32_t free_slots(HostId id) const;               // 0 unless active and connected and not drained
+    std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, not shut
 };
 
 // The next instant at which silence has a consequence for this host; never() if none has.

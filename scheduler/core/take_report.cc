@@ -167,6 +167,8 @@ MoveReason why_given_back(const Taking &t) {
     const std::vector<Move> &moves = t.old.moves;
     if (!moves.empty() && moves.back().reason == MoveReason::restarted && moves.back().incarnation == t.old.lease)
         return MoveReason::restarted;  // noted when it was ordered
+    if (t.report->given_back == wire::GivenBack::shut_out) return MoveReason::shut_out;
+    if (t.report->given_back == wire::GivenBack::thrashing) return MoveReason::thrashed;
     const Host &host = *t.d.state.host(t.host);
     return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
 }

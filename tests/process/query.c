@@ -38,9 +38,10 @@ static int hosts(const char *state)
     for (i = 0; i < info->host_count; i++) {
         const struct d_host_row *h = &info->hosts[i];
         printf("%s{\"name\": \"%s\", \"state\": \"%s\", \"class\": %u, \"slots\": %d, \"running\": %d, "
-               "\"drained\": %s, \"connected\": %s, \"settings\": \"%s\"}",
+               "\"drained\": %s, \"connected\": %s, \"shut\": %s, \"settings\": \"%s\"}",
                i > 0 ? ", " : "", h->name, h->state, h->host_class, h->slots,
-               h->running, h->drained ? "true" : "false", h->connected ? "true" : "false", h->settings);
+               h->running, h->drained ? "true" : "false", h->connected ? "true" : "false",
+               strncmp(h->note, "shut: ", 6) == 0 ? "true" : "false", h->settings);
     }
     printf("]\n");
     d_query_free(info);

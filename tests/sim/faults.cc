@@ -153,7 +153,11 @@ void Faults::strike_host(Fault fault) {
     case Fault::server_pause:
         server.stop(true);
         return later(span(seconds(1), seconds(4 * 3600)), [&server] { server.stop(false); });
-    case Fault::owner: return for_a_while(seconds(60), seconds(4 * 3600), &Host::owner_works);
+    case Fault::owner: {
+        const auto how = static_cast<Host::Owner>(random_.below(3));
+        host.owner_comes(how);
+        return later(span(seconds(60), seconds(4 * 3600)), [&host, how] { host.owner_leaves(how); });
+    }
     case Fault::host_full: return for_a_while(seconds(10), seconds(3600), &Host::fill_disk);
     case Fault::no_binary: return for_a_while(seconds(10), seconds(1800), &Host::hide_programs);
     case Fault::bad_host: return for_a_while(seconds(60), seconds(3600), &Host::make_bad);

@@ -9,6 +9,7 @@ constexpr std::uint32_t name_mark = 0x4854;
 constexpr int exit_write_error = 74;   // D_EXIT_WRITE_ERROR of grainlib.h
 constexpr int exit_bad_host = 9;
 constexpr Duration launcher_restart = seconds(2);
+constexpr std::int64_t process_kb = 100 * 1024;
 
 }  // namespace
 
@@ -26,7 +27,8 @@ std::int64_t Host::speed() const {
     if (stopped_ > 0) return 0;
     const auto n = static_cast<std::int64_t>(processes_.size());
     const std::int64_t each = n <= cpus_ ? 1000 : 1000 * cpus_ / n;
-    return owner_ > 0 ? each / 4 : each;
+    if (owner_[static_cast<int>(Owner::takes_cores)] > 0) return std::max<std::int64_t>(each / 50, 1);
+    return owner_is_here() ? each / 4 : each;
 }
 
 void Host::run_to_now(Process &p) {
@@ -119,6 +121,7 @@ void Host::end(const server::GrainId &id, int code, int signal) {
     if (p == processes_.end()) return;
     all_to_now();
     const std::int64_t cpu_us = p->second.cpu_ns / 1000;
+    ended_ns_ += p->second.cpu_ns;
     const bool orphan = p->second.orphan;
     processes_.erase(p);
     plan_all();
@@ -206,7 +209,7 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
         p.signal = 0;
     }
     p.sequence = dir.launch.next_seq;
-    p.since = clock_.now;
+    p.since = p.begun = clock_.now;
     dir.has_pid = true;
     dir.started = clock_.now;
     dir.announced = p.model.announces;
@@ -247,10 +250,44 @@ wire::Usage Host::usage(const server::GrainId &id) const {
     return usage;
 }
 
-double Host::load() const { return static_cast<double>(processes_.size()) + (owner_ > 0 ? 8.0 : 0.0); }
+double Host::load() const { return static_cast<double>(processes_.size()) + (owner_is_here() ? 8.0 : 0.0); }
 
 std::int64_t Host::free_memory_kb() const {
-    return owner_ > 0 ? 64 * 1024 : 4 * 1024 * 1024 - 100 * 1024 * static_cast<std::int64_t>(processes_.size());
+    // On every other host so much that there is no time for a checkpoint.
+    if (owner_[static_cast<int>(Owner::takes_memory)] > 0) return (number % 2 == 0 ? 200 : 100) * 1024;
+    return (owner_is_here() ? 2 : 4) * 1024 * 1024 - process_kb * static_cast<std::int64_t>(processes_.size());
+}
+
+void Host::count_owner() {
+    if (owner_[static_cast<int>(Owner::takes_cores)] > 0) owner_ns_ += (clock_.now - owner_since_).ns * cpus_;
+    owner_since_ = clock_.now;
+}
+
+server::HostSample Host::host_sample() {
+    count_owner();
+    server::HostSample sample;
+    sample.cores = cpus_;
+    sample.total_us = clock_.now.ns / 1000 * cpus_;
+    std::int64_t grains_ns = ended_ns_;
+    for (const auto &[id, p] : processes_) grains_ns += p.cpu_ns;
+    sample.busy_us = (owner_ns_ + grains_ns) / 1000;
+    sample.yielding_us = grains_ns / 1000;
+    sample.stalled_us = 0;
+    sample.memory_kb = 4 * 1024 * 1024;
+    sample.free_kb = free_memory_kb();
+    return sample;
+}
+
+// Programs of the simulation always want a processor.
+server::GrainSample Host::grain_sample(const server::GrainId &id) const {
+    server::GrainSample sample;
+    const auto p = processes_.find(id);
+    if (p == processes_.end()) return sample;
+    sample.cpu_us = p->second.cpu_ns / 1000;
+    sample.waited_us = (clock_.now - p->second.begun).ns / 1000 - sample.cpu_us;
+    sample.ready = true;
+    sample.memory_kb = process_kb;
+    return sample;
 }
 
 // ---- faults -------------------------------------------------------------------------------
@@ -275,9 +312,17 @@ void Host::stop(bool on) {
     if (stopped_ == 0) plan_all();
 }
 
-void Host::owner_works(bool on) {
+void Host::owner_comes(Owner how) {
     all_to_now();
-    owner_ += on ? 1 : -1;
+    count_owner();
+    owner_[static_cast<int>(how)] += 1;
+    plan_all();
+}
+
+void Host::owner_leaves(Owner how) {
+    all_to_now();
+    count_owner();
+    owner_[static_cast<int>(how)] -= 1;
     plan_all();
 }
 

@@ -22,6 +22,7 @@ struct Directory {
     server::Ending ending = server::Ending::none;
     std::string reason;
     std::int32_t limit_signal = 0;
+    wire::GivenBack given_back = wire::GivenBack::no;
     std::optional<server::ExitFacts> exit;
     std::map<std::uint32_t, Written> increments;
     std::map<std::uint32_t, std::string> checkpoints;
@@ -36,7 +37,7 @@ struct Process {
     int code = 0, signal = 0;            // how it will end
     std::uint32_t sequence = 1;
     std::int64_t cpu_ns = 0, signalled_ns = -1;
-    Instant since{};
+    Instant since{}, begun{};
     bool orphan = false;                 // its launcher is dead
 };
 
@@ -78,7 +79,10 @@ public:
     void power_off();                     // processes end without a trace
     void power_on() { on_ = true; ++boot_; launcher_ = true; }
     void stop(bool on);                   // the whole machine stands still
-    void owner_works(bool on);
+    // A little, so that grains are slow; on all cores; or with all the memory.
+    enum class Owner : std::uint8_t { works, takes_cores, takes_memory };
+    void owner_comes(Owner how);
+    void owner_leaves(Owner how);
     void fill_disk(bool on);
     void hide_programs(bool on) { hidden_ += on ? 1 : -1; }
     void make_bad(bool on) { bad_ += on ? 1 : -1; }
@@ -86,6 +90,9 @@ public:
     // Brings a directory up to this moment.
     void bring_up(const server::GrainId &id);
     wire::Usage usage(const server::GrainId &id) const;
+    // What the server sees of the machine and of a grain when it watches.
+    server::HostSample host_sample();
+    server::GrainSample grain_sample(const server::GrainId &id) const;
     double load() const;
     std::int64_t free_memory_kb() const;
     bool on() const { return on_; }
@@ -114,6 +121,8 @@ private:
     void all_to_now();
     void plan_all();
     std::int64_t speed() const;            // thousandths of a CPU for each process
+    void count_owner();
+    bool owner_is_here() const { return owner_[0] + owner_[1] + owner_[2] > 0; }
     bool cannot_write(const Process &p) const { return full_ > 0 && p.run.step < p.end_step; }
 
     Clock &clock_;
@@ -121,7 +130,10 @@ private:
     Listener *server_ = nullptr;
     std::int32_t cpus_;
     bool on_ = true, launcher_ = true;
-    int stopped_ = 0, owner_ = 0, full_ = 0, hidden_ = 0, bad_ = 0;
+    int stopped_ = 0, full_ = 0, hidden_ = 0, bad_ = 0;
+    int owner_[3] = {0, 0, 0};             // by how
+    std::int64_t owner_ns_ = 0, ended_ns_ = 0;  // processor time: the owner's; of grains that ended
+    Instant owner_since_{};
     std::uint64_t boot_ = 1, next_number_ = 1;
     std::map<server::GrainId, Process> processes_;
 };

@@ -36,6 +36,7 @@ std::variant<wire::GrainReport, server::ReportUnsendable> ServerNode::build(cons
     r.innocent = plan.innocent;
     r.limit = plan.limit;
     r.reason = plan.reason;
+    r.given_back = plan.given_back;
     if (plan.first > plan.last) return r;
     const auto found = host_.directories.find(plan.id);
     if (found == host_.directories.end()) return trouble(Why::unreadable, "its directory is gone");
@@ -82,6 +83,7 @@ void ServerNode::adopt() {
         a.wall_s = dir.launch.wall_s;
         a.tentative = dir.launch.tentative;
         a.limit_signal = dir.limit_signal;
+        a.given_back = dir.given_back;
         a.ending = dir.ending;
         a.reason = dir.reason;
         a.exit = dir.exit;

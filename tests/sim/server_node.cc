@@ -37,6 +37,7 @@ struct ServerEffects {
     void operator()(server::ProveGrain &e) { s.host_.prove(e.id); }
     void operator()(server::StartGrain &e) { s.host_.start(e.id, s.state_.slots); }
     void operator()(server::CheckpointSignal &e) { s.host_.signal(e.id); }
+    void operator()(server::ThrashSignal &) {}  // these programs cannot shrink
     void operator()(server::TerminateGrain &e) { s.host_.terminate(e.id); }
     void operator()(server::KillGrain &e) { s.host_.kill(e.id); }
     void operator()(server::WriteAcked &e) {
@@ -53,6 +54,7 @@ struct ServerEffects {
         dir->second.ending = e.ending;
         dir->second.reason = e.reason;
         dir->second.limit_signal = e.limit_signal;
+        dir->second.given_back = e.given_back;
     }
     void operator()(server::RemoveDir &e) { s.host_.directories.erase(e.id); }
     void operator()(server::Look &e) {
@@ -66,6 +68,15 @@ struct ServerEffects {
     }
     void operator()(server::Gauge &e) {
         s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
+    }
+    void operator()(server::WatchHost &e) {
+        server::Watched seen;
+        for (const server::GrainId &id : e.grains) {
+            s.host_.bring_up(id);
+            seen.grains.emplace(id, s.host_.grain_sample(id));
+        }
+        seen.host = s.host_.host_sample();
+        s.put(std::move(seen));
     }
     void operator()(server::SetLogLevel &) {}  // nothing is logged here
     void operator()(server::SaveConfig &) {
@@ -98,6 +109,8 @@ void ServerNode::start() {
     state_.interval = saved_interval_;
     state_.slots = saved_slots_;
     state_.epoch = saved_epoch_;
+    state_.courtesy.on = !clock_.plan.scale;
+    state_.courtesy.every = clock_.plan.interval / 8;  // as seldom as a day of fifty hosts bears
     tick_at_ = Instant::never();
     last_look_ = Instant{};
     pending_.clear();

@@ -117,7 +117,8 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
 }
 
 std::string state_text(const d_host_row &row) {
-    return text(row.state) + (row.drained ? ", drained" : "");
+    const bool shut = text(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
+    return text(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
 }
 
 std::string host_facts(const d_host_row &row) {

@@ -69,7 +69,8 @@ std::string default_pool_directory() {
 
 std::string pool_text(const PoolNumbers &numbers) {
     return "servers " + std::to_string(numbers.servers) + "\nslots " +
-           std::to_string(numbers.slots) + "\ninterval " + decimal(numbers.interval_s) + "\n";
+           std::to_string(numbers.slots) + "\ninterval " + decimal(numbers.interval_s) + "\n" +
+           (numbers.watch ? "courtesy watch\n" : "");
 }
 
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
@@ -93,6 +94,8 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         else if (name == "interval" && interval && *interval >= least_interval_s &&
                  *interval <= most_interval_s)
             numbers.interval_s = *interval;
+        else if (name == "courtesy" && (value == "watch" || value == "priority"))
+            numbers.watch = value == "watch";
         else
             return fail(Code::invalid, "line " + std::to_string(line_number) +
                                            " is not understood: " + std::string(line));

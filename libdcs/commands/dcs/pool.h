@@ -1,7 +1,7 @@
 #pragma once
 // The directory of a private pool: what lies where, what its text files say, which daemons it has.
 //
-//   pool                  servers N / slots K / interval S, written by `dcs up`
+//   pool                  servers N / slots K / interval S / courtesy watch, written by `dcs up`
 //   up.lock               held while `dcs up` or `dcs down` works on the directory
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
@@ -17,6 +17,7 @@ struct PoolNumbers {
     int servers = 0;
     int slots = 1;
     double interval_s = 10;
+    bool watch = false;  // the servers give grains back when the host is needed (--courtesy watch)
     bool operator==(const PoolNumbers &) const = default;
 };
 

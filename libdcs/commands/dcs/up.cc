@@ -67,6 +67,11 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
             return fail(Code::invalid, "--interval " + *text + ": seconds, from 0.05 to 86400");
         wanted.numbers.interval_s = *s;
     }
+    if (const auto text = call.arguments.value("--courtesy")) {
+        if (*text != "watch" && *text != "priority")
+            return fail(Code::invalid, "--courtesy " + *text + ": watch or priority");
+        wanted.numbers.watch = *text == "watch";
+    }
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
     return wanted;
 }
@@ -184,7 +189,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
             "dcs_grainserver",
             {"--name", name, "--dir", server.directory, "--scheduler",
              pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host(),
-             "--log-level", "error"},
+             "--courtesy", numbers.watch ? "watch" : "priority", "--log-level", "error"},
             server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +
@@ -258,7 +263,7 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 }
 
 constexpr const char *usage_hint =
-    "dcs up --local N [--slots K] [--interval S] [--dir DIR]; for example dcs up --local 2";
+    "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--dir DIR]; for example dcs up --local 2";
 
 Failure with_hint(const Status &status, const char *hint) {
     Failure failure = failure_of("", status);
@@ -320,19 +325,22 @@ Examples:
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
   dcs up                               start again what has died, with the recorded numbers
 
-Usage: dcs up --local N [--slots K] [--interval S] [--dir DIR]
+Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [--dir DIR]
 
   --local N      number of grain servers (not needed for a pool that exists)
   --slots K      grains at a time on each; default 1
   --interval S   seconds between a server's reports; default 10. A server that is silent for 3 S is late,
                  for 6 S dead: its grains go elsewhere
+  --courtesy C   priority (the default): grains have the lowest priority, and that is all. watch: they are also
+                 given back when other work keeps the processors busy or memory runs out, and the host takes
+                 none until it is calm again. For servers that are started from now on
   --dir DIR      the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs
 
 Again on the same directory it starts what has died and leaves the rest alone. Other numbers are
 taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
 to the others. Started by root, grains run as root.
 )",
-    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}},
+    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true}},
     false,
     0,
     up};
