@@ -29,10 +29,6 @@ inline constexpr std::size_t argv_env_bytes = 1u << 20;
 // What one report may carry of checkpoint + output increments; a grain that writes more between
 // two checkpoints is ended with a result that says so.
 inline constexpr std::size_t report_bytes = 64u << 20;
-// One content of the library: a program, a staged file, an input, an output.
-inline constexpr std::size_t content_bytes = 1u << 30;
-// One piece of it on its way.
-inline constexpr std::size_t content_piece_bytes = 1u << 20;
 // Frames: requests of control programs (input + argv + room), and of grain servers.
 inline constexpr std::size_t user_frame_bytes = input_bytes + argv_env_bytes + (1u << 16);
 inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);

@@ -29,6 +29,7 @@ struct GrainFile {
 };
 constexpr FileRole last_of(FileRole) { return FileRole::output; }
 const char *name_of(FileRole role);           // "program"
+std::string digest_text(const std::string &digest);  // "sha256:2c26b4..."
 std::string to_text(const GrainFile &file);   // "program sha256:2c26b4... (3 bytes) for x86_64-linux-gnu"
 
 // clang-format off
