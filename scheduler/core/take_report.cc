@@ -117,7 +117,7 @@ void take_files(Taking &t) {
     if (t.old.files->outputs.empty()) return;
     for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs)
         for (const wire::GrainFile &made : t.report->files) {
-            if (made.name != output.name || made.digest.size() != wire::digest_bytes) continue;
+            if (made.name != output.name || made.digest.size() != limits::digest_bytes) continue;
             output.digest = made.digest;
             output.size = made.size;
         }
@@ -179,6 +179,7 @@ void take_end(Taking &t) {
     const bool last = t.old.failures + 1 >= t.old.attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
+        if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
     // It runs again from its last checkpoint and writes again what came after that.
