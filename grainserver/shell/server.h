@@ -17,6 +17,10 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    std::string slots_directory;  // empty: one of its own
+    bool use_cgroups = true;
+    IdentityOptions identity;
+    files::Limits limits;
 };
 
 class Server {
@@ -30,6 +34,7 @@ public:
 
 private:
     friend struct Performer;
+    Status open_grains();
     void load_config();
     void save_config();
     void handle_pending();
