@@ -38,6 +38,19 @@ struct FileRecord {
     std::string binary_class;
 };
 
+// Under which account the grain's processes run.
+struct Account {
+    bool change = false;           // false: that of the server
+    std::uint32_t uid = 0, gid = 0;
+    std::vector<std::uint32_t> groups;
+    bool made_up = false;          // nobody but grains of this one user has this uid
+};
+// What it may use, all its processes together; 0: no limit.
+struct Limits {
+    std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, disk_mb = 0;
+    std::int64_t file_mb = 0;      // its largest file
+};
+
 struct LaunchRecord {
     std::string boot_id;            // of the boot in which this was written
     std::string program;            // absolute path
@@ -50,6 +63,8 @@ struct LaunchRecord {
     std::uint64_t epoch = 0;
     std::int32_t wall_s = 0;        // longest run; 0: no limit
     bool tentative = false;         // verified before it is started
+    Account account;
+    Limits limits;
     std::vector<FileRecord> files;
     bool placed = true;              // false: `files` are still to be put into the room, and `program` chosen
     std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
@@ -73,6 +88,7 @@ struct ExitRecord {
     std::int32_t status = 0; // as of wait(2)
     bool innocent = false;   // ended by the launcher itself, or unknown
     std::string reason;
+    std::int32_t limit_signal = 0;  // not 0: ended because of a limit (reason says which); what its result says
     std::int64_t user_us = 0, system_us = 0, max_rss_kb = 0, minor_faults = 0, major_faults = 0;
     std::int64_t in_blocks = 0, out_blocks = 0;
 };

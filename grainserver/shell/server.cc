@@ -69,6 +69,7 @@ struct Performer {
         failpoint("server.launch_record.before_write");
         const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
         failpoint("server.launch_record.after_write");
+        if (const std::string note = s.files_.take_note(); !note.empty()) s.log_(Level::info, to_text(e.id) + ": " + note);
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }
@@ -164,20 +165,29 @@ Status Server::open(const ServerOptions &options) {
     state_.boot_id = files::boot_id();
     state_.instance = random_number();
     load_config();
-    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id); !s) return s;
     files_.run_by(options_.runner);
+    if (Status s = open_grains(); !s) return s;
     if (Status s = contents_.open(options_.directory, options_.binary_class,
                                   static_cast<std::uint64_t>(options_.library_mb) << 20,
                                   [this] { return needed_contents(); });
         !s)
         return s;
-    launcher_.open(options_.directory, options_.name, options_.launcher_program);
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {
         log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
         put(std::move(a));
     }
     put(Began{});
+    return Status::ok();
+}
+
+Status Server::open_grains() {
+    if (!options_.slots_directory.empty())
+        if (Status s = files::make_directories(options_.slots_directory); !s) return s;
+    const GrainRules rules{options_.identity, options_.slots_directory, options_.limits};
+    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
+    launcher_.open(options_.directory, options_.launcher_program,
+                   {options_.name, options_.slots_directory, options_.use_cgroups});
     return Status::ok();
 }
 

@@ -18,6 +18,10 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    std::string slots_directory;  // empty: one of its own
+    bool use_cgroups = true;
+    IdentityOptions identity;
+    files::Limits limits;
     int library_mb = 4096;            // contents that are kept here for grains to come
     std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
 };
@@ -33,6 +37,7 @@ public:
 
 private:
     friend struct Performer;
+    Status open_grains();
     void load_config();
     void save_config();
     void handle_pending();

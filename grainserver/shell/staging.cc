@@ -51,12 +51,41 @@ wire::GrainFile missing(const FileRecord &file) {
     return x;
 }
 
+// All below this directory, which nobody else could enter so far.
+Status give_all(const files::Fd &folder, const files::Account &account) {
+    const Result<std::vector<std::string>> names = files::list(folder.get());
+    if (!names) return names.status();
+    for (const std::string &name : *names) {
+        if (::fchownat(folder.get(), name.c_str(), account.uid, account.gid, AT_SYMLINK_NOFOLLOW) != 0)
+            return files::file_error(name, errno);
+        const Result<files::Fd> inner = files::open_directory(folder.get(), name);
+        if (!inner) continue;  // a file
+        if (Status s = give_all(*inner, account); !s) return s;
+    }
+    return Status::ok();
+}
+
+// The last step, and the first one of a server that does not know how far another came: the room is the grain's
+// only while nothing is put into it.
+Status give_to_grain(const files::Room &room, const files::Account &account) {
+    if (!account.change) return Status::ok();
+    const Status s = give_all(room.fd, account);
+    return s ? files::give_room(room.fd.get(), account.uid, account.gid) : s;
+}
+Status take_back(const files::Room &room, const files::Account &account) {
+    return account.change ? files::give_room(room.fd.get(), ::geteuid(), ::getegid()) : Status::ok();
+}
+
 // To start anew, also where a server was killed over it: an empty working directory, and the input as far as
 // it is the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
+    if (Status s = take_back(room, record.account); !s) return s;
     if (Status s = files::remove_tree(room.fd.get(), files::work_name); !s) return s;
     if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
-    const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat st{};
+    if (input && (::fstat(input.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1))
+        return fail(Code::io_error, "the grain's input was replaced");
     const bool has_input = std::any_of(record.files.begin(), record.files.end(), [](const FileRecord &file) {
         return has_role(file, wire::FileRole::input);
     });
@@ -154,6 +183,7 @@ Work Contents::place_files(GrainId id) {
         if (path) record->program = *path;
         else s = path.status();
     }
+    if (s) s = give_to_grain(*room, record->account);
     if (s) s = files_.write_placed(id, *record);
     failpoint("server.files.after_place");
     if (s) tell_(FilesPlaced{id});
