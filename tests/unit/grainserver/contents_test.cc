@@ -201,7 +201,8 @@ TEST_CASE("a full disk: what nobody needs makes room; else nothing is left of wh
 
 TEST_CASE("staged files are the grain's own copies, below its working directory") {
     Shell s;
-    const auto a = s.fetched(FileRole::data, "in/deep/a.txt", "data"), b = s.fetched(FileRole::executable, "tool", "#!");
+    const auto a = s.fetched(FileRole::data, "in/deep/a.txt", "data");
+    const auto b = s.fetched(FileRole::executable, "tool", "#!");
     s.prepare({a, b, {FileRole::output, "out/x", "", 0, ""}});
     s.place();
     REQUIRE(get_file(s.work() + "/in/deep/a.txt") == "data");
