@@ -29,6 +29,7 @@ struct ExitFacts {
     bool innocent = false;
     std::string reason;
     wire::Usage usage;
+    std::int32_t limit_signal = 0;  // not 0: the launcher ended it because of a limit, which `reason` names
 };
 
 // What was seen in the directory at the last look.

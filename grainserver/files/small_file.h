@@ -42,6 +42,8 @@ Result<std::string> read_start(int directory, const std::string &name, std::size
 Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut);
 // `name`.tmp, then rename: a reader, also one after kill -9, sees the old content or the new one.
 Status write_file(int directory, const std::string &name, std::string_view content);
+// The same, and after a power failure too.
+Status write_durably(int directory, const std::string &name, std::string_view content);
 bool exists(int directory, const std::string &name);
 // -1 unless it is a regular file.
 std::int64_t size_of(int directory, const std::string &name);

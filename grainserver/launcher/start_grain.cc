@@ -8,12 +8,7 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,137 +17,12 @@
 #include "grainserver/files/process_identity.h"
 #include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
+#include "grainserver/launcher/become_grain.h"
 #include "locks/slots.h"
 
 namespace dcs::launcher {
 namespace {
 using files::Fd;
-
-enum class Step : std::int32_t { streams, directory, pid_file, orphaned, exec, runner };
-struct Failure { Step step; std::int32_t error; };
-
-// Everything that the child needs, made before the fork: it shares our memory and may not allocate.
-struct Plan {
-    int grain = -1, room = -1, slot = -1, report = -1;
-    const char *out = nullptr, *err = nullptr;  // names of its streams
-    const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
-    const char *runner = nullptr;  // executed in the program's place, which is among its arguments
-    char *const *argv = nullptr;
-    char *const *env = nullptr;
-    pid_t launcher = 0;
-    bool only_prove = false;
-};
-
-[[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
-    const Failure failure{step, error};
-    ssize_t n;
-    do n = ::write(plan.report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
-    ::_exit(127);
-}
-
-// Before the exec, so that there is never a grain that runs and that nobody can find.
-void write_pid_file(const Plan &plan) noexcept {
-    files::ProcessStat self;
-    char text[128];
-    if (!files::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
-    const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
-    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
-    errno = ENOSPC;  // a short write
-    if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
-    ::close(fd);
-    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
-}
-
-// From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
-constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
-
-// Courtesy and limits. What the kernel refuses here does not stop the grain.
-void be_modest() noexcept {
-    ::setpriority(PRIO_PROCESS, 0, 19);
-    const sched_param none{};
-    if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
-    ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
-    const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (::write(fd, "500", 3) < 0) errno = 0;
-        ::close(fd);
-    }
-}
-
-// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, so does it:
-// by this signal, and else by the SIGTRAP that the exec left it. Without ptrace a look must do.
-void only_prove(const Plan &plan) noexcept {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
-    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
-    ::_exit(0);
-}
-
-// What an exec of the program itself would find; its runner would run, and fail in the grain's name.
-void see_program(const Plan &plan) noexcept {
-    struct stat st{};
-    if (::stat(plan.program, &st) != 0) give_up(plan, Step::exec, errno);
-    if (!S_ISREG(st.st_mode)) give_up(plan, Step::exec, EACCES);
-    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
-}
-
-// With the grain's own rights, as others of its user may have been in its room before.
-void open_streams(const Plan &plan) noexcept {
-    const int in = ::openat(plan.room, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (in < 0 || ::fcntl(in, F_SETFL, 0) != 0 || ::dup2(in, 0) < 0) give_up(plan, Step::streams, errno);
-    int to = 1;
-    for (const char *name : {plan.out, plan.err}) {
-        ::unlinkat(plan.room, name, 0);  // of a proof
-        const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 || ::dup2(fd, to++) < 0) give_up(plan, Step::streams, errno);
-    }
-}
-
-void enter_directory(const Plan &plan) noexcept {
-    if (plan.directory != nullptr) {
-        if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
-        return;
-    }
-    ::mkdirat(plan.room, files::work_name, 0700);
-    const int work = ::openat(plan.room, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
-}
-
-[[noreturn]] void become_grain(const Plan &plan) noexcept {
-    ::setsid();
-    be_modest();
-    if (!plan.only_prove) write_pid_file(plan);
-    // If our launcher died before this line the next one has not looked yet, or has looked and not
-    // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
-    if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
-    open_streams(plan);
-    enter_directory(plan);
-    // The slot's descriptor stays open in the grain, so that the slot stays taken without us.
-    const auto slot = static_cast<unsigned>(plan.slot);
-    if (!plan.only_prove) ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
-    ::syscall(SYS_close_range, plan.only_prove ? 3u : slot + 1, ~0u, 4u);
-    ::signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (plan.runner != nullptr) see_program(plan);
-    if (plan.only_prove) only_prove(plan);
-    ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
-    give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
-}
-
-// vfork: the launcher is suspended until the exec, its few pages are not copied. A function of its
-// own, so that the child cannot disturb the frame of whoever goes on.
-[[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
-    const pid_t pid = ::vfork();
-    if (pid == 0) become_grain(plan);
-    return pid;
-}
-
 StartOutcome failed(Code code, std::string text, bool again = false) {
     StartOutcome outcome;
     outcome.code = code;
@@ -189,6 +59,8 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code, "working directory " + launch.directory + ": " + why);
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
+    case Step::group: return failed(trouble, "control group of the grain: " + why);
+    case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
     case Step::orphaned: break;
     }
@@ -223,15 +95,6 @@ std::vector<std::string> environment(const files::LaunchRecord &launch, const st
     return env;
 }
 
-// Far away from the numbers that programs use and close by habit.
-Fd high_copy(int fd) {
-    for (const int lowest : {900, 200, 60, 10}) {
-        const int copy = ::fcntl(fd, F_DUPFD, lowest);
-        if (copy >= 0) return Fd(copy);
-    }
-    return {};
-}
-
 // Waits for the exec (end of file) or for the failure before it.
 bool read_failure(int pipe, Failure &failure) {
     ssize_t n;
@@ -248,46 +111,82 @@ void wait_for_end(pid_t pid) {
     }
 }
 
-// Without a slot: only to prove that it could run.
-StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 std::optional<locks::KernelLock> slot) {
-    const Result<files::Room> room = files::open_room(grain.get());
-    if (!room) return failed(Code::io_error, room.status().text);
-    const std::string out = files::out_name(launch.next_seq), err = files::err_name(launch.next_seq);
-    const Fd slot_copy = slot ? high_copy(slot->fd()) : Fd();
-    int ends[2];
-    if (bool{slot} != bool{slot_copy} || ::pipe2(ends, O_CLOEXEC) != 0)
-        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
-    const Fd report_in(ends[0]);
-    Fd report_out(ends[1]);
-    const std::vector<std::string> env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
-    const std::vector<std::string> words = command(launch);
-    const std::vector<char *> argv_list = pointers(words), env_list = pointers(env);
+// Makes what the plan points to; it lives as long as the fork.
+struct Prepared {
+    files::Room room;
+    std::string out, err, directory;
+    std::vector<std::string> words, env;
+    std::vector<char *> argv_list, env_list;
+    Leaf leaf;
+    std::vector<int> joins;
     Plan plan;
+};
+
+void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::LaunchRecord &launch,
+               int slot_limit) {
+    Plan &plan = p.plan;
     plan.grain = grain.get();
-    plan.room = room->fd.get();
-    plan.out = out.c_str();
-    plan.err = err.c_str();
-    plan.slot = slot_copy.get();
-    plan.report = report_out.get();
+    plan.room = p.room.fd.get();
+    plan.out = p.out.c_str();
+    plan.err = p.err.c_str();
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
     plan.program = launch.program.c_str();
     if (!launch.runner.empty()) plan.runner = launch.runner[0].c_str();
     plan.boot_id = place.boot_id.c_str();
-    plan.argv = argv_list.data();
-    plan.env = env_list.data();
+    plan.argv = p.argv_list.data();
+    plan.env = p.env_list.data();
     plan.launcher = ::getpid();
-    plan.only_prove = !slot;
+    plan.joins = p.joins.data();
+    plan.join_count = static_cast<int>(p.joins.size());
+    plan.change_user = launch.account.change;
+    plan.uid = launch.account.uid;
+    plan.gid = launch.account.gid;
+    plan.groups = launch.account.groups.data();
+    plan.group_count = static_cast<unsigned>(launch.account.groups.size());
+    plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
+    // As many as all grains of the user on this host may have: a first fence; the limit itself is watched.
+    if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
+        plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(slot_limit);
+}
+
+// Without a slot: only to prove that it could run.
+StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
+                 std::optional<locks::KernelLock> slot, int slot_limit) {
+    Prepared p;
+    Result<files::Room> room = files::open_room(grain.get());
+    if (!room) return failed(Code::io_error, room.status().text);
+    p.room = std::move(*room);
+    p.out = files::out_name(launch.next_seq);
+    p.err = files::err_name(launch.next_seq);
+    p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
+    p.words = command(launch);
+    p.argv_list = pointers(p.words);
+    p.env_list = pointers(p.env);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
+    const Fd report_in(ends[0]);
+    Fd report_out(ends[1]);
+    if (slot) p.leaf = place.cgroups->make(dir, launch.limits);
+    for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
+    fill_plan(p, place, grain, launch, slot_limit);
+    p.plan.report = report_out.get();
+    p.plan.only_prove = !slot;
     failpoint("launcher.start.before_fork");
-    const pid_t pid = fork_grain(plan);
+    const pid_t pid = fork_grain(p.plan);
     failpoint("launcher.start.after_fork");
-    if (pid < 0) return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(errno));
+    if (pid < 0) {
+        const int error = errno;
+        if (p.leaf.there) place.cgroups->remove(dir);
+        return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(error));
+    }
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
         if (slot) files::remove_file(grain.get(), files::pid_name);
         if (slot) files::remove_file(grain.get(), "pid.tmp");
+        if (p.leaf.there) place.cgroups->remove(dir);
         return told(failure, launch);
     }
     StartOutcome outcome;
@@ -301,6 +200,10 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
     outcome.slot = std::move(*slot);
+    outcome.limits = launch.limits;
+    outcome.in_group = p.leaf.there;
+    outcome.memory_by_group = p.leaf.memory;
+    outcome.processes_by_group = p.leaf.processes;
     return outcome;
 }
 
@@ -333,7 +236,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
 StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
-    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt) : std::move(outcome);
+    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt, 1) : std::move(outcome);
 }
 
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
@@ -344,7 +247,14 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     const std::string note = std::to_string(::getpid()) + " grain " + dir + "\n";
     Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, note, &number);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    return run(place, dir, ready->grain, ready->launch, std::move(*slot));
+    // Before there is a process: then there is none without a slot, whoever is killed.
+    failpoint("launcher.slot.before_hold");
+    if (!place.keeper->hold(dir, slot->fd()))
+        return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
+    failpoint("launcher.slot.after_hold");
+    StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit);
+    if (started.kind != StartOutcome::Kind::started) place.keeper->drop(dir);
+    return started;
 }
 
 bool lower_session_priority(pid_t pid) {

@@ -101,6 +101,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.limit = plan.limit;
     b.report.reason = plan.reason;
     b.report.given_back = plan.given_back;
+    b.report.files = plan.files;
     if (plan.first > plan.last) return std::move(b.report);
     const Result<files::Fd> grain = directory_of(plan.id);
     const Result<files::LaunchRecord> launch =

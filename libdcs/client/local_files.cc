@@ -144,8 +144,8 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
 Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
     if ((grain.file_count > 0 && !grain.files) || (grain.program_count > 0 && !grain.programs))
         return fail(Code::invalid, "files or programs is NULL, but its count is not 0");
-    if (grain.file_count + grain.program_count > limits::files_per_grain)
-        return fail(Code::limit, "a grain has at most " + std::to_string(limits::files_per_grain) + " files");
+    if (grain.file_count + grain.program_count > limits::grain_files)
+        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) + " files");
     for (std::size_t i = 0; i < grain.file_count; ++i) {
         const d_file &file = grain.files[i];
         if (Status s = add(file.executable ? wire::FileRole::executable : wire::FileRole::data, file, spec); !s) return s;
@@ -153,7 +153,7 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
     for (std::size_t i = 0; i < grain.program_count; ++i)
         if (Status s = add(wire::FileRole::program, grain.programs[i], spec); !s) return s;
     for (const char *const *name = grain.outputs; name && *name; ++name) {
-        if (spec.files.size() > limits::files_per_grain) break;
+        if (spec.files.size() > limits::grain_files) break;
         spec.files.push_back({wire::FileRole::output, *name, "", 0, ""});
     }
     if (Status s = add_input(grain, spec); !s) return s;

@@ -18,7 +18,6 @@ enum class FileRole : std::uint8_t {
     input,       // its standard input; the submission has none in line then
     output       // it makes this one, and it comes back with the result
 };
-inline constexpr std::size_t digest_bytes = 32;  // SHA-256
 struct GrainFile {
     FileRole role = FileRole::data;
     std::string name;          // below the working directory, such as "a/b.txt"; program, input: empty

@@ -23,7 +23,7 @@ Status check_one(const GrainFile &file) {
     if (file.binary_class.size() > limits::name_bytes) return bad(what + ": its binary class is too long");
     if (file.role == FileRole::output)
         return file.digest.empty() && file.size == 0 ? Status::ok() : bad(what + ": an output has no bytes yet");
-    if (file.digest.size() != digest_bytes) return bad(what + ": a content is named by a SHA-256 of 32 bytes");
+    if (file.digest.size() != limits::digest_bytes) return bad(what + ": a content is named by a SHA-256 of 32 bytes");
     if (file.size > limits::content_bytes)
         return fail(Code::limit, what + ": a content has at most " + std::to_string(limits::content_bytes) +
                                      " bytes; put it onto a file server");
@@ -57,8 +57,8 @@ bool good_file_name(const std::string &name) {
 }
 
 Status check_files(const GrainSpec &spec) {
-    if (spec.files.size() > limits::files_per_grain)
-        return fail(Code::limit, "a grain has at most " + std::to_string(limits::files_per_grain) +
+    if (spec.files.size() > limits::grain_files)
+        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) +
                                      " files; pack them into an archive");
     std::set<std::string> classes;
     std::size_t bytes = 0;

@@ -117,7 +117,7 @@ void take_files(Taking &t) {
     if (t.old.files->outputs.empty()) return;
     for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs)
         for (const wire::GrainFile &made : t.report->files) {
-            if (made.name != output.name || made.digest.size() != wire::digest_bytes) continue;
+            if (made.name != output.name || made.digest.size() != limits::digest_bytes) continue;
             output.digest = made.digest;
             output.size = made.size;
         }

@@ -104,10 +104,10 @@ void put_files(ByteWriter &w, const core::GrainFiles &files) {
 void get_files(ByteReader &r, core::GrainFiles &files) {
     const auto each = [&r](auto read) {
         const std::uint64_t count = r.var();
-        if (count > limits::files_per_grain) r.spoil();
+        if (count > limits::grain_files) r.spoil();
         for (std::uint64_t i = 0; i < count && r.good(); ++i) read();
     };
-    each([&] { files.digests.emplace_back(r.raw(wire::digest_bytes)); });
+    each([&] { files.digests.emplace_back(r.raw(limits::digest_bytes)); });
     each([&] { files.binary_classes.push_back(get_text(r)); });
     each([&] {
         wire::GrainFile file;
@@ -115,7 +115,7 @@ void get_files(ByteReader &r, core::GrainFiles &files) {
         file.name = get_text(r);
         file.digest = get_text(r);
         file.size = r.var();
-        if (!file.digest.empty() && file.digest.size() != wire::digest_bytes) r.spoil();
+        if (!file.digest.empty() && file.digest.size() != limits::digest_bytes) r.spoil();
         files.outputs.push_back(std::move(file));
     });
     if (!std::is_sorted(files.digests.begin(), files.digests.end())) r.spoil();

@@ -13,7 +13,7 @@ constexpr Duration stalled_after = seconds(60);
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
 Status check_piece(const wire::PutContent &piece) {
-    if (piece.digest.size() != wire::digest_bytes) return fail(Code::invalid, "a content is named by 32 bytes");
+    if (piece.digest.size() != limits::digest_bytes) return fail(Code::invalid, "a content is named by 32 bytes");
     if (piece.total > limits::content_bytes)
         return fail(Code::limit, "a content has at most " + std::to_string(limits::content_bytes) +
                                      " bytes, this one " + std::to_string(piece.total));

@@ -133,13 +133,13 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     }
     const bool copied = copy(out, stdout) & copy(err, stderr);
     const int copy_error = errno;
-    if (signal != 0) tell_broken_limit(session);
     std::optional<Failure> lost;
     for (const FileWords::Pair &output : files.outputs)
         if (auto failure = write_output(session, number, output)) {
             if (lost) report(*lost, call.format);
             lost = failure;
         }
+    if (signal != 0) tell_broken_limit(session);
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (lost) report(*lost, call.format);

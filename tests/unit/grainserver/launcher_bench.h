@@ -33,10 +33,15 @@ struct Place {
     server::LauncherClient client;
     std::vector<std::string> exited;
     int next_grain = 1;
+    std::string slots;
+    bool cgroups = true;
+    files::Limits limits;
+    files::Account account;
 
-    Place() {
+    explicit Place(bool with_cgroups = true, const std::string &slots_dir = "")
+        : slots(slots_dir), cgroups(with_cgroups) {
         REQUIRE(files::make_directories(dir.path + "/grains"));
-        client.open(dir.path, "local1", DCS_BINARY_DIR "/bin/dcs_launcher");
+        client.open(dir.path, DCS_BINARY_DIR "/bin/dcs_launcher", {"local1", slots, cgroups});
         connect();
     }
     ~Place() {
@@ -66,6 +71,8 @@ struct Place {
         r.env = std::move(env);
         r.directory = directory;
         r.next_seq = 3;
+        r.limits = limits;
+        r.account = account;
         const std::string grain = "local1,ann,1," + std::to_string(next_grain++) + ",1";
         REQUIRE(files::make_directories(room(grain)));
         put_file(room(grain) + "/input", input);

@@ -19,8 +19,8 @@ TEST_CASE("a grain reads its input and writes its increments") {
 TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") {
     Place p;
     const std::string script =
-        "env; echo \"zero=$0 one=$1\"; pwd; ls -l /proc/self/fd | grep -c slots; cat /proc/self/stat; "
-        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; grep -E 'Sig(Blk|Ign)' /proc/self/status; "
+        "env; echo \"zero=$0 one=$1\"; pwd; echo slots=$(ls -l /proc/$$/fd | grep -c slots); cat /proc/self/stat; "
+        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; "
         "echo wrong >&2; exit 5";
     const std::string g = p.make({"/bin/sh", "-c", script, "name", "first"}, "",
                                  {"A=b c", "DCS_GRAIN_DIR=wrong", "PATH=/usr/bin:/bin"});
@@ -41,8 +41,9 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE_FALSE(has("DCS_GRAIN_DIR=wrong"));
     REQUIRE(has("zero=name one=first"));
     REQUIRE(has(grain_dir + "/work"));
-    REQUIRE(has("1"));  // one descriptor of a slot
+    REQUIRE(has("slots=0"));  // it could drop one
     REQUIRE(has("0"));  // no core files
+    REQUIRE(has("NoNewPrivs:\t1"));
     REQUIRE(has("SigBlk:\t0000000000000000"));
     REQUIRE(has("SigIgn:\t0000000000000000"));
     if (::access("/proc/self/autogroup", F_OK) == 0) REQUIRE(out.find(" nice 19\n") != std::string::npos);

@@ -333,11 +333,11 @@ TEST_CASE("caps of fields hold") {
     spec = {};
     spec.argv = {std::string(100000, 'x')};  // the cap of argv counts its items
     CHECK(!refused(Gexec{1, 1, spec}));
-    CHECK(refused(Piece{1, std::string(limits::content_piece_bytes + 1, 'x')}));
-    CHECK(refused(PutContent{"d", 1u << 30, 0, std::string(limits::content_piece_bytes + 1, 'x')}));
-    CHECK(refused(WantContent{std::string(digest_bytes + 1, 'x'), 0, 1}));
+    CHECK(refused(Piece{1, std::string(limits::fetch_chunk_bytes + 1, 'x')}));
+    CHECK(refused(PutContent{"d", 1u << 30, 0, std::string(limits::fetch_chunk_bytes + 1, 'x')}));
+    CHECK(refused(WantContent{std::string(limits::digest_bytes + 1, 'x'), 0, 1}));
     spec = {};
-    spec.files.resize(limits::files_per_grain + 1);
+    spec.files.resize(limits::grain_files + 1);
     CHECK(refused(Gexec{1, 1, spec}));
     spec.files.resize(1);
     spec.files[0].name.assign(limits::path_bytes + 1, 'x');

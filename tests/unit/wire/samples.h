@@ -78,10 +78,9 @@ inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1
 
 inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "restore it"}; }
 
-inline std::string digest(char c) { return std::string(32, c); }
-
 inline std::vector<AnyMessage> all() {
     const WireGrain key{"ann", 3, 17};
+    const std::string digest(32, 'd');
     GrainReport report;
     report.key = key, report.incarnation = 2, report.first_seq = 3, report.last_seq = 4;
     report.has_checkpoint = true, report.checkpoint = "ckpt", report.message = "msg";
@@ -112,10 +111,9 @@ inline std::vector<AnyMessage> all() {
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
         Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
         RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
-        AskContents{{digest('a'), digest('b')}}, MissingContents{{digest('b')}},
-        PutContent{digest('c'), 1ull << 29, 1ull << 28, "bytes"}, ContentTaken{digest('d'), 5, 16, "full"},
-        WantContent{digest('e'), 1ull << 27, 4096},
-        ContentPiece{digest('f'), 1ull << 30, 1ull << 26, "bytes", 21, "gone"}};
+        AskContents{{digest, digest}}, MissingContents{{digest}}, PutContent{digest, 1ull << 33, 3, "bytes"},
+        ContentTaken{digest, 8, 16, "full"}, WantContent{digest, 7, 4096},
+        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"}};
 }
 
 }  // namespace dcs::wire::samples
