@@ -228,7 +228,8 @@ void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64
     if (bytes && offset < total && bytes->empty()) bytes = fail(Code::io_error, name_of(digest) + " became shorter");
     if (!bytes) return refuse_want(peer, digest, bytes.status());
     if (peer.server)
-        return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}}, peer.request);
+        return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}},
+                             peer.request);
     outside_.send(peer.conn, wire::Piece{total, std::move(*bytes)}, peer.request);
 }
 
