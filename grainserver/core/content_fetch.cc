@@ -13,14 +13,6 @@ constexpr Duration retry = seconds(1);
 constexpr int failures_max = 4;
 constexpr int rounds_max = 4;
 
-std::string short_name(const std::string &digest) {
-    wire::GrainFile file;
-    file.digest = digest;
-    const std::string text = wire::to_text(file);
-    const std::size_t at = text.find("sha256:");
-    return text.substr(at, text.find(' ', at) - at);
-}
-
 std::vector<GrainId> waiting_for(const State &state, const std::string &digest) {
     std::vector<GrainId> found;
     for (const auto &[id, g] : state.grains)
@@ -31,7 +23,7 @@ std::vector<GrainId> waiting_for(const State &state, const std::string &digest) 
 // Whoever waits for it cannot start on this host now; the fault is not the grain's.
 void give_up_fetch(Turn &t, const std::string &digest, Code code, const std::string &why) {
     for (const GrainId &id : waiting_for(t.state, digest))
-        drop_unstarted(t, id, code, "content " + short_name(digest) + " cannot be had: " + why);
+        drop_unstarted(t, id, code, "content " + wire::digest_text(digest) + " cannot be had: " + why);
 }
 
 void failed(Turn &t, const std::string &digest, Transfer &f, Code code, const std::string &why) {

@@ -1,5 +1,6 @@
 #include "grainserver/files/grain_record.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -37,6 +38,24 @@ std::vector<std::string> get_list(ByteReader &r) {
     for (std::uint32_t i = 0; i < count; ++i) items.emplace_back(r.text());
     return items;
 }
+void put_files(ByteWriter &w, const std::vector<FileRecord> &files) {
+    w.u32(static_cast<std::uint32_t>(files.size()));
+    for (const FileRecord &file : files) {
+        w.u8(file.role);
+        for (const std::string *text : {&file.name, &file.digest, &file.binary_class}) w.text(*text);
+        w.u64(file.size);
+    }
+}
+std::vector<FileRecord> get_files(ByteReader &r) {
+    std::vector<FileRecord> files(std::min<std::size_t>(r.u32(), r.left()));
+    for (FileRecord &file : files) {
+        file.role = r.u8();
+        for (std::string *text : {&file.name, &file.digest, &file.binary_class}) *text = r.text();
+        file.size = r.u64();
+        if (!r.good()) break;
+    }
+    return files;
+}
 Status damaged(const char *kind) { return fail(Code::io_error, std::string("record ") + kind + " is damaged"); }
 std::string numbered(const char *prefix, std::uint32_t n) { return prefix + std::to_string(n); }
 }  // namespace
@@ -69,6 +88,8 @@ std::string pack(const LaunchRecord &x) {
     w.u32(static_cast<std::uint32_t>(x.wall_s));
     w.u8(x.tentative);
     put_list(w, x.runner);
+    put_files(w, x.files);
+    w.u8(x.placed);
     return seal("DGL3", w.bytes());
 }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) {
@@ -89,6 +110,8 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.wall_s = static_cast<std::int32_t>(r.u32());
     x.tentative = r.u8() != 0;
     x.runner = get_list(r);
+    x.files = get_files(r);
+    x.placed = r.u8() != 0;
     if (!r.at_end()) return damaged("DGL3");
     return x;
 }
@@ -165,6 +188,23 @@ Result<EndingRecord> unpack_ending(std::string_view bytes) {
     x.limit_signal = static_cast<std::int32_t>(r.u32());
     if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW2");
     x.kind = static_cast<Ending>(kind);
+    return x;
+}
+
+std::string pack(const OutputsRecord &x) {
+    ByteWriter w;
+    put_files(w, x.files);
+    w.text(x.words);
+    return seal("DGO1", w.bytes());
+}
+Result<OutputsRecord> unpack_outputs(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGO1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    OutputsRecord x;
+    x.files = get_files(r);
+    x.words = r.text();
+    if (!r.at_end()) return damaged("DGO1");
     return x;
 }
 

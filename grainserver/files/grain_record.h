@@ -17,6 +17,7 @@ inline constexpr const char *launch_name = "launch";       // LaunchRecord; ther
 inline constexpr const char *pid_name = "pid";             // PidRecord; by the grain itself just before its exec
 inline constexpr const char *exit_name = "exit";           // ExitRecord; when the whole tree of processes is gone
 inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
+inline constexpr const char *outputs_name = "outputs";     // OutputsRecord; what it made is kept in the library
 inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
 inline constexpr const char *room_name = "room";           // what the grain sees and may change: see room.h
 // File names inside the room.
@@ -28,6 +29,14 @@ std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);
 // "out.17" with prefix "out." gives 17; 0 if the name is not of that form.
 std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
+
+// A file that goes with the grain or comes back; the fields of wire::GrainFile.
+struct FileRecord {
+    std::uint8_t role = 0;
+    std::string name, digest;
+    std::uint64_t size = 0;
+    std::string binary_class;
+};
 
 struct LaunchRecord {
     std::string boot_id;            // of the boot in which this was written
@@ -41,6 +50,8 @@ struct LaunchRecord {
     std::uint64_t epoch = 0;
     std::int32_t wall_s = 0;        // longest run; 0: no limit
     bool tentative = false;         // verified before it is started
+    std::vector<FileRecord> files;
+    bool placed = true;              // false: `files` are still to be put into the room, and `program` chosen
     std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);
@@ -82,6 +93,13 @@ struct EndingRecord {
 };
 std::string pack(const EndingRecord &record);
 Result<EndingRecord> unpack_ending(std::string_view bytes);
+
+struct OutputsRecord {
+    std::vector<FileRecord> files;  // digest empty: not made
+    std::string words;              // why some of them do not count
+};
+std::string pack(const OutputsRecord &record);
+Result<OutputsRecord> unpack_outputs(std::string_view bytes);
 
 std::string pack_acked(std::uint32_t sequence);
 Result<std::uint32_t> unpack_acked(std::string_view bytes);

@@ -100,6 +100,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.innocent = plan.innocent;
     b.report.limit = plan.limit;
     b.report.reason = plan.reason;
+    b.report.files = plan.files;
     if (plan.first > plan.last) return std::move(b.report);
     const Result<files::Fd> grain = directory_of(plan.id);
     const Result<files::LaunchRecord> launch =

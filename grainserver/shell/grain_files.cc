@@ -74,6 +74,25 @@ Ending in_core(files::Ending ending) {
     return Ending::none;
 }
 
+files::FileRecord on_disk(const wire::GrainFile &file) {
+    return {static_cast<std::uint8_t>(file.role), file.name, file.digest, file.size, file.binary_class};
+}
+std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &records) {
+    std::vector<wire::GrainFile> list;
+    for (const files::FileRecord &x : records)
+        list.push_back({static_cast<wire::FileRole>(x.role), x.name, x.digest, x.size, x.binary_class});
+    return list;
+}
+
+void adopt_outputs(int grain, Adopted &a) {
+    const Result<std::string> bytes = files::read_file(grain, files::outputs_name, files::record_bytes_max);
+    const Result<files::OutputsRecord> outputs =
+        bytes ? files::unpack_outputs(*bytes) : Result<files::OutputsRecord>(bytes.status());
+    if (!outputs) return;  // they are kept again
+    a.outputs = in_core(outputs->files);
+    a.output_words = outputs->words;
+}
+
 // Everything that the grain finds; the room is its own afterwards.
 Status furnish(int grain, const std::string &input) {
     const Result<files::Fd> room = files::make_room(grain);
@@ -143,6 +162,8 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.notice = launch.notice;
     record.wall_s = launch.wall_s;
     record.tentative = launch.tentative;
+    for (const wire::GrainFile &file : launch.files) record.files.push_back(on_disk(file));
+    record.placed = launch.files.empty();
     record.epoch = epoch;
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = files::make_directories(home); !s) return s;
@@ -195,6 +216,9 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     a.notice = launch->notice;
     a.wall_s = launch->wall_s;
     a.tentative = launch->tentative;
+    a.files = in_core(launch->files);
+    a.to_place = !launch->placed;
+    adopt_outputs(fd, a);
     if (a.started) a.since = start_of(fd);
     a.next_seq = launch->next_seq;
     a.acked = launch->next_seq - 1;
@@ -280,6 +304,17 @@ Status GrainFiles::write_ending(const WriteEnding &what) {
     if (!grain) return grain.status();
     const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal};
     return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
+}
+
+Status GrainFiles::write_outputs(const GrainId &id, const files::OutputsRecord &record) {
+    const Result<files::Fd> grain = directory_of(id);
+    return grain ? files::write_file(grain->get(), files::outputs_name, files::pack(record)) : grain.status();
+}
+
+Status GrainFiles::write_placed(const GrainId &id, files::LaunchRecord record) {
+    record.placed = true;
+    const Result<files::Fd> grain = directory_of(id);
+    return grain ? files::write_file(grain->get(), files::launch_name, files::pack(record)) : grain.status();
 }
 
 }  // namespace dcs::server

@@ -40,11 +40,15 @@ public:
     // Records first, then removes the increments and checkpoints that are not needed any more.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
     Status write_ending(const WriteEnding &what);
+    Status write_outputs(const GrainId &id, const files::OutputsRecord &record);
+    // The launch record with its files in their places: from now on the grain may start.
+    Status write_placed(const GrainId &id, files::LaunchRecord record);
     Status remove(const GrainId &id);
 
-private:
     Result<files::Fd> directory_of(const GrainId &id) const;
     Result<files::LaunchRecord> launch_of(int grain) const;
+
+private:
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
 

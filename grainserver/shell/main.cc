@@ -78,6 +78,7 @@ int main(int argc, char **argv) {
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
+        {"library-mb", &o.library_mb, "N", "contents kept for grains to come, in megabytes (default 4096)"},
         {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},

@@ -22,6 +22,7 @@ namespace dcs::server {
 namespace {
 constexpr const char *config_name = "configured";
 constexpr std::size_t arrivals_max = 256;
+constexpr Duration tidy_interval = seconds(60);
 constexpr Duration lock_patience = seconds(5);
 
 net::Limits link_limits() {
@@ -94,7 +95,13 @@ struct Performer {
         tell(e.id, s.files_.write_ending(e));
         failpoint("server.ending_record.after_write");
     }
+    void operator()(PlaceFiles &e) { s.contents_.place(e.id); }
+    void operator()(KeepPiece &e) { s.contents_.keep(e); }
+    void operator()(DropPieces &e) { s.contents_.drop(e.digest); }
+    void operator()(KeepOutputs &e) { s.contents_.keep_outputs(e.id); }
+    void operator()(SendPiece &e) { s.contents_.send(e); }
     void operator()(RemoveDir &e) {
+        s.contents_.give_up(e.id);
         failpoint("server.directory.before_remove");
         tell(e.id, s.files_.remove(e.id));
         failpoint("server.directory.after_remove");
@@ -159,6 +166,11 @@ Status Server::open(const ServerOptions &options) {
     load_config();
     if (Status s = files_.open(options_.directory, options_.name, state_.boot_id); !s) return s;
     files_.run_by(options_.runner);
+    if (Status s = contents_.open(options_.directory, options_.binary_class,
+                                  static_cast<std::uint64_t>(options_.library_mb) << 20,
+                                  [this] { return needed_contents(); });
+        !s)
+        return s;
     launcher_.open(options_.directory, options_.name, options_.launcher_program);
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {
@@ -273,6 +285,24 @@ void Server::take(net::Arrival &arrival) {
     }
 }
 
+ContentCache::Names Server::needed_contents() const {
+    ContentCache::Names names;
+    for (const auto &[id, g] : state_.grains) {
+        names.insert(g.content.needs.begin(), g.content.needs.end());
+        if (!g.content.outputs) continue;
+        for (const wire::GrainFile &file : *g.content.outputs) names.insert(file.digest);
+    }
+    return names;
+}
+
+// Between the things that arrive.
+void Server::keep_contents() {
+    contents_.go_on();
+    if (contents_.busy() || boot_clock() < tidy_at_) return;
+    contents_.tidy();
+    tidy_at_ = boot_clock() + tidy_interval;
+}
+
 void Server::run(Signals &signals) {
     signals_ = &signals;
     loop_->watch(signals.fd());
@@ -280,12 +310,14 @@ void Server::run(Signals &signals) {
     while (!stop_) {
         keep_launcher();
         handle_pending();
-        const Instant deadline = std::min(next_deadline(state_), launcher_.retry_at());
+        const Instant deadline =
+            contents_.busy() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);
             handle_pending();
         }
+        keep_contents();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }

@@ -7,32 +7,12 @@ namespace dcs::limits {
 
 // A grain's standard input given inline with d_gexec. Larger data belongs into files.
 inline constexpr std::size_t input_bytes = 16u << 20;
-// One content of the library: a program, a staged file, an input, an output. A gigabyte goes over a link
-// in minutes; what is larger belongs onto a file server.
-inline constexpr std::uint64_t content_bytes = std::uint64_t{1} << 30;
-// Contents travel in such pieces: the loop writes one at a time.
-inline constexpr std::size_t content_piece_bytes = 1u << 20;
-// Files of one grain, of all roles: their names stand in its record.
-inline constexpr std::size_t files_per_grain = 256;
-inline constexpr std::size_t file_name_bytes = 1024;
-inline constexpr std::size_t file_names_bytes = 16 * 1024;  // of one grain, together
-// Contents on their way in at one time: of one user or host, and of all.
-inline constexpr std::size_t content_uploads_each = 64;
-inline constexpr std::size_t content_uploads = 1024;
-// A content that no grain names stays so long after it was last put or asked for.
-inline constexpr std::int64_t content_unnamed_s = 24 * 3600;
-// The library leaves so much of its disk to the backing store.
-inline constexpr std::uint64_t library_leaves_bytes = 256u << 20;
 // argv and environment together: what a Linux execve takes comfortably.
 inline constexpr std::size_t argv_items = 4096;
 inline constexpr std::size_t argv_env_bytes = 1u << 20;
 // What one report may carry of checkpoint + output increments; a grain that writes more between
 // two checkpoints is ended with a result that says so.
 inline constexpr std::size_t report_bytes = 64u << 20;
-// One content of the library: a program, a staged file, an input, an output.
-inline constexpr std::size_t content_bytes = 1u << 30;
-// One piece of it on its way.
-inline constexpr std::size_t content_piece_bytes = 1u << 20;
 // Frames: requests of control programs (input + argv + room), and of grain servers.
 inline constexpr std::size_t user_frame_bytes = input_bytes + argv_env_bytes + (1u << 16);
 inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);
@@ -54,6 +34,23 @@ inline constexpr std::size_t moves_kept = 8;
 inline constexpr std::size_t move_detail_bytes = 120;
 // Kinds of grains that one session may have waiting, by class and what they ask for: a host looks at each.
 inline constexpr std::size_t shapes_per_session = 1024;
+// Staged, brought back or otherwise named by one grain (C13): its record lists them.
+inline constexpr std::size_t grain_files = 1024;
+inline constexpr std::size_t digest_bytes = 32;  // SHA-256
+// One content of the library: a program, a staged file, an input or an output of a grain. A gigabyte goes
+// over a link in minutes; what is larger belongs onto a file server.
+inline constexpr std::uint64_t content_bytes = 1u << 30;
+inline constexpr std::size_t content_piece_bytes = fetch_chunk_bytes;
+// Names of a grain's files: each, and together, as they stand in its record.
+inline constexpr std::size_t file_name_bytes = 1024;
+inline constexpr std::size_t file_names_bytes = 64 * 1024;
+// Contents on their way in at one time: of one user or host, and of all.
+inline constexpr std::size_t content_uploads_each = 64;
+inline constexpr std::size_t content_uploads = 1024;
+// A content that no grain names stays so long after it was last put or asked for.
+inline constexpr std::int64_t content_unnamed_s = 24 * 3600;
+// The library leaves so much of its disk to the backing store.
+inline constexpr std::uint64_t library_leaves_bytes = 256u << 20;
 // login names, control idents, host names, labels
 inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;

@@ -2,10 +2,13 @@
 #include <cstring>
 
 #include "base/limits.h"
-#include "client/call.h"
+#include "client/local_files.h"
 
 namespace dcs::client {
 namespace {
+
+// What was brought may be found damaged a moment later, or be another scheduler's.
+constexpr int most_submissions = 4;
 
 Status too_much(const std::string &what, std::size_t is, std::size_t most) {
     return fail(Code::limit, what + " is " + std::to_string(is) + ", the limit is " + std::to_string(most));
@@ -88,8 +91,18 @@ Status submit(int session_num, int grain_num, const d_grain *grain) {
     wire::Gexec request;
     request.session = session_num;
     request.grain = grain_num;
+    LocalFiles files;
     if (Status s = fill(*grain, request.spec); !s) return s;
-    return ask<wire::Done>(wire::AnyMessage(std::move(request))).status();
+    if (Status s = files.take(*grain, request.spec); !s) return s;
+    if (!files.any()) return ask<wire::Done>(wire::AnyMessage(std::move(request))).status();
+    const wire::AnyMessage message(std::move(request));
+    Status s;
+    for (int attempt = 0; attempt < most_submissions; ++attempt) {
+        s = ask<wire::Done>(message).status();
+        if (s || s.code != Code::not_found) break;
+        if (Status brought = files.upload(); !brought) return brought;
+    }
+    return s;
 }
 
 }  // namespace
@@ -103,6 +116,7 @@ extern "C" {
 void d_grain_init(struct d_grain *grain) {
     *grain = d_grain{};
     grain->attempts = limits::attempts;
+    grain->input_fd = -1;
 }
 
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain) {

@@ -5,6 +5,7 @@
 
 #include "client/call.h"
 #include "client/streams.h"
+#include "wire/json.h"
 
 namespace dcs::client {
 namespace {
@@ -35,6 +36,8 @@ struct Answer : d_info {
     std::deque<std::vector<char *>> argvs;
     std::deque<std::vector<const char *>> names;
     std::deque<std::vector<d_move_row>> moves;
+    std::deque<std::vector<d_file_row>> files;
+    std::deque<std::string> digests;
 };
 
 Status ask_query(const wire::Query &query, wire::QueryReply &into) {
@@ -175,12 +178,22 @@ const d_move_row *listed(Answer &a, const std::vector<wire::MoveRow> &moves) {
     return list.data();
 }
 
+const d_file_row *listed(Answer &a, const std::vector<wire::GrainFile> &files) {
+    if (files.empty()) return nullptr;
+    std::vector<d_file_row> &list = a.files.emplace_back();
+    for (const wire::GrainFile &f : files)
+        list.push_back({f.name.c_str(), f.size, a.digests.emplace_back(wire::in_hex(f.digest)).c_str()});
+    return list.data();
+}
+
 // What D_Q_GRAIN tells besides.
 void show_detail(Answer &a, wire::GrainRow &g, d_grain_row &r) {
     r.nogo_count = g.nogo.size();
     r.nogo = listed(a, g.nogo);
     r.move_count = g.moves.size();
     r.moves = listed(a, g.moves);
+    r.file_count = g.files.size();
+    r.files = listed(a, g.files);
     if (g.argv.empty()) return;
     std::vector<char *> &argv = a.argvs.emplace_back();
     for (std::string &word : g.argv) argv.push_back(word.data());
@@ -291,6 +304,18 @@ Status grain_stream(const char *user, int session_num, int grain_num, const char
     return Status::ok();
 }
 
+Status grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
+    if (!file) return fail(Code::invalid, "file is NULL");
+    *file = nullptr;
+    if (!name || !*name) return fail(Code::invalid, "the file's name is missing");
+    if (Status s = check_grain(session_num, grain_num); !s) return s;
+    if (Status s = check_user(user); !s) return s;
+    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX, With::any, name);
+    if (!f) return f.status();
+    *file = f->release();
+    return Status::ok();
+}
+
 }  // namespace
 }  // namespace dcs::client
 
@@ -303,6 +328,10 @@ int d_query(int query_type, const char *user, int session_num, int grain_num, st
 }
 
 void d_query_free(struct d_info *info) { delete static_cast<Answer *>(info); }
+
+int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
+    return c_call([&] { return grain_file(user, session_num, grain_num, name, file); });
+}
 
 int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
     return c_call([&] { return grain_stream(user, session_num, grain_num, stream, file); });

@@ -8,9 +8,7 @@
 #include "base/limits.h"
 
 namespace dcs::client {
-namespace {
-
-Result<File> temporary() {
+Result<File> temporary_file() {
     if (std::FILE *f = std::tmpfile()) return File(f);
     // No room or no permission there: memory will do.
     const int fd = ::memfd_create("dcs-stream", MFD_CLOEXEC);
@@ -20,6 +18,8 @@ Result<File> temporary() {
     ::close(fd);
     return fail_errno(Code::io_error, "no temporary file for the stream", error);
 }
+
+namespace {
 
 Status append(std::FILE *f, const std::string &bytes) {
     if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size()) return Status::ok();
@@ -55,12 +55,13 @@ Result<Came> fetch_from(std::FILE *f, wire::Fetch request, std::uint64_t length,
 }  // namespace
 
 Result<File> fetch_stream(const std::string &user, int session, int grain, wire::Stream stream,
-                          const std::string &known, std::uint64_t length, With with) {
+                          const std::string &known, std::uint64_t length, With with,
+                          const std::string &name) {
     for (int attempt = 0; attempt < 10; ++attempt) {
-        auto file = temporary();
+        auto file = temporary_file();
         if (!file) return file.status();
         if (Status s = append(file->get(), known); !s) return s;
-        wire::Fetch request{user, session, grain, stream, known.size(), limits::fetch_chunk_bytes};
+        wire::Fetch request{user, session, grain, stream, known.size(), limits::fetch_chunk_bytes, name};
         auto came = fetch_from(file->get(), request, length, with);
         if (!came) return came.status();
         if (*came == Came::replaced) continue;

@@ -103,6 +103,15 @@ int d_clean_ses(int session_num);
 int d_gexec(int session_num, int grain_num, char *const gargv[], char *const genvv[],
             const char *input_str, unsigned host_class, int thrash, int urgent, int notice);
 
+/* C13. A file that goes with a grain. It is read here when the grain is submitted (at most 1 GiB) and
+ * travels by its SHA-256: what the scheduler has already is not sent again. */
+struct d_file {
+    const char *name;         /* below the grain's working directory: "a/b.txt"; NULL for programs */
+    const char *path;         /* to read it from */
+    const char *binary_class; /* programs: for hosts of this class; NULL: for all. Others: NULL */
+    int executable;           /* not 0: the grain may execute it */
+};
+
 /* C13. The same with everything that is new since the paper. Fill it by d_grain_init first. */
 struct d_grain {
     char *const *gargv;
@@ -118,6 +127,18 @@ struct d_grain {
     int cores;              /* that it keeps busy; counts as 1 */
     int memory_mb;          /* megabytes that it must find free, beside what running grains asked for */
     int wall_s;             /* seconds that one run of it may take; a longer one is ended and has failed */
+    /* Files and outputs need a private working directory. Their names and contents count for idempotence,
+     * not where they lie here. */
+    const struct d_file *files;    /* lie in the working directory whenever the grain starts */
+    size_t file_count;
+    const struct d_file *programs; /* what gargv[0] means, one for each binary class; hosts of other classes
+                                    * do not get the grain. None: what is installed on the host */
+    size_t program_count;
+    const char *const *outputs;    /* names of files that it makes and that come back with its result; ends in
+                                    * NULL; may be NULL. See d_grain_file */
+    /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. */
+    const char *input_path;
+    int input_fd;                  /* -1: none */
 };
 void d_grain_init(struct d_grain *grain);
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
@@ -179,6 +200,11 @@ struct d_move_row {
     unsigned incarnation; /* of the run that ended so */
     double age_s;         /* -1: before the scheduler's last start */
 };
+struct d_file_row {
+    const char *name;
+    uint64_t size;
+    const char *digest;   /* SHA-256 in hex; empty: the grain has not ended, or did not make it */
+};
 struct d_grain_row {
     const char *user, *state, *host, *label, *message;
     int session, grain, restarts, failures, exit_code, signal, result_index;
@@ -193,6 +219,8 @@ struct d_grain_row {
     const char *const *nogo;
     size_t move_count;         /* the latest times that it changed places, oldest first */
     const struct d_move_row *moves;
+    size_t file_count;         /* that it was to bring back */
+    const struct d_file_row *files;
 };
 struct d_info {
     uint64_t epoch, turn;
@@ -209,6 +237,10 @@ void d_query_free(struct d_info *info);
 
 /* One stream of a grain ("out", "err", "checkpoint", "message", "input"), whole, open for reading. */
 int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file);
+
+/* C13. A file that a finished grain brought back, open for reading; `name` as in d_grain.outputs.
+ * D_E_NOT_FOUND: it did not make it, has not ended, or was not to bring it. */
+int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file);
 
 /* C11 (5.6, d_sethost). Changes what a host may do, against the host table. For scheduler_master, root
  * and the owner of a private pool; needs no d_get_auth. Durable when it returns NO_ERROR: what was set

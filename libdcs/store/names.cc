@@ -80,7 +80,7 @@ bool valid_tree_directory(std::string_view path) {
     if (!valid_path(path)) return false;
     const std::string_view top = path.substr(0, path.find('/'));
     return top != turns_directory && top != format_file && top != format_temporary &&
-           top != reserve_file && top != lock_file;
+           top != reserve_file && top != lock_file && top != library_directory;
 }
 
 std::string join(std::string_view directory, std::string_view name) {

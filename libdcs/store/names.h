@@ -20,6 +20,7 @@ inline constexpr const char *reserve_file = "reserve";
 // In the directory of a tree that is set aside: what happened, in words.
 inline constexpr const char *damage_marker = "DAMAGED";
 inline constexpr const char *lock_file = "lock";  // the scheduler's; the store only leaves it alone
+inline constexpr const char *library_directory = "library";  // contents; the store only leaves it alone
 
 // Numbers are zero-padded, so that the order of names is the order of turns.
 std::string root_name(std::uint64_t turn);

@@ -15,11 +15,13 @@ const char *name_of(FileRole role) {
     return "?";
 }
 
+std::string digest_text(const std::string &digest) { return "sha256:" + in_hex(digest); }
+
 std::string to_text(const GrainFile &file) {
     std::string text = name_of(file.role);
     if (!file.name.empty()) text += " " + file.name;
     if (!file.digest.empty())
-        text += " sha256:" + in_hex(file.digest) + " (" + std::to_string(file.size) + " bytes)";
+        text += " " + digest_text(file.digest) + " (" + std::to_string(file.size) + " bytes)";
     if (!file.binary_class.empty()) text += " for " + file.binary_class;
     return text;
 }

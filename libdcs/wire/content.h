@@ -18,7 +18,6 @@ enum class FileRole : std::uint8_t {
     input,       // its standard input; the submission has none in line then
     output       // it makes this one, and it comes back with the result
 };
-inline constexpr std::size_t digest_bytes = 32;  // SHA-256
 struct GrainFile {
     FileRole role = FileRole::data;
     std::string name;          // below the working directory, such as "a/b.txt"; program, input: empty
@@ -29,6 +28,7 @@ struct GrainFile {
 };
 constexpr FileRole last_of(FileRole) { return FileRole::output; }
 const char *name_of(FileRole role);           // "program"
+std::string digest_text(const std::string &digest);  // "sha256:2c26b4..."
 std::string to_text(const GrainFile &file);   // "program sha256:2c26b4... (3 bytes) for x86_64-linux-gnu"
 
 // clang-format off

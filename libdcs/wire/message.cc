@@ -31,11 +31,8 @@ constexpr Cap caps[] = {
     {"user", limits::name_bytes},
     {"ident", limits::name_bytes},
     {"host", limits::name_bytes},
-    {"name", limits::file_name_bytes},
-    {"file", limits::file_name_bytes},
-    {"files", limits::files_per_grain},
-    {"digest", digest_bytes},
-    {"digests", limits::files_per_grain},
+    {"name", limits::path_bytes},
+    {"file", limits::path_bytes},
     {"binary_class", limits::name_bytes},
     {"status", limits::name_bytes},
     {"level", limits::name_bytes},
@@ -44,7 +41,11 @@ constexpr Cap caps[] = {
     {"argv", limits::argv_items},
     {"env", limits::argv_items},
     {"nogo", limits::nogo_items},
-    {"bytes", limits::content_piece_bytes},
+    {"digest", limits::digest_bytes},
+    {"digests", limits::grain_files},
+    {"files", limits::grain_files},
+    {"shut", limits::message_bytes},
+    {"bytes", limits::fetch_chunk_bytes},
 };
 
 using Decoder = Result<AnyMessage> (*)(std::string_view);

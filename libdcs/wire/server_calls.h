@@ -85,7 +85,9 @@ struct Launch {
     std::uint32_t incarnation = 0;
     std::vector<std::string> argv, env;
     std::string directory;
-    std::string input;                  // checkpoint text + unread rest of the original input
+    // Checkpoint text + unread rest of the original input. If `files` has an input, the checkpoint text
+    // alone: the rest is that content from input_base on, and the server puts the two together.
+    std::string input;
     std::uint64_t checkpoint_length = 0; // how much of `input` is checkpoint text
     std::uint64_t input_base = 0;       // offset in the original input where the rest begins
     std::uint32_t next_seq = 1;         // number of the first increment to write

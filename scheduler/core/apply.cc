@@ -64,6 +64,15 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     return before;
 }
 
+// What its grains count for outside of their session.
+void count_grains_outside(State &state, const SessionKey &key, const Session &session, bool in) {
+    if (session.counts[static_cast<int>(GrainStatus::running)] == 0 && session.with_files == 0) return;
+    for (const auto &[number, g] : session.grains) {
+        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, in);
+        count_files(state, g, in);
+    }
+}
+
 // A whole session with its grains, out of State or back in. What is derived inside of it travels
 // with it; what lies outside is kept in step here.
 Session take_out(State &state, const SessionKey &key) {
@@ -73,15 +82,12 @@ Session take_out(State &state, const SessionKey &key) {
     count_session(state, key, session, false);
     note_waiters(state, key, session.waiters, false);
     state.unpacked.erase(key);
-    if (session.counts[static_cast<int>(GrainStatus::running)] == 0) return session;
-    for (const auto &[number, g] : session.grains)
-        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, false);
+    count_grains_outside(state, key, session, false);
     return session;
 }
 
 void put_back(State &state, const SessionKey &key, Session session) {
-    for (const auto &[number, g] : session.grains)
-        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, true);
+    count_grains_outside(state, key, session, true);
     count_session(state, key, session, true);
     note_waiters(state, key, session.waiters, true);
     refresh_unpacked(state, key, session);

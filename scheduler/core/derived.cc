@@ -80,6 +80,15 @@ void refresh_unpacked(State &state, const SessionKey &key, const Session &sessio
         state.unpacked.erase(key);
 }
 
+void count_files(State &state, const Grain &g, bool in) {
+    const auto count = [&](const std::string &digest) {
+        if ((state.contents[digest] += in ? 1 : -1) == 0) state.contents.erase(digest);
+    };
+    for (const std::string &digest : g.files->digests) count(digest);
+    for (const wire::GrainFile &file : g.files->outputs)
+        if (!file.digest.empty()) count(file.digest);
+}
+
 void refresh_open(State &state, HostId id) {
     const std::uint32_t host_class = state.host(id)->config.host_class;
     if (state.free_slots(id) > 0) {
@@ -115,6 +124,10 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (g.status == GrainStatus::ready) queue_grain(state, session, key, g, in);
     if (g.status == GrainStatus::finished) set_result(session, g.result_index, in ? key.grain : -1);
     if (g.status == GrainStatus::running) run_there(state, key, g, in);
+    if (g.files.get() != GrainFiles()) {
+        session.with_files += in ? 1 : -1;
+        count_files(state, g, in);
+    }
     const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
     if (!unfinished || session.info.status != SessionStatus::active) return;
     UserCounts &user = state.users[key.session.user];  // the session itself keeps it from being empty

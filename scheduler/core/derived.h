@@ -12,6 +12,8 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
 void run_there(State &state, const GrainKey &key, const Grain &g, bool in);
 void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter> &waiters, bool in);
 void index_host(State &state, HostId id, const Host &host, bool in);
+// Whose contents the library must keep.
+void count_files(State &state, const Grain &g, bool in);
 void refresh_open(State &state, HostId id);
 void refresh_unpacked(State &state, const SessionKey &key, const Session &session);
 

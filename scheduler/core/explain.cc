@@ -23,6 +23,7 @@ Why why_nogo(const Grain &grain, HostId id) {
 
 std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
     if (!class_fits(grain.host_class, host.config.host_class)) return Why::other_class;
+    if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
     if (!permits(host.config, key.session.user)) return Why::not_permitted;
     if (host.config.slots <= 0) return Why::no_slots;
     if (is_nogo(grain, id)) return why_nogo(grain, id);

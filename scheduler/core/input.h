@@ -32,6 +32,7 @@ struct SubmitGrain {
     std::int32_t thrash = 0, notice = 0, attempts = 0;
     bool urgent = false;
     std::uint64_t input_length = 0;
+    GrainFiles files;
     Demand demand;
     std::uint32_t program = 0;    // digest of argv[0], not 0
     Fingerprint fingerprint{};

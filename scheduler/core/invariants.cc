@@ -13,6 +13,8 @@ struct Checker {
     std::vector<std::int64_t> positions;  // of the ready grains of the session at hand
     std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
 
+    std::map<std::string, std::int64_t> contents;
+
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
     }
@@ -105,13 +107,17 @@ void Checker::check_queues(const std::string &name, const Session &session) {
 void Checker::check_session(const SessionKey &key, const Session &session) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
-    std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0;
+    std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0, with_files = 0;
     positions.clear();
     programs.clear();
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
         ++counts[static_cast<int>(g.status)];
+        with_files += g.files.get() != GrainFiles();
+        for (const std::string &digest : g.files->digests) ++contents[digest];
+        for (const wire::GrainFile &file : g.files->outputs)
+            if (!file.digest.empty()) ++contents[file.digest];
         if (g.status == GrainStatus::ready)
             check_ready(name, session, number, g);
         else if (g.status == GrainStatus::finished)
@@ -120,6 +126,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
                     name + "a finished grain is not at its place of the results");
     }
     check_queues(name, session);
+    require(with_files == session.with_files, name + "the number of grains with files differs");
     for (const GrainNumber number : session.packable)
         require(session.grains.count(number) != 0, name + "a packable grain is not there");
     for (const GrainNumber number : session.results) holes += number == -1;
@@ -190,6 +197,7 @@ void Checker::check_indexes() {
     require(waiting == state.waiting, "sessions with ready grains differ");
     require(running == state.running, "running grains differ from their hosts");
     require(users == state.users, "counts of users differ from their sessions");
+    require(contents == state.contents, "contents that grains name differ");
     require(parked == state.waiting_conns, "parked calls differ from the sessions'");
     std::vector<Used> used(state.hosts.size());
     for (std::size_t i = 0; i < running.size(); ++i)

@@ -21,7 +21,7 @@ std::size_t held_back_now(const Host &host, Instant now) {
 // By the tables, whatever the host has free.
 bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
     return host.configured && host.config.slots > 0 && class_fits(grain.host_class, host.config.host_class) &&
-           permits(host.config, session.user) && !is_nogo(grain, id);
+           permits(host.config, session.user) && !is_nogo(grain, id) && binary_fits(host, grain.files->binary_classes);
 }
 
 std::int64_t memory_need_kb(const Grain &g) {
@@ -85,6 +85,11 @@ bool class_fits(std::uint32_t mask, std::uint32_t host_class) {
     return mask == 0 || (mask & host_class) != 0;
 }
 
+bool binary_fits(const Host &host, const std::vector<std::string> &classes) {
+    const std::string &own = binary_class_of(host);
+    return classes.empty() || own.empty() || std::binary_search(classes.begin(), classes.end(), own);
+}
+
 bool is_nogo(const Grain &grain, HostId id) {
     const std::vector<HostId> &nogo = grain.nogo;
     return std::find(nogo.begin(), nogo.end(), id) != nogo.end();
@@ -127,6 +132,7 @@ bool lacks_program(const Host &host, std::uint32_t program, Instant now) {
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room) {
     const Host &host = *state.host(id);
     if (!class_fits(shape.host_class, host.config.host_class)) return false;
+    if (!binary_fits(host, shape.binary_classes)) return false;
     if (!cores_fit(state, id, shape.cores, room)) return false;
     const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
     return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
@@ -209,6 +215,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     head.next_seq = g.sequence + 1;
     head.notice = g.notice;
     head.wall_s = Demand(g.demand).wall_s;
+    head.memory_mb = Demand(g.demand).memory_mb;
     head.tentative = tentative;
     d.effect(SendLaunch{host.conn, key, head});
     d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config.name +

@@ -14,6 +14,8 @@ struct Room {
 // ---- for ever, by the tables ---------------------------------------------------------------
 bool permits(const HostConfig &config, const std::string &user);
 bool class_fits(std::uint32_t mask, std::uint32_t host_class);
+// It has a program for the host (none named: for any).
+bool binary_fits(const Host &host, const std::vector<std::string> &classes);
 bool is_nogo(const Grain &grain, HostId id);
 std::int32_t cores_of(const HostConfig &config);
 // With nothing else on it.

@@ -68,7 +68,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     wire::HostRow row;
     row.name = host.config.name;
     row.state = name_of(host.status);
-    row.binary_class = host.binary_class.empty() ? host.config.binary_class : host.binary_class;
+    row.binary_class = binary_class_of(host);
     row.host_class = host.config.host_class;
     row.slots = host.config.slots;
     row.cores = host.config.cores > 0 ? host.config.cores : host.config.slots;
@@ -170,6 +170,7 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
         return host ? host->config.name : std::string();
     };
     for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
+    row.files = g.files->outputs;
     for (const Move &m : g.moves.get())
         row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation, since(d.now, m.at)});
     return row;
@@ -288,6 +289,23 @@ void query(Draft &d, const Caller &caller, const wire::Query &call) {
     d.refuse(caller, fail(Code::invalid, "a query of an unknown type"));
 }
 
+namespace {
+
+// It brought this file back.
+Status check_output(const Grain &grain, const GrainKey &key, const std::string &name) {
+    const std::string what = "grain " + to_text(key) + ": ";
+    for (const wire::GrainFile &file : grain.files->outputs) {
+        if (file.name != name) continue;
+        if (!file.digest.empty()) return Status::ok();
+        return fail(Code::not_found, what + (grain.status == GrainStatus::finished
+                                                 ? "it ended without making the file " + name
+                                                 : "it has not ended, and its files come back with its end"));
+    }
+    return fail(Code::not_found, what + "a file " + name + " was not among its outputs when it was submitted");
+}
+
+}  // namespace
+
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     wire::Fetch fetch = call;
     if (fetch.user.empty()) fetch.user = caller.user;
@@ -295,8 +313,8 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     const GrainKey key{SessionKey{fetch.user, fetch.session}, fetch.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     if (!d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
-    if (fetch.stream > wire::Stream::input)
-        return d.refuse(caller, fail(Code::invalid, "a grain has no such stream"));
+    if (fetch.stream == wire::Stream::file)
+        if (Status s = check_output(*d.state.grain(key), key, fetch.file); !s) return d.refuse(caller, s);
     const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);
     fetch.max = fetch.max == 0 ? chunk : std::min(fetch.max, chunk);
     d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});

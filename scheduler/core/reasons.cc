@@ -23,6 +23,7 @@ constexpr Reason reasons[] = {
     {"fewer_first", "grains of users with fewer running grains come first", "it goes when these have their share"},
     {"earlier_first", "earlier grains of its own session come first", "submit what matters most as urgent"},
     {"other_class", "the host is of a class that the grain does not accept", "submit it with a wider class mask"},
+    {"no_binary", "the grain has no program for the host's binary class", "submit it with a program for that class"},
     {"not_permitted", "the host is not for this user", "the host table says who may use it"},
     {"no_slots", "the host has no slots", "dcs host set NAME --slots N gives it some"},
     {"no_program", "the grain must not be tried there, because its program is missing",

@@ -23,6 +23,7 @@ enum class Why : std::uint8_t {
     earlier_first,
     // of a host, until somebody changes something
     other_class,
+    no_binary,        // no program for its binary class
     not_permitted,
     no_slots,
     no_program,       // nogo, because of it

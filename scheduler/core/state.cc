@@ -20,7 +20,7 @@ const char *name_of(HostStatus s) {
 const char *name_of(MoveReason r) {
     constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
                                      "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
-                                     "restarted",  "session_closed", "longer_copy"};
+                                     "restarted",  "session_closed", "longer_copy",  "over_limit"};
     static_assert(std::size(names) == move_reasons);
     return names[static_cast<int>(r)];
 }
@@ -42,6 +42,7 @@ Shape shape_of(const Grain &g) {
     shape.memory_bits = bits_of(demand.memory_mb);
     shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
     shape.cores = demand.cores;
+    shape.binary_classes = g.files->binary_classes;
     return shape;
 }
 
@@ -57,6 +58,10 @@ HostConfig with_setting(HostConfig table, const HostSetting &setting) {
     table.limit = std::max(table.limit, table.alert);
     table.extended = std::max(table.extended, table.limit);
     return table;
+}
+
+const std::string &binary_class_of(const Host &host) {
+    return host.binary_class.empty() ? host.config.binary_class : host.binary_class;
 }
 
 const Session *State::session(const SessionKey &key) const {

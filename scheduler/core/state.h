@@ -2,6 +2,7 @@
 // What the scheduler knows. Entities are plain values; everything else (queues, counts, who runs
 // where) is derived from them inside State, so that setting an entity back to an earlier value
 // undoes all of its consequences, and a State rebuilt from disk equals the one that was lost.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,9 +48,10 @@ enum class MoveReason : std::uint8_t {
     gap,           // its reports left something out: it went back to its checkpoint
     restarted,     // by command
     session_closed,
-    longer_copy    // an older lease of it came back, and had run longer
+    longer_copy,   // an older lease of it came back, and had run longer
+    over_limit     // finished so: it broke a limit that it would meet again anywhere; the detail says which
 };
-inline constexpr int move_reasons = 13;
+inline constexpr int move_reasons = 14;
 const char *name_of(MoveReason r);
 
 struct Move {
@@ -74,6 +76,17 @@ struct Demand {
     bool operator==(const Demand &) const = default;
 };
 
+// C13: of a grain's files, what is needed without reading its parameters. Names of contents are SHA-256.
+struct GrainFiles {
+    std::vector<std::string> digests;         // of its submission, ascending
+    std::vector<std::string> binary_classes;  // for which it has a program, ascending; empty: it may run anywhere
+    std::vector<wire::GrainFile> outputs;     // that it brings back; without a digest as long as they were not made
+    bool names(const std::string &digest) const {
+        return std::binary_search(digests.begin(), digests.end(), digest);
+    }
+    bool operator==(const GrainFiles &) const = default;
+};
+
 // What decides where a grain may run, but for what is its own (nogo). The ready grains of one shape
 // stand in one queue, so that a host looks at one of each. Memory is rounded down to a power of
 // two, and programs fall into a few groups, so that nobody can make many shapes of one class.
@@ -81,6 +94,7 @@ struct Shape {
     std::uint32_t host_class = 0;
     std::uint8_t thrash_bits = 0, memory_bits = 0, program_group = 0;
     std::int32_t cores = 0;
+    std::vector<std::string> binary_classes;  // empty: any
     auto operator<=>(const Shape &) const = default;
 };
 
@@ -127,6 +141,7 @@ struct Grain {
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<std::vector<HostId>> nogo;   // must not be tried there
     Box<Demand> demand;
+    Box<GrainFiles> files;
     OldLease old_lease;              // while the present lease has committed nothing
     Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
 };
@@ -171,6 +186,7 @@ struct Session {
     std::map<Shape, ReadyQueue> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
+    std::int32_t with_files = 0;                   // grains that name contents, or may
     std::set<GrainNumber> packable;                // once the session is closed, see packable()
     // volatile
     std::vector<Waiter> waiters;                   // parked d_gwait calls
@@ -237,6 +253,9 @@ struct Host {
                                      // grain numbers come again, so leases given to it go on above
 };
 
+// As its server says, else as the host table does; may be empty.
+const std::string &binary_class_of(const Host &host);
+
 // The pool's rules beyond the paper's; off unless its file says otherwise. 0: no limit.
 struct Policy {
     bool fair_share = false;         // users with fewer running grains go first, then seniority
@@ -279,6 +298,7 @@ struct State {
     std::map<ConnId, std::set<SessionKey>> waiting_conns;   // who has parked calls
     std::map<std::string, UserCounts> users;
     std::vector<Used> used;                                 // by HostId: what its grains asked for
+    std::map<std::string, std::int64_t> contents;           // by how many grains each is named
     std::set<SessionKey> unpacked;                          // terminated, with packable grains
 
     const Session *session(const SessionKey &key) const;

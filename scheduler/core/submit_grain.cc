@@ -20,9 +20,9 @@ Status check_arguments(const SubmitGrain &call) {
     if (call.demand.memory_mb < 0) return bad("memory is not negative");
     if (call.demand.wall_s < 0) return bad("the wall-clock limit is not negative");
     if (call.params.size() == 0) return bad("a grain needs a program");
-    if (call.input_length > limits::input_bytes)
+    if (call.input_length > limits::content_bytes)
         return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
-                                     " bytes, the limit is " + std::to_string(limits::input_bytes));
+                                     " bytes, the limit is " + std::to_string(limits::content_bytes));
     if (call.params.size() > limits::user_frame_bytes)
         return fail(Code::limit, "program, arguments, environment and input are too long together");
     return Status::ok();
@@ -49,6 +49,7 @@ Status check_room(const State &state, const SubmitGrain &call, const SessionKey 
     g.thrash = call.thrash;
     g.program = call.program;
     g.demand = call.demand;
+    g.files = call.files;
     if (ready.size() < limits::shapes_per_session || ready.count(shape_of(g)) != 0) return Status::ok();
     return fail(Code::limit, "grains of session " + to_text(key) + " wait with " + std::to_string(ready.size()) +
                                  " different combinations of class, cores, memory and program: let some finish, "
@@ -64,6 +65,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.notice = call.notice;
     g.host_class = call.host_class;
     g.demand = call.demand;
+    g.files = call.files;
     g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;

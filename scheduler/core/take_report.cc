@@ -112,6 +112,17 @@ void settle_blame(Draft &d, const GrainKey &key, HostId id) {
     if (d.state.host(id)->blamed_lately != 0) d.host(id).blamed_lately = 0;
 }
 
+// Of what it was to bring back; what it did not make stays without a digest.
+void take_files(Taking &t) {
+    if (t.old.files->outputs.empty()) return;
+    for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs)
+        for (const wire::GrainFile &made : t.report->files) {
+            if (made.name != output.name || made.digest.size() != limits::digest_bytes) continue;
+            output.digest = made.digest;
+            output.size = made.size;
+        }
+}
+
 // Final, whatever comes later: a result in the session's order of finishing.
 void finish_grain(Taking &t) {
     const wire::GrainReport &r = *t.report;
@@ -131,6 +142,7 @@ void finish_grain(Taking &t) {
         append(t, File::grain_err, g.err_length, g.err_sum, r.err);
     }
     g.status = GrainStatus::finished;
+    take_files(t);
     g.launched = false;
     g.old_lease = OldLease{};
     g.exit_code = r.exit_code;
@@ -167,6 +179,7 @@ void take_end(Taking &t) {
     const bool last = t.old.failures + 1 >= t.old.attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
+        if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
     // It runs again from its last checkpoint and writes again what came after that.

@@ -35,7 +35,7 @@ GrainNumber first_ready(const Session &session) {
 }
 
 struct Counts {
-    int configured = 0, other_class = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0, nogo = 0;
+    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0, nogo = 0;
 };
 
 Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
@@ -46,6 +46,8 @@ Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
         ++n.configured;
         if (!class_fits(g.host_class, host.config.host_class))
             ++n.other_class;
+        else if (!binary_fits(host, g.files->binary_classes))
+            ++n.no_binary;
         else if (!permits(host.config, key.user))
             ++n.other_users;
         else if (host.config.slots <= 0)
@@ -72,7 +74,8 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     };
     return "no host can run what remains of session " + to_text(key) + "; for grain " +
            std::to_string(first) + ": " + std::to_string(n.configured) + " hosts configured" +
-           part(n.other_class, "of another class") + part(n.other_users, "not for " + key.user) +
+           part(n.other_class, "of another class") + part(n.no_binary, "of a binary class without a program") +
+           part(n.other_users, "not for " + key.user) +
            part(n.no_slots, "without slots") + part(n.too_small, "with too few cores or too little memory") +
            part(n.missing, "without its program") +
            part(n.nogo, "nogo (its program is missing there, or it failed there repeatedly)") +

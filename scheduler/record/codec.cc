@@ -6,7 +6,7 @@
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t grain_version = 2;
+constexpr std::uint8_t grain_version = 3;
 
 void put_usage(ByteWriter &w, const wire::Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
@@ -52,7 +52,8 @@ enum Part : std::uint32_t {
     part_before = 1u << 19,
     part_old_lease = 1u << 20,  // its host and number
     part_moves = 1u << 21,
-    parts_known = 1u << 22
+    part_files = 1u << 22,      // contents that it names, and outputs
+    parts_known = 1u << 23
 };
 
 std::uint32_t parts_of(const core::Grain &g) {
@@ -83,7 +84,41 @@ std::uint32_t parts_of(const core::Grain &g) {
     add(part_before, g.before.get() != wire::Usage());
     add(part_old_lease, g.old_lease != core::OldLease());
     add(part_moves, !g.moves->empty());
+    add(part_files, g.files.get() != core::GrainFiles());
     return parts;
+}
+
+void put_files(ByteWriter &w, const core::GrainFiles &files) {
+    w.var(files.digests.size());
+    for (const std::string &digest : files.digests) w.raw(digest);
+    w.var(files.binary_classes.size());
+    for (const std::string &name : files.binary_classes) put_text(w, name);
+    w.var(files.outputs.size());
+    for (const wire::GrainFile &file : files.outputs) {
+        put_text(w, file.name);
+        put_text(w, file.digest);
+        w.var(file.size);
+    }
+}
+
+void get_files(ByteReader &r, core::GrainFiles &files) {
+    const auto each = [&r](auto read) {
+        const std::uint64_t count = r.var();
+        if (count > limits::grain_files) r.spoil();
+        for (std::uint64_t i = 0; i < count && r.good(); ++i) read();
+    };
+    each([&] { files.digests.emplace_back(r.raw(limits::digest_bytes)); });
+    each([&] { files.binary_classes.push_back(get_text(r)); });
+    each([&] {
+        wire::GrainFile file;
+        file.role = wire::FileRole::output;
+        file.name = get_text(r);
+        file.digest = get_text(r);
+        file.size = r.var();
+        if (!file.digest.empty() && file.digest.size() != limits::digest_bytes) r.spoil();
+        files.outputs.push_back(std::move(file));
+    });
+    if (!std::is_sorted(files.digests.begin(), files.digests.end())) r.spoil();
 }
 
 void put_content(ByteWriter &w, bool there, std::uint64_t length, std::uint32_t sum) {
@@ -141,6 +176,7 @@ void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
         for (const std::int32_t v : {g.demand->cores, g.demand->memory_mb, g.demand->wall_s}) w.svar(v);
     if (has(part_taken_back)) w.var(g.incarnation - g.lease);
     if (has(part_before)) put_usage(w, g.before);
+    if (has(part_files)) put_files(w, g.files);
 }
 
 // A number that is too large for its field spoils the reader.
@@ -203,6 +239,7 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
     if (behind > g.incarnation) r.spoil();
     g.lease = g.incarnation - behind;
     if (has(part_before)) get_usage(r, g.before.edit());
+    if (has(part_files)) get_files(r, g.files.edit());
 }
 
 // Parts that name hosts come last.

@@ -157,7 +157,12 @@ Status run(const Arguments &line) {
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
     setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
-    Service service(std::move(settings), *signals, **suspect, **store, *loop, std::move(setup));
+    auto library = library::Library::open(**disk, boot_clock());
+    if (!library) return library.status();
+    setup.library = std::move(*library);
+    auto library_disk = store::open_posix_disk(state);  // a Disk is of one thread
+    if (!library_disk) return library_disk.status();
+    Service service(std::move(settings), *signals, **suspect, **store, std::move(*library_disk), *loop, std::move(setup));
     failpoint("shell.start.before_listen");
     if (Status s = service.listen(); !s) return s;
     failpoint("shell.start.after_listen");

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "net/loop.h"
+#include "scheduler/shell/library_thread.h"
 #include "scheduler/shell/prober.h"
 #include "scheduler/shell/storage_thread.h"
 #include "scheduler/shell/suspect.h"
@@ -12,8 +13,8 @@ namespace dcs::shell {
 
 class RealOutside final : public turn::Outside {
 public:
-    RealOutside(net::Loop &loop, StorageThread &storage, Suspect &suspect, Prober &prober)
-        : loop_(loop), storage_(storage), suspect_(suspect), prober_(prober) {}
+    RealOutside(net::Loop &loop, StorageThread &storage, LibraryThread &library, Suspect &suspect, Prober &prober)
+        : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober) {}
     Instant now() override;
     std::int64_t wall_s() override;
     Token fresh_token() override;
@@ -22,6 +23,7 @@ public:
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
     void working_on(const SessionKey &session) override;
+    void start_library_job(library::Job job) override { library_.start(std::move(job)); }
     void probe(const core::ProbeHost &probe) override;
     Status reread_settings() override { return reread_(); }
     void set_log_level(const std::string &level) override;
@@ -32,6 +34,7 @@ public:
 private:
     net::Loop &loop_;
     StorageThread &storage_;
+    LibraryThread &library_;
     Suspect &suspect_;
     Prober &prober_;
     std::function<Status()> reread_ = [] { return Status::ok(); };

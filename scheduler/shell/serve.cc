@@ -38,10 +38,10 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-                 net::Loop &loop, turn::Turn::Setup setup)
+                 std::unique_ptr<store::Disk> library_disk, net::Loop &loop, turn::Turn::Setup setup)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop),
-      storage_(store, loop), prober_(loop),
-      outside_(loop, storage_, suspect, prober_), turn_(std::move(setup), store, outside_) {}
+      storage_(store, loop), library_(std::move(library_disk), loop), prober_(loop),
+      outside_(loop, storage_, library_, suspect, prober_), turn_(std::move(setup), store, outside_) {}
 
 Status Service::listen() {
     outside_.on_reread([this] { return reread_settings(); });
@@ -94,6 +94,7 @@ void Service::step() {
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (auto done = storage_.take()) storage_answered(std::move(*done));
+    for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
 }
 

@@ -26,7 +26,7 @@ class Service {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-            net::Loop &loop, turn::Turn::Setup setup);
+            std::unique_ptr<store::Disk> library_disk, net::Loop &loop, turn::Turn::Setup setup);
     // Makes user.sock and server.sock (mode 0600).
     Status listen();
     // Says ready and serves. Returns when stopped, all committed and synced; otherwise why not.
@@ -49,6 +49,7 @@ private:
     store::Store &store_;
     net::Loop &loop_;
     StorageThread storage_;
+    LibraryThread library_;
     Prober prober_;
     RealOutside outside_;
     turn::Turn turn_;

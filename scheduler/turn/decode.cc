@@ -1,8 +1,11 @@
 #include "scheduler/turn/decode.h"
 
+#include <functional>
+
 #include "pki/digest.h"
 #include "scheduler/turn/payload.h"
 #include "scheduler/turn/import_stream.h"
+#include "wire/content_check.h"
 
 namespace dcs::turn {
 namespace {
@@ -67,7 +70,8 @@ core::SubmitGrain submission(const std::string &user, wire::Gexec call) {
     submit.notice = spec.notice;
     submit.attempts = spec.attempts;
     submit.urgent = spec.urgent;
-    submit.input_length = spec.input.size();
+    submit.input_length = wire::input_length(spec);
+    submit.files = files_of(spec);
     submit.demand = core::Demand{spec.cores, spec.memory_mb, spec.wall_s};
     submit.program = program_of(user, spec);
     std::string packed = wire::pack(spec);
@@ -148,7 +152,18 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     const std::string kind = wire::kind_name(message);
     if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
     if (const auto *call = std::get_if<wire::Gexec>(&message)) {
-        if (Status s = check_spec(call->spec); !s) return refuse(s.code, std::move(s.text));
+        Status s = check_spec(call->spec);
+        if (s) s = context.contents.check(call->spec.files);
+        if (!s) return refuse(s.code, std::move(s.text));
+    }
+    if (const auto *ask = std::get_if<wire::AskContents>(&message)) {
+        Decoded d;
+        d.reply = context.contents.missing(*ask);
+        return d;
+    }
+    if (const auto *put = std::get_if<wire::PutContent>(&message)) {
+        context.contents.put(Peer{arrival.conn, arrival.header.request, false, who.user}, *put);
+        return {};
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
         return take_piece(context, arrival, who, *piece);
@@ -168,6 +183,45 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     Decoded d;
     d.input = std::move(call);
     return d;
+}
+
+// A4: a server gets what a grain names that is leased to it, and brings what such a grain may have made.
+bool leases(const core::State &state, core::HostId host, const std::function<bool(const core::GrainFiles &)> &wanted) {
+    for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
+        if (wanted(state.grain(key)->files)) return true;
+    return false;
+}
+
+// True: it was one of the calls about contents.
+bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId host, const wire::AnyMessage &message) {
+    const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config.name};
+    if (const auto *want = std::get_if<wire::WantContent>(&message)) {
+        const auto names = [want](const core::GrainFiles &files) { return files.names(want->digest); };
+        if (leases(context.state, host, names))
+            context.contents.send(peer, want->digest, want->offset, want->max);
+        else
+            context.contents.refuse_want(peer, want->digest, fail(Code::refused,
+                "no grain that is leased to this host names " + wire::digest_text(want->digest)));
+        return true;
+    }
+    const auto *put = std::get_if<wire::PutContent>(&message);
+    if (!put) return false;
+    if (leases(context.state, host, [](const core::GrainFiles &files) { return !files.outputs.empty(); }))
+        context.contents.put(peer, *put);
+    else
+        context.contents.refuse_put(peer, put->digest,
+                                    fail(Code::refused, "no grain that is leased to this host brings files back"));
+    return true;
+}
+
+// Of a report that would end the grain with what it made: the first that is not here.
+const wire::GrainFile *missing_output(DecodeContext &context, core::HostId host, const wire::GrainReport &report) {
+    const core::Grain *grain = context.state.grain(wire::key_of(report.key));
+    const bool counts = grain && grain->status == core::GrainStatus::running && grain->host == host &&
+                        grain->lease == report.incarnation && report.ended;
+    for (const wire::GrainFile &file : report.files)
+        if (counts && !file.digest.empty() && !context.contents.has(file)) return &file;
+    return nullptr;
 }
 
 Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
@@ -194,7 +248,15 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     if (host == core::no_host) return hang_up("");  // refused, or its host called in anew
     if (auto *call = std::get_if<wire::CallIn>(&message)) {
         d.input = core::ServerCallIn{arrival.conn, host, *call};
+    } else if (about_contents(context, arrival, host, message)) {
+        return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
+        if (const auto *file = missing_output(context, host, *report)) {
+            d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
+            d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
+                     to_text(*file) + "; its server brings it again";
+            return d;
+        }
         d.input = core::ServerReport{
             arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
     } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
@@ -228,13 +290,13 @@ Status check_spec(const wire::GrainSpec &spec) {
     if (spec.input.size() > limits::input_bytes)
         return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) +
                                      " bytes, at most " + std::to_string(limits::input_bytes) +
-                                     " go inline; put it into a file");
+                                     " go inline; give it as a file or a descriptor");
     if (spec.directory.size() > limits::path_bytes || has_nul(spec.directory))
         return fail(Code::invalid, "the working directory is not a path");
     if (spec.label.size() > limits::label_bytes)
         return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) +
                                      " bytes");
-    return Status::ok();
+    return wire::check_files(spec);
 }
 
 Decoded decode(DecodeContext &context, const Arrival &arrival) {

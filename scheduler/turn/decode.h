@@ -7,6 +7,7 @@
 
 #include "scheduler/core/input.h"
 #include "scheduler/turn/connections.h"
+#include "scheduler/turn/contents.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
 
@@ -24,6 +25,7 @@ struct DecodeContext {
     const core::State &state;
     Outside &outside;
     Uploads &uploads;
+    Contents &contents;
 };
 
 // `arrival` is a frame of a connection in `context.connections`.

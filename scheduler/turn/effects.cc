@@ -6,6 +6,7 @@
 #include "base/planted.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/turn/export_page.h"
+#include "wire/content_check.h"
 
 namespace dcs::turn {
 
@@ -87,8 +88,27 @@ Result<wire::Piece> Effects::read_piece(const GrainKey &key, const wire::Fetch &
     return piece;
 }
 
+Result<bool> Effects::library_answers(const core::ReplyPiece &e, const core::Grain &grain) {
+    const Peer peer{e.conn, e.request, false, {}};
+    if (e.fetch.stream == wire::Stream::file) {
+        for (const wire::GrainFile &file : grain.files->outputs)
+            if (file.name == e.fetch.file) contents_.send(peer, file.digest, e.fetch.offset, e.fetch.max);
+        return true;
+    }
+    if (e.fetch.stream != wire::Stream::input || grain.files->digests.empty()) return false;
+    auto spec = read_spec(e.key, grain);
+    if (!spec) return spec.status();
+    const wire::GrainFile *input = wire::input_of(*spec);
+    if (input) contents_.send(peer, input->digest, e.fetch.offset, e.fetch.max);
+    return input != nullptr;
+}
+
 void Effects::act(const core::ReplyPiece &e) {
-    if (!grain_for(e.conn, e.request, e.key)) return;
+    const core::Grain *grain = grain_for(e.conn, e.request, e.key);
+    if (!grain) return;
+    const auto answered = library_answers(e, *grain);
+    if (!answered) return reply_error(e.conn, e.request, e.key, answered.status());
+    if (*answered) return;
     auto piece = read_piece(e.key, e.fetch);
     if (!piece) return reply_error(e.conn, e.request, e.key, piece.status());
     outside_.send(e.conn, std::move(*piece), e.request);
@@ -142,6 +162,9 @@ void Effects::act(const core::ReplyDoctor &e) {
                                       "reading it is an error; if it is needed to start the grain, that "
                                       "is tried again and again",
                                       "restore the file, or kill the grain and submit it anew"});
+    for (const auto &[digest, what] : contents_.damaged())
+        reply.problems.push_back({"library", library::path_of(digest), what, "grains that name it cannot start or be read",
+                                  "submit a grain with the same file: it is uploaded anew"});
     const auto room = store_.space();
     if (room && room->free_bytes < limits::disk_low_bytes)
         reply.problems.push_back({"backing store", "",
@@ -173,7 +196,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
     if (!spec) return spec.status();
     auto checkpoint = record::read_checkpoint(store_, key, grain);
     if (!checkpoint) return checkpoint.status();
-    if (grain.input_position > spec->input.size())
+    if (grain.input_position > wire::input_length(*spec))
         return fail(Code::io_error, "its recorded input is shorter than what it has read");
     launch.argv = std::move(spec->argv);
     launch.env = std::move(spec->env);
@@ -181,6 +204,12 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
     launch.checkpoint_length = checkpoint->size();
     launch.input_base = grain.input_position;
     launch.input = std::move(*checkpoint);
+    const bool input_is_content = wire::input_of(*spec) != nullptr;
+    const core::Host *host = state_.host(grain.host);
+    for (wire::GrainFile &file : spec->files)
+        if (file.binary_class.empty() || (host && file.binary_class == core::binary_class_of(*host)))
+            launch.files.push_back(std::move(file));
+    if (input_is_content) return Status::ok();  // the server appends it
     const std::uint64_t rest = planted("turn.input_from_the_start") ? 0 : grain.input_position;
     launch.input.append(spec->input, rest, std::string::npos);
     return Status::ok();

@@ -7,6 +7,7 @@
 
 #include "scheduler/core/decision.h"
 #include "scheduler/record/scrub.h"
+#include "scheduler/turn/contents.h"
 #include "scheduler/turn/outside.h"
 #include "store/store.h"
 
@@ -22,9 +23,9 @@ struct AboutProcess {
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Outside &outside,
-            AboutProcess about)
-        : state_(state), store_(store), scrub_(scrub), outside_(outside), about_(std::move(about)) {}
+    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents,
+            Outside &outside, AboutProcess about)
+        : state_(state), store_(store), scrub_(scrub), contents_(contents), outside_(outside), about_(std::move(about)) {}
 
     void perform(const core::Effect &effect);
 
@@ -51,6 +52,8 @@ private:
 
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
     Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);
+    // True: its bytes lie in the library, which answers.
+    Result<bool> library_answers(const core::ReplyPiece &e, const core::Grain &grain);
     Status complete_launch(const GrainKey &key, const core::Grain &grain, wire::Launch &launch);
     void reply_error(ConnId conn, std::uint64_t request, const GrainKey &key, const Status &why);
     // The grain, or nothing and an error reply: a later input of the same turn removed it.
@@ -59,6 +62,7 @@ private:
     const core::State &state_;
     store::Store &store_;
     const record::Scrub &scrub_;
+    Contents &contents_;
     Outside &outside_;
     AboutProcess about_;
     std::vector<core::Input> failed_;

@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "scheduler/core/decision.h"
+#include "scheduler/library/library.h"
 #include "store/store.h"
 #include "wire/message.h"
 
@@ -35,6 +36,9 @@ public:
     // Asks the addresses whether anybody is there, within some seconds; Turn::take_probe_result() is
     // called later with what came of it, never from in here.
     virtual void probe(const core::ProbeHost &probe) { (void)probe; }
+    // Does library::work(job) elsewhere; Turn::take_library_job() is called with what came of it later, never
+    // from in here. Several may be under way.
+    virtual void start_library_job(library::Job job) = 0;
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
     virtual Status reread_settings() { return Status::ok(); }

@@ -45,7 +45,7 @@ Instant Turn::tidy_wakeup() const {
     if (phase_ != Phase::open) return Instant::never();
     const auto open = [this](const SessionKey &key) { return stuck_.count(key) == 0; };
     const bool packs = std::any_of(state_.unpacked.begin(), state_.unpacked.end(), open);
-    Instant wakeup = scrub_not_before_;
+    Instant wakeup = std::min(scrub_not_before_, contents_.sweep_wakeup());
     if (packs) wakeup = std::min(wakeup, pack_not_before_);
     if (hosts_stale_) wakeup = std::min(wakeup, hosts_not_before_);
     return wakeup;
@@ -56,6 +56,7 @@ void Turn::tidy() {
     now_ = outside_.now();
     if (now_ >= pack_not_before_ && pack_some()) return;
     if (hosts_stale_ && now_ >= hosts_not_before_) return start_commit(store::Room::ordinary);
+    if (now_ >= contents_.sweep_wakeup()) contents_.sweep(state_);
     if (now_ >= scrub_not_before_) scrub_some();
 }
 

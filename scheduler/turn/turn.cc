@@ -34,8 +34,8 @@ bool places_grains(const core::Input &input) {
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
-    : state_(std::move(setup.state)), store_(store), outside_(outside),
-      perform_(state_, store, scrub_, outside, std::move(setup.about)) {
+    : state_(std::move(setup.state)), store_(store), outside_(outside), contents_(std::move(setup.library), outside),
+      perform_(state_, store, scrub_, contents_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
 }
 
@@ -66,6 +66,10 @@ void Turn::take_policy(core::Policy policy) {
 }
 
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
+
+void Turn::take_library_job(const library::JobDone &done) {
+    if (phase_ != Phase::dead) contents_.done(done);
+}
 
 bool Turn::full() const {
     return intake_.count() >= 2 * limits::inputs_per_turn ||
@@ -128,10 +132,11 @@ void Turn::take_one(Arrival arrival) {
     if (arrival.kind == Arrival::Kind::closed) {
         connections_.erase(arrival.conn);
         uploads_.drop(arrival.conn);
+        contents_.drop(arrival.conn);
         decide_new(core::ConnectionClosed{arrival.conn});
         return;
     }
-    DecodeContext context{connections_, state_, outside_, uploads_};
+    DecodeContext context{connections_, state_, outside_, uploads_, contents_};
     Decoded decoded = decode(context, arrival);
     if (!decoded.note.empty())
         outside_.log(Level::warning,
@@ -147,6 +152,7 @@ void Turn::take_one(Arrival arrival) {
 void Turn::hang_up(ConnId conn) {
     outside_.close(conn);
     uploads_.drop(conn);
+    contents_.drop(conn);
     if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
 }
 

@@ -27,6 +27,7 @@
 #include "scheduler/record/plan.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/connections.h"
+#include "scheduler/turn/contents.h"
 #include "scheduler/turn/effects.h"
 #include "scheduler/turn/intake.h"
 #include "scheduler/turn/outside.h"
@@ -40,6 +41,7 @@ public:
         core::State state;                            // as rebuilt
         std::map<SessionKey, std::string> set_aside;  // sessions that did not verify, and why
         AboutProcess about;
+        std::unique_ptr<library::Library> library;    // as opened
     };
     // `store` and `outside` outlive the Turn. The store is read in run() and committed(), which
     // must not be called while anybody else works on it.
@@ -53,6 +55,7 @@ public:
     void take_host_table(std::vector<core::HostConfig> hosts);
     void take_policy(core::Policy policy);
     void take_probe_result(core::ProbeResult result);
+    void take_library_job(const library::JobDone &done);
     bool full() const;
 
     // Turns, until nothing is left to decide or a commit is in flight.
@@ -101,6 +104,7 @@ private:
     Outside &outside_;
     Connections connections_;
     Uploads uploads_;
+    Contents contents_;
     Intake intake_;
     record::Scrub scrub_;
     Effects perform_;

@@ -41,6 +41,7 @@ public:
     void close(ConnId) override {}
     void log(turn::Level, const std::string &) override {}
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room) override { job = std::move(updates); }
+    void start_library_job(library::Job job) override { fatal("nothing here has contents: " + job.temporary); }
     void fatal(const std::string &why) override {
         std::fprintf(stderr, "fatal: %s\n", why.c_str());
         std::exit(1);
@@ -71,6 +72,9 @@ public:
         turn::Turn::Setup setup;
         setup.state = std::move(rebuilt->state);
         setup.set_aside = std::move(rebuilt->set_aside);
+        auto library = library::Library::open(*disk, outside->clock);
+        must(library.status(), "opening the library");
+        setup.library = std::move(*library);
         turn = std::make_unique<turn::Turn>(std::move(setup), *store, *outside);
     }
 

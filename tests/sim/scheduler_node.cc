@@ -36,6 +36,9 @@ Status SchedulerNode::recover() {
     watch_->started(rebuilt->state, *store_);
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
+    auto library = library::Library::open(medium_.disk(), clock_.now);
+    if (!library) return library.status();
+    setup.library = std::move(*library);
     turn_ = std::make_unique<turn::Turn>(std::move(setup), *store_, *this);
     return Status::ok();
 }
@@ -46,6 +49,7 @@ void SchedulerNode::start() {
     died_ = flushing_ = tidying_ = false;
     job_.reset();
     probes_.clear();
+    library_jobs_.clear();
     wake_at_ = Instant::never();
     stopped_until_ = Instant{};
     awake_since_ = started_at_ = last_activity_ = clock_.now;
@@ -162,6 +166,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
         turn_->take_probe_result({probe.host, probe.probe, answers, std::nullopt, std::nullopt});
         return step();
     }
+    case job_done: library_answered(); return step();
     case stored: {
         const Stopwatch watch(clock_.plan.scale, figures.commit_cpu);
         return storage_answered();
@@ -218,6 +223,17 @@ void SchedulerNode::start_commit(std::vector<store::TreeUpdate> updates, store::
     room_ = room;
     clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, name, stored,
                life_);
+}
+
+void SchedulerNode::start_library_job(library::Job job) {
+    library_jobs_.push_back(std::move(job));
+    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, name, job_done, life_);
+}
+
+void SchedulerNode::library_answered() {
+    const library::Job job = std::move(library_jobs_.front());
+    library_jobs_.pop_front();
+    turn_->take_library_job(library::work(medium_.disk(), job));
 }
 
 void SchedulerNode::storage_answered() {

@@ -71,7 +71,7 @@ public:
     Figures figures;
 
 private:
-    enum What : std::uint32_t { wake, stored, start_again, go_on, probed };
+    enum What : std::uint32_t { wake, stored, start_again, go_on, probed, job_done };
 
     // Handler, Listener
     void happen(std::uint32_t what, std::uint64_t arg) override;
@@ -87,6 +87,7 @@ private:
     void close(ConnId conn) override { links_->close_server(conn); }
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
+    void start_library_job(library::Job job) override;
     void probe(const core::ProbeHost &probe) override;
     void fatal(const std::string &why) override;
 
@@ -96,6 +97,7 @@ private:
     void run_turns();
     void be_idle();
     void storage_answered();
+    void library_answered();
     void schedule();
     void sleep_until(Instant at);
     bool busy() const { return job_.has_value() || flushing_; }
@@ -108,6 +110,7 @@ private:
     HostTable hosts_;
     Reachable reachable_;
     std::deque<core::ProbeHost> probes_;  // under way, in the order in which they are answered
+    std::deque<library::Job> library_jobs_;  // one after the other
     Links *links_ = nullptr;
     SchedulerWatch *watch_ = nullptr;
     Random random_;

@@ -166,6 +166,16 @@ std::string json_of(const d_grain_row &row) {
         const d_move_row &m = row.moves[i];
         w.moves.push_back({text(m.reason), text(m.host), text(m.detail), m.incarnation, m.age_s});
     }
+    for (std::size_t i = 0; i < row.file_count; ++i) {
+        wire::GrainFile file;
+        file.role = wire::FileRole::output;
+        file.name = text(row.files[i].name);
+        file.size = row.files[i].size;
+        const std::string hex = text(row.files[i].digest);
+        for (std::size_t at = 0; at + 1 < hex.size(); at += 2)
+            file.digest += static_cast<char>(std::stoi(hex.substr(at, 2), nullptr, 16));
+        w.files.push_back(std::move(file));
+    }
     for (char **word = row.argv; word != nullptr && *word != nullptr; ++word)
         w.argv.push_back(*word);
     return wire::to_json(w);

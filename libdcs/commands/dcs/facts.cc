@@ -107,6 +107,12 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
                   bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
     facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
     facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
+    for (std::size_t i = 0; i < row.file_count; ++i) {
+        const d_file_row &file = row.files[i];
+        const std::string not_there = state == "finished" ? ", not made" : ", not yet";
+        facts.add(i == 0 ? "files" : "", text(file.name) +
+                      (text(file.digest).empty() ? not_there : ", " + bytes_text(file.size) + ", sha256:" + file.digest));
+    }
     facts.add_if(!text(row.message).empty(), "message", text(row.message));
     return facts.text();
 }

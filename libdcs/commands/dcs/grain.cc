@@ -90,12 +90,15 @@ int show(const Call &call) {
     return exits::ok;
 }
 
-std::optional<Failure> cat_one(const std::string &name, const d_grain_row &row,
-                               const char *stream) {
+// `output`: of a file that came back, instead of a stream.
+std::optional<Failure> cat_one(const std::string &name, const d_grain_row &row, const char *stream,
+                               const std::optional<std::string> &output) {
     FILE *file = nullptr;
-    const int error = d_grain_stream(row.user, row.session, row.grain, stream, &file);
+    const int error = output ? d_grain_file(row.user, row.session, row.grain, output->c_str(), &file)
+                             : d_grain_stream(row.user, row.session, row.grain, stream, &file);
     if (error != NO_ERROR)
-        return call_failure("the stream " + std::string(stream) + " of grain " + name, error);
+        return call_failure((output ? "the file " + *output : "the stream " + std::string(stream)) + " of grain " + name,
+                            error);
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;
@@ -118,7 +121,8 @@ int cat(const Call &call) {
             stream = option + 2;
             ++chosen_streams;
         }
-    if (chosen_streams > 1)
+    const auto output = call.arguments.value("--file");
+    if (chosen_streams + output.has_value() > 1)
         return call.fail(usage_failure("dcs grain cat prints one stream at a time"));
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs grain cat: which grain?",
@@ -128,7 +132,7 @@ int cat(const Call &call) {
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const d_grain_row &row = *chosen.grains.rows[i];
         if (const auto failure =
-                cat_one(chosen.name(i), row, stream))
+                cat_one(chosen.name(i), row, stream, output))
             return call.fail(*failure);
     }
     if (std::fflush(stdout) != 0)
@@ -165,7 +169,7 @@ const Verb grain_show_verb = {
     "show",
     "show one grain in detail",
     R"(Shows grains in detail: command, host, starts, what they ask for, hosts that they avoid, their latest
-moves, checkpoint, latest message. `dcs grain explain` says why a grain does not run.
+moves, checkpoint, latest message, files that it brought back. `dcs grain explain` says why a grain does not run.
 
 Examples:
   dcs grain show 7:12
@@ -191,13 +195,14 @@ Examples:
   dcs grain cat 7:all >everything
   dcs grain cat --err last:1
 
-Usage: dcs grain cat [--out|--err|--checkpoint|--message|--input] SEL...
+Usage: dcs grain cat [--out|--err|--checkpoint|--message|--input|--file NAME] SEL...
 
   --out          standard output (the default)
   --err          standard error
   --checkpoint   the newest checkpoint
   --message      the latest message
   --input        the input that it was given
+  --file NAME    a file that it brought back; `dcs grain show` lists them
 
 SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the highest number).
 )",
@@ -205,7 +210,8 @@ SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your
                               {"--err", 0, false},
                               {"--checkpoint", 0, false},
                               {"--message", 0, false},
-                              {"--input", 0, false}},
+                              {"--input", 0, false},
+                              {"--file", 0, true}},
                              false,
                              0,
                              cat};

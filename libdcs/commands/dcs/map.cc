@@ -85,6 +85,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
 
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
+    if (auto failure = take_file_words(call.arguments, options.files)) return failure;
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, plan.directory);
@@ -273,14 +274,17 @@ Examples:
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
 
-Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attempts N] [--cores N]
-               [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent] [--] CMD [WORD...] [::: ARG...]
+Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--file [NAME=]PATH]... [--class MASK] [--attempts N]
+               [--cores N] [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent]
+               [--] CMD [WORD...] [::: ARG...]
 
   -a, --arg-file FILE
                  one input per line of FILE (default: of standard input); ::: ARG... gives them directly
   --null         inputs end in NUL bytes instead of newlines
   --session N    use this session
   --new          start afresh, whatever an earlier run did
+  --file [NAME=]PATH
+                 this file lies in the directory of each grain, under its own name or NAME
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
   --attempts N   run a grain again after a failure, N times in all (default 1: a failure is a result)
   --cores N      cores that a grain keeps busy (counts as 1 when not said)
@@ -291,7 +295,8 @@ Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--class MASK] [--attemp
   --urgent       to the front of the session's queue
 
 {} in the words of CMD is replaced by the input; without any {} the input is appended. CMD is not
-passed through a shell. Grains run in the current directory, with empty standard input.
+passed through a shell. Grains run in the current directory (with --file each in one of its own), with empty
+standard input.
 
 The same command in the same directory with the same inputs is the same map: run again after an
 interruption (Ctrl-C, kill -9, a reboot) it goes on where it was, run again when complete it prints
@@ -306,7 +311,7 @@ of the first run, and a warning names the variable.
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",
     with_demands(
-        {{"--arg-file", 'a', true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false}}),
+        {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false}}),
     true,
     exits::map_failed,
     map};

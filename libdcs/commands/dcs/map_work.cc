@@ -101,6 +101,8 @@ void MapWork::submit(std::int32_t number) {
     grain.genvv = environment.data();
     options_.demands.put_into(grain);
     grain.directory = plan_.directory.c_str();
+    FileWords files = options_.files;  // its pointers are of this call
+    files.put_into(grain);
     grain.label = label.c_str();
     while (true) {
         const int error = d_gexec_grain(session_, number, &grain);

@@ -11,6 +11,7 @@
 #include "base/instant.h"
 #include "console.h"
 #include "demands.h"
+#include "file_words.h"
 #include "map_plan.h"
 
 namespace dcs::commands {
@@ -19,6 +20,7 @@ struct MapOptions {
     Demands demands;
     std::vector<std::string> environment;
     std::string search_path;
+    FileWords files;
     Format format = Format::table;
 };
 

@@ -7,14 +7,16 @@
 #include <ctime>
 #include <optional>
 #include <thread>
+
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "ask.h"
-#include "base/limits.h"
 #include "call.h"
 #include "demands.h"
 #include "ending_signals.h"
 #include "facts.h"
+#include "file_words.h"
 #include "fresh_session.h"
 #include "launch_words.h"
 
@@ -28,8 +30,9 @@ constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 5
 
 struct Command {
     std::vector<std::string> words, environment;
-    std::string directory, input, label;
+    std::string directory, label;
     Demands demands;
+    FileWords files;
 };
 
 Failure own_failure(const Failure &from, int exit) {
@@ -38,27 +41,11 @@ Failure own_failure(const Failure &from, int exit) {
     return failure;
 }
 
-// Standard input to its end. A terminal is not read: nobody sees that somebody waits for it.
-std::optional<Failure> read_input(std::string &input) {
-    if (::isatty(STDIN_FILENO) == 1) return std::nullopt;
-    char buffer[65536];
-    while (true) {
-        const ssize_t n = ::read(STDIN_FILENO, buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EBADF) return std::nullopt;  // closed by the caller: as good as empty
-        if (n < 0)
-            return failure_of("standard input",
-                              fail_errno(Code::io_error, "cannot be read", errno));
-        if (n == 0) return std::nullopt;
-        input.append(buffer, static_cast<std::size_t>(n));
-        if (input.size() > limits::input_bytes) {
-            Failure failure = failure_of(
-                "",
-                fail(Code::limit, "standard input is larger than 16 MiB, the limit of a grain"));
-            failure.hint = "put it into a file and let the program read that";
-            return failure;
-        }
-    }
+// Read to its end when the grain is submitted. A terminal is not read: nobody sees that somebody waits for
+// it; closed by the caller is as good as empty.
+int input_descriptor() {
+    if (::isatty(STDIN_FILENO) == 1 || ::fcntl(STDIN_FILENO, F_GETFL) < 0) return -1;
+    return STDIN_FILENO;
 }
 
 std::optional<Failure> understand(const Call &call, Command &command) {
@@ -81,7 +68,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ);
-    return read_input(command.input);
+    return take_file_words(call.arguments, command.files);
 }
 
 bool copy(FILE *from, FILE *to) {
@@ -135,7 +122,18 @@ Failure cannot_run(int session) {
     return failure;
 }
 
-int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
+// A grain that broke a limit ended by a signal that says little. The scheduler knows the words.
+void tell_broken_limit(int session) {
+    Info info;
+    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return;
+    const d_grain_row &row = info->grains[0];
+    if (row.move_count == 0) return;
+    const d_move_row &last = row.moves[row.move_count - 1];
+    if (std::string(last.reason) == "over_limit")
+        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", last.host, last.detail);
+}
+
+int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {
     int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
     FILE *out = nullptr, *err = nullptr;
     const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code,
@@ -155,12 +153,21 @@ int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
     }
     const bool copied = copy(out, stdout) & copy(err, stderr);
     const int copy_error = errno;
+    std::optional<Failure> lost;
+    for (const FileWords::Pair &output : files.outputs)
+        if (auto failure = write_output(session, number, output)) {
+            if (lost) report(*lost, call.format);
+            lost = failure;
+        }
+    if (signal != 0) tell_broken_limit(session);
     if (ending.exchange(true)) ::pause();
     end_session(session);
+    if (lost) report(*lost, call.format);
     if (!copied && copy_error != EPIPE)
         return call.fail(
             failure_of("", fail_errno(Code::io_error, "the output cannot be written", copy_error)));
-    return signal != 0 ? 128 + signal : code;
+    if (signal != 0) return 128 + signal;
+    return lost && code == 0 ? exits::run_failed : code;
 }
 
 int run(const Call &call) {
@@ -189,10 +196,10 @@ int run(const Call &call) {
     d_grain_init(&grain);
     grain.gargv = argv.data();
     grain.genvv = environment.data();
-    grain.input = command.input.data();
-    grain.input_length = command.input.size();
+    grain.input_fd = input_descriptor();
     command.demands.put_into(grain);
     grain.directory = command.directory.c_str();
+    command.files.put_into(grain);
     grain.label = command.label.c_str();
     const int error = d_gexec_grain(opened.number, grain_number, &grain);
     if (error != NO_ERROR) {
@@ -201,7 +208,7 @@ int run(const Call &call) {
         end_session(opened.number);
         return call.fail(failure);
     }
-    const int exit = wait_for_end(call, opened.number, ending);
+    const int exit = wait_for_end(call, opened.number, command.files, ending);
     std::fflush(stdout);
     std::fflush(stderr);
     std::_Exit(exit);  // the signal thread still looks at this frame
@@ -219,10 +226,15 @@ Examples:
   dcs run -- sort -n <numbers >sorted
   dcs run -- make -C /src/project check
   dcs run --class 0x2 --attempts 3 -- ./simulate 42
+  dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
 
-Usage: dcs run [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N]
-               [--notice M] [--urgent] [--] CMD [ARG...]
+Usage: dcs run [--file [NAME=]PATH]... [--output NAME[=PATH]]... [--class MASK] [--attempts N] [--cores N]
+               [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent] [--] CMD [ARG...]
 
+  --file [NAME=]PATH
+                 this file lies in the grain's directory, under its own name or NAME
+  --output NAME[=PATH]
+                 a file that CMD makes in the grain's directory; after the run it lies here, as NAME or PATH
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
   --attempts N   run it again after a failure, N times in all (default 1: a failure is a result)
   --cores N      cores that it keeps busy (counts as 1 when not said)
@@ -233,14 +245,14 @@ Usage: dcs run [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S
   --urgent       to the front of the session's queue
 
 CMD is looked up in PATH and runs in the current directory with the current environment; there is
-no shell in between. Standard input is read to its end first (16 MiB at most; a terminal is not
-read), and outputs come when the grain has ended. The session of the grain is removed at the end;
-Ctrl-C kills the grain.
+no shell in between. With --file or --output it runs in a directory of its own instead. Standard input is
+read to its end first (1 GiB at most; a terminal is not read), and outputs come when the grain has ended.
+The session of the grain is removed at the end; Ctrl-C kills the grain.
 
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed;
 125 DCS itself failed.
 )",
-    with_demands({}),
+    with_demands({{"--file", 0, true}, {"--output", 0, true}}),
     true,
     exits::run_failed,
     run};

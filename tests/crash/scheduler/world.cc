@@ -98,6 +98,9 @@ bool World::start() {
     people.ledger.crashed(rebuilt->state);
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
+    auto library = library::Library::open(disk, people.clock);
+    if (!library) return complain(library.status().text), false;
+    setup.library = std::move(*library);
     turn_ = std::make_unique<turn::Turn>(std::move(setup), *store_, *this);
     turn_->take_host_table(host_table());
     return true;

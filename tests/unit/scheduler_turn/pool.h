@@ -29,6 +29,7 @@ public:
     void close(ConnId conn) override { closed.push_back(conn); }
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room with) override;
+    void start_library_job(library::Job done) override { library_jobs.push_back(std::move(done)); }
     void fatal(const std::string &why) override { died = why; }
 
     Instant clock{seconds(1000).ns};
@@ -38,6 +39,7 @@ public:
     std::vector<std::string> lines;
     std::optional<std::vector<store::TreeUpdate>> job;
     store::Room room = store::Room::ordinary;  // of that job
+    std::deque<library::Job> library_jobs;     // done by Pool::do_library_jobs()
     std::string died;
 };
 
@@ -58,6 +60,7 @@ public:
     std::uint64_t post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
     // Turns and commits until nothing is left to do.
     void pump();
+    void do_library_jobs();
     // The one reply to a request that was posted and pumped.
     wire::AnyMessage reply(ConnId conn, std::uint64_t request);
     // post, pump, reply.
@@ -125,6 +128,7 @@ public:
         std::optional<wire::GrainReport> unacknowledged;
     };
     std::map<GrainKey, Held> held;
+    bool strangers = false;             // its grains were not made by this model: checkpoints may say anything
     ConnId conn() const { return conn_; }
 
 private:

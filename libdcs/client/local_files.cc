@@ -1,0 +1,204 @@
+#include "client/local_files.h"
+
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "pki/digest.h"
+#include "wire/content_check.h"
+
+namespace dcs::client {
+namespace {
+
+// An upload is bound to its connection; it is begun again after each one that breaks.
+constexpr int most_uploads = 5;
+constexpr std::size_t digests_remembered = 4096;
+
+struct Digested { std::string digest; std::uint64_t size = 0; };
+
+Status unreadable(const std::string &path, int error) {
+    return fail_errno(error == ENOENT ? Code::not_found : Code::invalid, "the file " + path + " cannot be read", error);
+}
+
+Status too_large(const std::string &what) {
+    return fail(Code::limit, what + " has more than " + std::to_string(limits::content_bytes) +
+                                 " bytes, the limit of one file: put it onto a file server");
+}
+
+Result<File> open_file(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return unreadable(path, errno);
+    struct stat about = {};
+    const bool regular = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    std::FILE *file = regular ? ::fdopen(fd, "r") : nullptr;
+    if (file) return File(file);
+    ::close(fd);
+    return fail(Code::invalid, path + " is not an ordinary file");
+}
+
+// To its end; `copy` may be null.
+Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &what) {
+    pki::Sha256 sha;
+    Digested result;
+    std::string buffer(limits::content_piece_bytes, '\0');
+    while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), from)) {
+        sha.add(std::string_view(buffer).substr(0, n));
+        result.size += n;
+        if (result.size > limits::content_bytes) return too_large(what);
+        if (copy && std::fwrite(buffer.data(), 1, n, copy) != n)
+            return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "copying " + what + " to a temporary file", errno);
+    }
+    if (std::ferror(from) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
+    result.digest = sha.finish();
+    return result;
+}
+
+// Of files that were not touched since: a thousand grains with one program read it once.
+Result<Digested> digest_of_file(const std::string &path) {
+    using Identity = std::tuple<dev_t, ino_t, off_t, std::int64_t, std::int64_t>;
+    static std::mutex mutex;
+    static std::map<Identity, Digested> known;
+    auto file = open_file(path);
+    if (!file) return file.status();
+    struct stat about = {};
+    if (::fstat(::fileno(file->get()), &about) != 0) return unreadable(path, errno);
+    const auto ns = [](const timespec &t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+    const Identity identity{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
+    {
+        std::lock_guard<std::mutex> guard(mutex);
+        if (const auto found = known.find(identity); found != known.end()) return found->second;
+    }
+    auto digested = digest_of(file->get(), nullptr, path);
+    // Written to within the grain of the clock it would look the same.
+    timespec now = {};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    if (!digested || ns(now) - ns(about.st_ctim) < 2'000'000'000) return digested;
+    std::lock_guard<std::mutex> guard(mutex);
+    if (known.size() >= digests_remembered) known.clear();
+    known[identity] = *digested;
+    return digested;
+}
+
+}  // namespace
+
+Status LocalFiles::add(wire::FileRole role, const d_file &file, wire::GrainSpec &spec) {
+    if (!file.path || !*file.path) return fail(Code::invalid, "a file of the grain has no path to read it from");
+    if (role != wire::FileRole::program && !file.name)
+        return fail(Code::invalid, std::string("the file ") + file.path + " has no name for the grain's directory");
+    if (role == wire::FileRole::program && file.name)
+        return fail(Code::invalid, std::string("the program ") + file.path + " is called by gargv[0]: its name must be NULL");
+    auto digested = digest_of_file(file.path);
+    if (!digested) return digested.status();
+    wire::GrainFile entry{role, text_or_empty(file.name), digested->digest, digested->size, text_or_empty(file.binary_class)};
+    spec.files.push_back(entry);
+    sources_.push_back({std::move(entry), file.path, nullptr});
+    return Status::ok();
+}
+
+Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
+    if (!grain.input_path && grain.input_fd < 0) return Status::ok();
+    if (grain.input_length > 0 || (grain.input_path && grain.input_fd >= 0))
+        return fail(Code::invalid, "the input is given twice: one of input, input_path and input_fd");
+    File from;
+    std::string what = "the input";
+    if (grain.input_path) {
+        what = grain.input_path;
+        auto file = open_file(what);
+        if (!file) return file.status();
+        from = std::move(*file);
+    } else {
+        const int fd = ::fcntl(grain.input_fd, F_DUPFD_CLOEXEC, 3);
+        from = File(fd < 0 ? nullptr : ::fdopen(fd, "r"));
+        if (!from) return fail_errno(Code::invalid, "input_fd cannot be read", errno);
+    }
+    std::string &front = spec.input;
+    front.resize(limits::input_bytes + 1);
+    front.resize(std::fread(front.data(), 1, front.size(), from.get()));
+    if (std::ferror(from.get()) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
+    if (front.size() <= limits::input_bytes) return Status::ok();
+    // It may be a pipe, or change: what is digested is what is brought.
+    auto copy = temporary_file();
+    if (!copy) return copy.status();
+    if (std::fwrite(front.data(), 1, front.size(), copy->get()) != front.size())
+        return fail_errno(Code::io_error, "copying " + what + " to a temporary file", errno);
+    front.clear();
+    front.shrink_to_fit();
+    auto rest = digest_of(from.get(), copy->get(), what);
+    if (!rest) return rest.status();
+    std::rewind(copy->get());
+    auto whole = digest_of(copy->get(), nullptr, what);
+    if (!whole) return whole.status();
+    wire::GrainFile entry{wire::FileRole::input, "", whole->digest, whole->size, ""};
+    spec.files.push_back(entry);
+    sources_.push_back({std::move(entry), {}, std::move(*copy)});
+    return Status::ok();
+}
+
+Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
+    if ((grain.file_count > 0 && !grain.files) || (grain.program_count > 0 && !grain.programs))
+        return fail(Code::invalid, "files or programs is NULL, but its count is not 0");
+    if (grain.file_count + grain.program_count > limits::grain_files)
+        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) + " files");
+    for (std::size_t i = 0; i < grain.file_count; ++i) {
+        const d_file &file = grain.files[i];
+        if (Status s = add(file.executable ? wire::FileRole::executable : wire::FileRole::data, file, spec); !s) return s;
+    }
+    for (std::size_t i = 0; i < grain.program_count; ++i)
+        if (Status s = add(wire::FileRole::program, grain.programs[i], spec); !s) return s;
+    for (const char *const *name = grain.outputs; name && *name; ++name) {
+        if (spec.files.size() > limits::grain_files) break;
+        spec.files.push_back({wire::FileRole::output, *name, "", 0, ""});
+    }
+    if (Status s = add_input(grain, spec); !s) return s;
+    return wire::check_files(spec);
+}
+
+Status LocalFiles::upload_one(Source &source) {
+    File opened;
+    if (!source.copy) {
+        auto file = open_file(source.path);
+        if (!file) return file.status();
+        opened = std::move(*file);
+    }
+    std::FILE *from = source.copy ? source.copy.get() : opened.get();
+    std::rewind(from);
+    wire::PutContent piece{source.file.digest, source.file.size, 0, {}};
+    do {
+        piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
+        if (std::fread(piece.bytes.data(), 1, piece.bytes.size(), from) != piece.bytes.size())
+            return fail(Code::invalid, source.path + " became shorter while it was read");
+        const Status s = ask<wire::Done>(piece).status();
+        if (!s && s.code == Code::invalid)
+            return fail(s.code, source.path + " changed while it was read, call again (" + s.text + ")");
+        if (!s) return s;
+        piece.offset += piece.bytes.size();
+    } while (piece.offset < piece.total);
+    return Status::ok();
+}
+
+Status LocalFiles::upload() {
+    wire::AskContents wanted;
+    for (const Source &source : sources_) wanted.digests.push_back(source.file.digest);
+    auto missing = ask<wire::MissingContents>(wanted);
+    if (!missing) return missing.status();
+    std::set<std::string> left(missing->digests.begin(), missing->digests.end());
+    for (Source &source : sources_) {
+        if (left.erase(source.file.digest) == 0) continue;
+        Status s;
+        for (int attempt = 0; attempt < most_uploads; ++attempt) {
+            s = upload_one(source);
+            if (s || s.code != Code::not_found) break;
+        }
+        if (!s) return s;
+    }
+    return Status::ok();
+}
+
+}  // namespace dcs::client

@@ -1,0 +1,98 @@
+#include "wire/content_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/limits.h"
+
+namespace dcs::wire {
+namespace {
+
+Status bad(const std::string &why) { return fail(Code::invalid, why); }
+
+Status check_one(const GrainFile &file) {
+    const std::string what = to_text(file);
+    const bool named = file.role == FileRole::data || file.role == FileRole::executable || file.role == FileRole::output;
+    if (named && !good_file_name(file.name))
+        return bad("the file name \"" + file.name.substr(0, 80) +
+                   "\" is not one below the working directory: give a relative one without \"..\", of at most " +
+                   std::to_string(limits::file_name_bytes) + " bytes");
+    if (!named && !file.name.empty()) return bad(what + ": only files in the working directory have names");
+    if (file.role != FileRole::program && !file.binary_class.empty())
+        return bad(what + ": only programs are for a binary class");
+    if (file.binary_class.size() > limits::name_bytes) return bad(what + ": its binary class is too long");
+    if (file.role == FileRole::output)
+        return file.digest.empty() && file.size == 0 ? Status::ok() : bad(what + ": an output has no bytes yet");
+    if (file.digest.size() != limits::digest_bytes) return bad(what + ": a content is named by a SHA-256 of 32 bytes");
+    if (file.size > limits::content_bytes)
+        return fail(Code::limit, what + ": a content has at most " + std::to_string(limits::content_bytes) +
+                                     " bytes; put it onto a file server");
+    return Status::ok();
+}
+
+// No two in the same place, and none below another.
+Status check_places(const GrainSpec &spec) {
+    std::set<std::string> names;
+    for (const GrainFile &file : spec.files)
+        if (!file.name.empty() && !names.insert(file.name).second)
+            return bad("two files have the name " + file.name);
+    for (const std::string &name : names)
+        for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+            if (names.count(name.substr(0, at)) != 0)
+                return bad("the file " + name + " would lie below the file " + name.substr(0, at));
+    return Status::ok();
+}
+
+}  // namespace
+
+bool good_file_name(const std::string &name) {
+    if (name.empty() || name.size() > limits::file_name_bytes || name.find('\0') != std::string::npos) return false;
+    for (std::size_t from = 0; from <= name.size();) {
+        const std::size_t to = std::min(name.find('/', from), name.size());
+        const std::string part = name.substr(from, to - from);
+        if (part.empty() || part == "." || part == ".." || part.size() > 255) return false;
+        from = to + 1;
+    }
+    return true;
+}
+
+Status check_files(const GrainSpec &spec) {
+    if (spec.files.size() > limits::grain_files)
+        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) +
+                                     " files; pack them into an archive");
+    std::set<std::string> classes;
+    std::size_t bytes = 0;
+    int inputs = 0;
+    for (const GrainFile &file : spec.files) {
+        if (Status s = check_one(file); !s) return s;
+        bytes += file.name.size() + file.binary_class.size();
+        inputs += file.role == FileRole::input;
+        if (file.role == FileRole::program && !classes.insert(file.binary_class).second)
+            return bad("two programs are for " +
+                       (file.binary_class.empty() ? std::string("every binary class") : file.binary_class));
+        const bool placed = !file.name.empty();
+        if (placed && !spec.directory.empty())
+            return bad(to_text(file) + " needs a working directory of the grain's own: leave the directory out");
+    }
+    if (bytes > limits::file_names_bytes)
+        return fail(Code::limit, "the names of a grain's files have at most " +
+                                     std::to_string(limits::file_names_bytes) + " bytes together");
+    if (inputs > 1) return bad("a grain has one standard input");
+    if (inputs == 1 && !spec.input.empty()) return bad("the input is given twice: as bytes and as a content");
+    if (!classes.empty() && (spec.argv.empty() || spec.argv[0].empty()))
+        return bad("argv[0], the path of the program, is missing");
+    return check_places(spec);
+}
+
+const GrainFile *input_of(const GrainSpec &spec) {
+    for (const GrainFile &file : spec.files)
+        if (file.role == FileRole::input) return &file;
+    return nullptr;
+}
+
+std::uint64_t input_length(const GrainSpec &spec) {
+    const GrainFile *content = input_of(spec);
+    return content ? content->size : spec.input.size();
+}
+
+}  // namespace dcs::wire

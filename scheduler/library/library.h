@@ -1,0 +1,77 @@
+#pragma once
+// The library: contents named by their SHA-256, in library/ of the state directory, beside the update
+// trees. A content is immutable. It comes piece by piece into library/incoming, and counts as there only
+// when it was read back whole, its digest fitted, it was synced, renamed to its name, and the directories
+// synced. Reading back and syncing take time: they are jobs, done on any thread over a Disk of its own.
+//
+//   library/incoming/<number>       on their way in; a start removes them
+//   library/<2 hex>/<62 hex>        contents; what a start finds is there, but not checked yet
+//   library/damaged/<64 hex>        contents whose bytes have changed, kept for whoever looks
+//
+// Nothing of this is in the State: which contents grains name is derived from the grains.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/instant.h"
+#include "base/status.h"
+#include "store/disk.h"
+
+namespace dcs::library {
+
+inline constexpr const char *directory = "library";
+std::string path_of(const std::string &digest);
+
+struct Job {
+    enum class Kind : std::uint8_t {
+        seal,   // check what came and make it a content
+        check   // read a content of before
+    };
+    Kind kind = Kind::seal;
+    std::string digest;
+    std::uint64_t size = 0;
+    std::string temporary;  // seal
+};
+// Code::invalid: the bytes are not those of the digest.
+struct JobDone { Job job; Status status; };
+JobDone work(store::Disk &disk, Job job);
+
+struct Content {
+    std::uint64_t size = 0;
+    bool checked = false;      // its bytes were read by this process
+    Instant used{};            // last put or asked for; of before the start: the start
+};
+
+class Library {
+public:
+    // Finds what is there, removes what never became a content. Disk outlives the Library.
+    static Result<std::unique_ptr<Library>> open(store::Disk &disk, Instant now);
+
+    const Content *find(const std::string &digest) const;
+    const std::map<std::string, Content> &all() const { return contents_; }
+    void use(const std::string &digest, Instant now);
+    // What a job made or found: a content of this size that was checked.
+    void set(const std::string &digest, std::uint64_t size, Instant now);
+
+    // A new temporary for so many bytes; no_space if the disk would be left too full.
+    Result<std::string> begin(std::uint64_t size);
+    Status append(const std::string &temporary, std::uint64_t at, const std::string &bytes);
+    void discard(const std::string &temporary);
+
+    Result<std::string> read(const std::string &digest, std::uint64_t offset, std::uint64_t max);
+    // Not here any more: its bytes are wrong.
+    void set_aside(const std::string &digest);
+    void remove(const std::string &digest);
+
+private:
+    explicit Library(store::Disk &disk) : disk_(disk) {}
+    Status scan(Instant now);
+    Status take_directory(const std::string &name, Instant now);
+
+    store::Disk &disk_;
+    std::map<std::string, Content> contents_;
+    std::uint64_t next_ = 1;
+};
+
+}  // namespace dcs::library

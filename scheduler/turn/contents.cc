@@ -1,0 +1,242 @@
+#include "scheduler/turn/contents.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+
+namespace dcs::turn {
+namespace {
+
+// An upload that has stood still for so long is dropped; its peer begins anew.
+constexpr Duration stalled_after = seconds(60);
+
+std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
+
+Status check_piece(const wire::PutContent &piece) {
+    if (piece.digest.size() != limits::digest_bytes) return fail(Code::invalid, "a content is named by 32 bytes");
+    if (piece.total > limits::content_bytes)
+        return fail(Code::limit, "a content has at most " + std::to_string(limits::content_bytes) +
+                                     " bytes, this one " + std::to_string(piece.total));
+    const bool empty = piece.bytes.empty() && piece.total != 0;
+    if (empty || piece.offset > piece.total || piece.bytes.size() > piece.total - piece.offset)
+        return fail(Code::invalid, name_of(piece.digest) + ": this piece is none of its bytes");
+    return Status::ok();
+}
+
+}  // namespace
+
+// ---- what is asked ------------------------------------------------------------------------
+
+wire::AnyMessage Contents::missing(const wire::AskContents &call) {
+    wire::MissingContents reply;
+    for (const std::string &digest : call.digests) {
+        if (!library_->find(digest)) reply.digests.push_back(digest);
+        library_->use(digest, outside_.now());
+    }
+    return reply;
+}
+
+bool Contents::has(const wire::GrainFile &file) const {
+    const library::Content *content = library_->find(file.digest);
+    return content && content->size == file.size;
+}
+
+Status Contents::check(const std::vector<wire::GrainFile> &files) {
+    for (const wire::GrainFile &file : files) {
+        if (file.role == wire::FileRole::output) continue;
+        library_->use(file.digest, outside_.now());
+        if (has(file)) continue;
+        if (const library::Content *other = library_->find(file.digest))
+            return fail(Code::invalid, to_text(file) + ": the content has " + std::to_string(other->size) + " bytes");
+        return fail(Code::not_found, "the library does not have " + to_text(file) + ": upload it first");
+    }
+    return Status::ok();
+}
+
+// ---- what comes in ------------------------------------------------------------------------
+
+void Contents::put(const Peer &peer, const wire::PutContent &piece) {
+    if (Status s = check_piece(piece); !s) return refuse_put(peer, piece.digest, s);
+    if (library_->find(piece.digest)) {
+        library_->use(piece.digest, outside_.now());
+        drop_upload(peer.conn, piece.digest);
+        return answer_put(peer, piece.digest, piece.total);
+    }
+    const Key key{peer.conn, piece.digest};
+    if (piece.offset == 0)
+        if (Status s = begin(peer, piece); !s) return refuse_put(peer, piece.digest, s);
+    const auto found = uploads_.find(key);
+    const bool follows = found != uploads_.end() && found->second.total == piece.total && !found->second.sealing;
+    if (!follows || found->second.next != piece.offset) {
+        // A server learns where to go on; a control program begins anew.
+        if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
+        return refuse_put(peer, piece.digest, fail(Code::not_found, name_of(piece.digest) +
+            ": this piece does not follow what was uploaded on this connection; begin again"));
+    }
+    Upload &upload = found->second;
+    upload.peer = peer;
+    upload.last_piece = outside_.now();
+    if (Status s = library_->append(upload.temporary, upload.next, piece.bytes); !s) {
+        forget(found);
+        return refuse_put(peer, piece.digest, s);
+    }
+    upload.next += piece.bytes.size();
+    if (upload.next < upload.total) return answer_put(peer, piece.digest, upload.next);
+    seal(key, upload);
+}
+
+Status Contents::begin(const Peer &peer, const wire::PutContent &piece) {
+    const auto found = uploads_.find(Key{peer.conn, piece.digest});
+    if (found != uploads_.end() && found->second.sealing)
+        return fail(Code::invalid, name_of(piece.digest) + " came whole and is being checked: wait for the answer");
+    if (found != uploads_.end()) forget(found);
+    if (Status s = check_room(peer); !s) return s;
+    auto temporary = library_->begin(piece.total);
+    if (!temporary) return temporary.status();
+    uploads_[Key{peer.conn, piece.digest}] = Upload{peer, *temporary, piece.total, 0, outside_.now(), false};
+    return Status::ok();
+}
+
+Status Contents::check_room(const Peer &peer) {
+    drop_stalled();
+    std::size_t own = 0;
+    for (const auto &[key, upload] : uploads_) own += upload.peer.owner == peer.owner;
+    if (own >= limits::content_uploads_each || uploads_.size() >= limits::content_uploads)
+        return fail(Code::limit, std::to_string(own) + " uploads of " + peer.owner + " and " +
+                                     std::to_string(uploads_.size()) + " of all are under way: wait for one to end");
+    return Status::ok();
+}
+
+// Two that bring the same content at once: the second one waits for the first one's job.
+void Contents::seal(const Key &key, Upload &upload) {
+    upload.sealing = true;
+    if (!sealing_.emplace(key.second, upload.temporary).second) return;
+    outside_.start_library_job({library::Job::Kind::seal, key.second, upload.total, upload.temporary});
+}
+
+void Contents::done(const library::JobDone &done) {
+    done.job.kind == library::Job::Kind::seal ? sealed(done) : checked(done);
+}
+
+void Contents::sealed(const library::JobDone &done) {
+    const std::string &digest = done.job.digest;
+    sealing_.erase(digest);
+    damaged_.erase(digest);
+    if (done.status) library_->set(digest, done.job.size, outside_.now());
+    if (!done.status)
+        outside_.log(Level::warning, name_of(digest) + " was not taken: " + done.status.text);
+    std::vector<Key> others;
+    for (auto it = uploads_.begin(); it != uploads_.end();) {
+        const auto upload = it++;
+        if (upload->first.second != digest || !upload->second.sealing) continue;
+        const Peer peer = upload->second.peer;
+        const bool own = upload->second.temporary == done.job.temporary;
+        if (!done.status && !own) {
+            others.push_back(upload->first);  // its own bytes may be the right ones
+            continue;
+        }
+        if (done.status)
+            answer_put(peer, digest, upload->second.total);
+        else
+            refuse_put(peer, digest, fail(done.status.code, name_of(digest) + ": " + done.status.text));
+        forget(upload);
+    }
+    for (const Key &key : others) seal(key, uploads_.at(key));
+}
+
+// Its temporary goes, unless a job works on it: that one sees to it.
+void Contents::forget(std::map<Key, Upload>::iterator upload) {
+    const auto job = sealing_.find(upload->first.second);
+    if (job == sealing_.end() || job->second != upload->second.temporary)
+        library_->discard(upload->second.temporary);
+    uploads_.erase(upload);
+}
+
+void Contents::drop_upload(ConnId conn, const std::string &digest) {
+    const auto found = uploads_.find(Key{conn, digest});
+    if (found != uploads_.end()) forget(found);
+}
+
+void Contents::drop(ConnId conn) {
+    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;)
+        forget(it++);
+    for (auto &[digest, parked] : checking_)
+        std::erase_if(parked, [conn](const Parked &p) { return p.peer.conn == conn; });
+}
+
+void Contents::drop_stalled() {
+    for (auto it = uploads_.begin(); it != uploads_.end();) {
+        const auto upload = it++;
+        if (!upload->second.sealing && outside_.now() - upload->second.last_piece > stalled_after) forget(upload);
+    }
+}
+
+void Contents::answer_put(const Peer &peer, const std::string &digest, std::uint64_t next) {
+    if (peer.server) return outside_.send(peer.conn, wire::ContentTaken{digest, next, 0, {}}, peer.request);
+    outside_.send(peer.conn, wire::Done{}, peer.request);
+}
+
+void Contents::refuse_put(const Peer &peer, const std::string &digest, const Status &why) {
+    const auto code = static_cast<std::int32_t>(why.code);
+    if (peer.server) return outside_.send(peer.conn, wire::ContentTaken{digest, 0, code, why.text}, peer.request);
+    outside_.send(peer.conn, wire::ErrorReply{code, why.text}, peer.request);
+}
+
+// ---- what goes out ------------------------------------------------------------------------
+
+void Contents::send(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max) {
+    const library::Content *content = library_->find(digest);
+    library_->use(digest, outside_.now());
+    if (!content) {
+        const auto why = damaged_.find(digest);
+        return refuse_want(peer, digest, fail(Code::not_found, "the library does not have " + name_of(digest) +
+            (why == damaged_.end() ? std::string() : " any more: " + why->second)));
+    }
+    if (content->checked) return send_now(peer, digest, offset, max);
+    const bool first = checking_.count(digest) == 0;
+    std::vector<Parked> &parked = checking_[digest];
+    if (peer.server)  // it asks for one piece at a time; what it asked before is out of date
+        std::erase_if(parked, [&](const Parked &p) { return p.peer.conn == peer.conn; });
+    parked.push_back({peer, offset, max});
+    if (first) outside_.start_library_job({library::Job::Kind::check, digest, content->size, {}});
+}
+
+void Contents::checked(const library::JobDone &done) {
+    const std::string &digest = done.job.digest;
+    const std::vector<Parked> parked = std::move(checking_[digest]);
+    checking_.erase(digest);
+    const bool there = library_->find(digest) != nullptr;  // it may have been swept meanwhile
+    if (there && done.status) {
+        library_->set(digest, done.job.size, outside_.now());
+    } else if (there && (done.status.code == Code::invalid || done.status.code == Code::not_found)) {
+        library_->set_aside(digest);
+        damaged_[digest] = done.status.text;
+        outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
+                                       "; submit a grain with it again, and it is uploaded anew");
+    }
+    for (const Parked &p : parked) {
+        if (done.status || !library_->find(digest))
+            send(p.peer, digest, p.offset, p.max);
+        else
+            refuse_want(p.peer, digest, done.status);
+    }
+}
+
+void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max) {
+    const std::uint64_t total = library_->find(digest)->size;
+    auto bytes = library_->read(digest, offset, std::min<std::uint64_t>(max, limits::content_piece_bytes));
+    if (bytes && offset < total && bytes->empty()) bytes = fail(Code::io_error, name_of(digest) + " became shorter");
+    if (!bytes) return refuse_want(peer, digest, bytes.status());
+    if (peer.server)
+        return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}}, peer.request);
+    outside_.send(peer.conn, wire::Piece{total, std::move(*bytes)}, peer.request);
+}
+
+void Contents::refuse_want(const Peer &peer, const std::string &digest, const Status &why) {
+    const auto code = static_cast<std::int32_t>(why.code);
+    if (peer.server)
+        return outside_.send(peer.conn, wire::ContentPiece{digest, 0, 0, {}, code, why.text}, peer.request);
+    outside_.send(peer.conn, wire::ErrorReply{code, why.text}, peer.request);
+}
+
+}  // namespace dcs::turn

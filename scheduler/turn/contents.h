@@ -1,0 +1,81 @@
+#pragma once
+// The library as control programs and grain servers see it: who may put and ask, what is on its way in, who
+// waits for a job. None of it needs a turn: nothing of the State changes, and what was said about a
+// content is true by the library's own syncs. After a lost connection its peer begins anew.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scheduler/core/state.h"
+#include "scheduler/library/library.h"
+#include "scheduler/turn/outside.h"
+
+namespace dcs::turn {
+
+// Who asks, and in which words it is answered.
+struct Peer {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    bool server = false;
+    std::string owner;         // whose share of the uploads it takes: a user, or "host NAME"
+};
+
+class Contents {
+public:
+    Contents(std::unique_ptr<library::Library> library, Outside &outside)
+        : library_(std::move(library)), outside_(outside) {}
+
+    wire::AnyMessage missing(const wire::AskContents &call);
+    void put(const Peer &peer, const wire::PutContent &piece);
+    // A piece of a content, to a server as ContentPiece, to a control program as Piece. Whether it may have it
+    // was asked before.
+    void send(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max);
+    void refuse_want(const Peer &peer, const std::string &digest, const Status &why);
+    void refuse_put(const Peer &peer, const std::string &digest, const Status &why);
+
+    bool has(const wire::GrainFile &file) const;
+    // not_found, naming the first content of these that is not here. Those that are count as asked for.
+    Status check(const std::vector<wire::GrainFile> &files);
+
+    void drop(ConnId conn);
+    void done(const library::JobDone &done);
+    // In an idle moment: uploads that stand still go, and a few contents that nobody names or asks for.
+    void sweep(const core::State &state);
+    // never() while there is nothing that could go.
+    Instant sweep_wakeup() const;
+    const std::map<std::string, std::string> &damaged() const { return damaged_; }  // digest -> why
+
+private:
+    struct Upload {
+        Peer peer;
+        std::string temporary;
+        std::uint64_t total = 0, next = 0;
+        Instant last_piece{};
+        bool sealing = false;
+    };
+    using Key = std::pair<ConnId, std::string>;
+    struct Parked { Peer peer; std::uint64_t offset = 0, max = 0; };
+
+    Status begin(const Peer &peer, const wire::PutContent &piece);
+    Status check_room(const Peer &peer);
+    void drop_upload(ConnId conn, const std::string &digest);
+    void drop_stalled();
+    void seal(const Key &key, Upload &upload);
+    void sealed(const library::JobDone &done);
+    void checked(const library::JobDone &done);
+    void forget(std::map<Key, Upload>::iterator upload);
+    void answer_put(const Peer &peer, const std::string &digest, std::uint64_t next);
+    void send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max);
+
+    std::unique_ptr<library::Library> library_;
+    Outside &outside_;
+    std::map<Key, Upload> uploads_;
+    std::map<std::string, std::string> sealing_;               // digest -> temporary of the job
+    std::map<std::string, std::vector<Parked>> checking_;      // digest -> who waits for it
+    std::map<std::string, std::string> damaged_;
+    std::string swept_up_to_;
+    Instant sweep_not_before_{};
+};
+
+}  // namespace dcs::turn

@@ -1,0 +1,49 @@
+// What leaves the library, and when: see docs/CONTENTS.md.
+#include "base/limits.h"
+#include "scheduler/turn/contents.h"
+
+namespace dcs::turn {
+namespace {
+
+// Looked at without a pause, removed without a pause, and the pauses.
+constexpr int looked_at_once = 4096, removed_at_once = 8;
+constexpr Duration sweep_pause = milliseconds(100), sweep_again = seconds(600);
+
+// Grains that cannot be read may name anything.
+bool something_is_set_aside(const core::State &state) {
+    if (!state.set_aside.empty()) return true;
+    for (const auto &[key, session] : state.sessions)
+        if (!session.damaged.empty()) return true;
+    return false;
+}
+
+}  // namespace
+
+Instant Contents::sweep_wakeup() const {
+    return library_->all().empty() && uploads_.empty() ? Instant::never() : sweep_not_before_;
+}
+
+void Contents::sweep(const core::State &state) {
+    const Instant now = outside_.now();
+    drop_stalled();
+    sweep_not_before_ = now + sweep_again;
+    if (swept_up_to_.empty() && something_is_set_aside(state)) return;
+    std::vector<std::string> gone;
+    int looked = 0;
+    auto it = library_->all().upper_bound(swept_up_to_);
+    for (; it != library_->all().end(); ++it) {
+        if (++looked > looked_at_once || gone.size() >= removed_at_once) break;
+        swept_up_to_ = it->first;
+        const bool old = now - it->second.used > seconds(limits::content_unnamed_s);
+        if (old && state.contents.count(it->first) == 0 && checking_.count(it->first) == 0) gone.push_back(it->first);
+    }
+    if (it == library_->all().end())
+        swept_up_to_.clear();
+    else
+        sweep_not_before_ = now + sweep_pause;
+    for (const std::string &digest : gone) library_->remove(digest);
+    if (!gone.empty())
+        outside_.log(Level::info, "library: " + std::to_string(gone.size()) + " contents that no grain names were removed");
+}
+
+}  // namespace dcs::turn

@@ -1,0 +1,424 @@
+// The library over the simulated disk, talked to in whole frames: W7, C13, A4.
+#include "base/limits.h"
+#include "pki/digest.h"
+#include "pool.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+constexpr Duration day = seconds(24 * 3600);
+
+wire::GrainFile content(wire::FileRole role, const std::string &bytes, std::string name = "", std::string cls = "") {
+    return {role, std::move(name), pki::sha256_text(bytes), bytes.size(), std::move(cls)};
+}
+wire::GrainFile output(std::string name) { return {wire::FileRole::output, std::move(name), "", 0, ""}; }
+
+wire::GrainSpec spec_with(std::vector<wire::GrainFile> files) {
+    wire::GrainSpec spec = copying_grain("");
+    spec.files = std::move(files);
+    return spec;
+}
+
+wire::PutContent piece_of(const std::string &bytes, std::size_t offset, std::size_t length) {
+    return {pki::sha256_text(bytes), bytes.size(), offset, bytes.substr(offset, length)};
+}
+
+// A control program of ann's with session 1, and what it does with contents.
+struct Program {
+    explicit Program(Pool &p) : pool(p), conn(p.control("ann", "prog")) {
+        pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::resume, false});
+    }
+    std::size_t missing(const std::string &bytes) {
+        return pool.ask<wire::MissingContents>(conn, wire::AskContents{{pki::sha256_text(bytes)}}).digests.size();
+    }
+    // The answer to the last piece.
+    wire::AnyMessage put(const std::string &bytes, std::size_t pieces = 2) {
+        const std::size_t each = bytes.size() / pieces + 1;
+        std::uint64_t request = 0;
+        std::size_t at = 0;
+        do {
+            request = pool.post(conn, piece_of(bytes, at, each));
+            pool.pump();
+            at += each;
+            if (at < bytes.size()) CHECK(std::holds_alternative<wire::Done>(pool.reply(conn, request)));
+        } while (at < bytes.size());
+        pool.do_library_jobs();
+        return pool.reply(conn, request);
+    }
+    Code refusal(const std::string &bytes) {
+        const auto reply = put(bytes);
+        const auto *error = std::get_if<wire::ErrorReply>(&reply);
+        return error ? static_cast<Code>(error->code) : Code::ok;
+    }
+    wire::AnyMessage fetch(int grain, wire::Stream stream, const std::string &name = "", std::uint64_t offset = 0) {
+        const auto request = pool.post(conn, wire::Fetch{"", 1, grain, stream, offset, 1u << 20, name});
+        pool.pump();
+        pool.do_library_jobs();
+        return pool.reply(conn, request);
+    }
+    Pool &pool;
+    ConnId conn;
+};
+
+std::size_t files_in(Pool &pool, const std::string &top) {
+    std::size_t n = 0;
+    for (const auto &[name, bytes] : pool.disk.files(top)) n += name.back() != '/';
+    return n;
+}
+
+std::size_t library_problems(Pool &pool, ConnId conn) {
+    std::size_t n = 0;
+    for (const auto &row : pool.ask<wire::DoctorReply>(conn, wire::Doctor{}).problems) n += row.entity == "library";
+    return n;
+}
+
+// What the scheduler said to a server's connection, of one kind.
+template <class Message> std::vector<Message> said(Pool &pool, ConnId conn) {
+    std::vector<Message> list;
+    for (const wire::AnyMessage &message : pool.take_sent(conn))
+        if (const auto *m = std::get_if<Message>(&message)) list.push_back(*m);
+    return list;
+}
+template <class Message> Message last_said(Pool &pool, ConnId conn, const wire::AnyMessage &message) {
+    pool.take_sent(conn);
+    pool.post(conn, message);
+    pool.pump();
+    pool.do_library_jobs();
+    const auto list = said<Message>(pool, conn);
+    REQUIRE(!list.empty());
+    return list.back();
+}
+
+core::HostConfig host_of_class(const std::string &name, const std::string &binary_class) {
+    core::HostConfig config = host(name, 2);
+    config.binary_class = binary_class;
+    return config;
+}
+
+}  // namespace
+
+TEST_CASE("a content is there when all of it came, and stays through a restart") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    const std::string bytes(3000, 'x');
+    const wire::GrainSpec spec = spec_with({content(wire::FileRole::input, bytes)});
+    CHECK(program.missing(bytes) == 1);
+    const auto refused = pool.call(program.conn, wire::Gexec{1, 1, spec});
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(refused));
+    CHECK(std::get<wire::ErrorReply>(refused).code == static_cast<int>(Code::not_found));
+    CHECK(std::get<wire::ErrorReply>(refused).text.find(wire::digest_text(pki::sha256_text(bytes))) != std::string::npos);
+    CHECK(std::holds_alternative<wire::Done>(program.put(bytes)));
+    CHECK(program.missing(bytes) == 0);
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec});
+    pool.verify();
+    pool.restart();
+    pool.verify();
+    Program again(pool);
+    CHECK(again.missing(bytes) == 0);
+    CHECK(std::get<wire::Piece>(again.fetch(1, wire::Stream::input, "", 2990)).bytes == std::string(10, 'x'));
+    CHECK(std::get<wire::Piece>(again.fetch(1, wire::Stream::input)).total == 3000);
+    // The same call is the same grain; another content is another one, and is named.
+    pool.ask<wire::Done>(again.conn, wire::Gexec{1, 1, spec});
+    const std::string other(3000, 'y');
+    again.put(other);
+    const auto differs = pool.call(again.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, other)})});
+    CHECK(std::get<wire::ErrorReply>(differs).text.find("files[0]") != std::string::npos);
+}
+
+TEST_CASE("an empty content is one") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    CHECK(std::holds_alternative<wire::Done>(program.put("", 1)));
+    CHECK(program.missing("") == 0);
+}
+
+TEST_CASE("what does not fit is refused, and leaves nothing") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    const std::string bytes(1000, 'z');
+    // Not the bytes of the digest.
+    pool.ask<wire::Done>(program.conn, piece_of(bytes, 0, 600));
+    wire::PutContent wrong = piece_of(bytes, 600, 400);
+    wrong.bytes[7] = 'Z';
+    const auto request = pool.post(program.conn, wrong);
+    pool.pump();
+    pool.do_library_jobs();
+    CHECK(std::get<wire::ErrorReply>(pool.reply(program.conn, request)).code == static_cast<int>(Code::invalid));
+    CHECK(program.missing(bytes) == 1);
+    // A gap; a piece of another connection; more than was announced; another total.
+    pool.ask<wire::Done>(program.conn, piece_of(bytes, 0, 300));
+    CHECK(pool.refusal(program.conn, piece_of(bytes, 500, 100)) == Code::not_found);
+    const ConnId other = pool.control("ann", "other");
+    CHECK(pool.refusal(other, piece_of(bytes, 300, 100)) == Code::not_found);
+    wire::PutContent more = piece_of(bytes, 300, 700);
+    more.bytes += "!";
+    CHECK(pool.refusal(program.conn, more) == Code::invalid);
+    more.total = limits::content_bytes + 1;
+    CHECK(pool.refusal(program.conn, more) == Code::limit);
+    // It goes on where it was all the same, and its connection's end ends it.
+    pool.ask<wire::Done>(program.conn, piece_of(bytes, 300, 100));
+    CHECK(files_in(pool, "library/incoming") == 1);
+    pool.hang_up(program.conn);
+    pool.pump();
+    CHECK(files_in(pool, "library/incoming") == 0);
+    // What a dead process left goes with the next start.
+    pool.ask<wire::Done>(other, piece_of(bytes, 0, 300));
+    CHECK(files_in(pool, "library/incoming") == 1);
+    pool.restart();
+    CHECK(files_in(pool, "library/incoming") == 0);
+}
+
+TEST_CASE("two who bring the same content at once both have it, or the one whose bytes are right") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(500, 'p');
+    const ConnId one = pool.control("ann", "one"), two = pool.control("bob", "two");
+    wire::PutContent bad = piece_of(bytes, 0, 500);
+    const bool first_lies = GENERATE(false, true);
+    if (first_lies) bad.bytes[0] = 'q';
+    const auto first = pool.post(one, bad), second = pool.post(two, piece_of(bytes, 0, 500));
+    pool.pump();
+    pool.do_library_jobs();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(one, first)) != first_lies);
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(two, second)));
+    CHECK(files_in(pool, "library/incoming") == 0);
+}
+
+TEST_CASE("a full disk refuses a content, and keeps what there is") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    const std::string bytes(100000, 'f');
+    pool.disk.set_capacity(pool.disk.used_bytes() + limits::library_leaves_bytes + 1000);
+    CHECK(pool.refusal(program.conn, piece_of(bytes, 0, 50000)) == Code::no_space);
+    pool.disk.set_capacity(pool.disk.used_bytes() + limits::library_leaves_bytes + 200000);
+    pool.ask<wire::Done>(program.conn, piece_of(bytes, 0, 50000));
+    pool.disk.set_capacity(pool.disk.used_bytes() + 100);  // somebody else filled it
+    CHECK(pool.refusal(program.conn, piece_of(bytes, 50000, 50000)) == Code::no_space);
+    CHECK(files_in(pool, "library/incoming") == 0);
+    pool.disk.set_capacity(~0ull);
+    CHECK(program.refusal(bytes) == Code::ok);
+}
+
+TEST_CASE("a server gets what its own leases name, and nothing else") {
+    Pool pool({host("h1", 1), host("h2", 1)});
+    Program program(pool);
+    ModelServer h1(pool, "h1"), h2(pool, "h2");
+    const std::string bytes(700, 'k'), secret(800, 's');
+    program.put(bytes);
+    program.put(secret);
+    h1.connect();
+    h2.connect();
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::data, bytes, "in.txt")})});
+    const auto launches = said<wire::Launch>(pool, h1.conn());
+    REQUIRE(launches.size() == 1);
+    CHECK(launches[0].files.size() == 1);
+    const wire::WantContent want{pki::sha256_text(bytes), 600, 4096};
+    const auto piece = last_said<wire::ContentPiece>(pool, h1.conn(), want);
+    CHECK(piece.bytes == std::string(100, 'k'));
+    CHECK(piece.total == 700);
+    CHECK(piece.offset == 600);
+    CHECK(last_said<wire::ContentPiece>(pool, h2.conn(), want).code == static_cast<int>(Code::refused));
+    const wire::WantContent foreign{pki::sha256_text(secret), 0, 4096};
+    CHECK(last_said<wire::ContentPiece>(pool, h1.conn(), foreign).code == static_cast<int>(Code::refused));
+    // It declared no outputs, so its host has nothing to bring.
+    CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of("made", 0, 4)).code == static_cast<int>(Code::refused));
+    // The lease is over.
+    pool.ask<wire::Done>(program.conn, wire::Gkill{"", 1, 1});
+    CHECK(last_said<wire::ContentPiece>(pool, h1.conn(), want).code == static_cast<int>(Code::refused));
+}
+
+TEST_CASE("outputs are here before the report that names them is taken") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    ModelServer h1(pool, "h1");
+    h1.connect();
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({output("a/made"), output("not")})});
+    h1.read();
+    pool.pump();
+    const GrainKey key{{"ann", 1}, 1};
+    CHECK(pool.refusal(program.conn, wire::Fetch{"", 1, 1, wire::Stream::file, 0, 10, "a/made"}) == Code::not_found);
+    const std::string made(5000, 'm');
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = h1.held.at(key).incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.ended = true;
+    report.files = {output("not"), content(wire::FileRole::output, made, "a/made"), output("never declared")};
+    CHECK(last_said<wire::ReportAck>(pool, h1.conn(), report).verdict == wire::Verdict::later);
+    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::running);
+    // It does not know how far it was: it learns it, and goes on there.
+    CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 4000, 1000)).next == 0);
+    CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 0, 4000)).next == 4000);
+    CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 1000, 1000)).next == 4000);
+    CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 4000, 1000)).next == 5000);
+    CHECK(last_said<wire::ReportAck>(pool, h1.conn(), report).verdict == wire::Verdict::taken);
+    pool.verify();
+    pool.restart();
+    pool.verify();
+    Program again(pool);
+    const auto row = pool.ask<wire::QueryReply>(again.conn, wire::Query{wire::QueryType::grain, "", 1, 1}).grains.at(0);
+    REQUIRE(row.files.size() == 2);
+    CHECK(row.files[0] == content(wire::FileRole::output, made, "a/made"));
+    CHECK(row.files[1] == output("not"));
+    CHECK(std::get<wire::Piece>(again.fetch(1, wire::Stream::file, "a/made")).bytes == made);
+    const auto not_made = again.fetch(1, wire::Stream::file, "not");
+    CHECK(std::get<wire::ErrorReply>(not_made).text.find("without making the file not") != std::string::npos);
+    CHECK(std::get<wire::ErrorReply>(again.fetch(1, wire::Stream::file, "x")).code == static_cast<int>(Code::not_found));
+}
+
+TEST_CASE("programs decide where a grain runs, and each host is told of its own") {
+    Pool pool({host_of_class("arm", "aarch64"), host_of_class("mips", "mips"), host_of_class("pc", "x86_64")});
+    Program program(pool);
+    program.put("for arm");
+    program.put("for pc");
+    ModelServer arm(pool, "arm"), mips(pool, "mips"), pc(pool, "pc");
+    mips.connect();
+    pc.connect();
+    const auto for_arm = content(wire::FileRole::program, "for arm", "", "aarch64");
+    const auto for_pc = content(wire::FileRole::program, "for pc", "", "x86_64");
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({for_arm, for_pc})});
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 2, spec_with({for_arm})});
+    CHECK(said<wire::Launch>(pool, mips.conn()).empty());
+    const auto launches = said<wire::Launch>(pool, pc.conn());
+    REQUIRE(launches.size() == 1);
+    CHECK(launches[0].key.grain == 1);
+    CHECK(launches[0].files == std::vector<wire::GrainFile>{for_pc});
+    const auto why = pool.ask<wire::Explanation>(program.conn, wire::Explain{"", 1, 2});
+    CHECK(why.can_run);
+    CHECK(why.reasons.at(0).reason == std::string("no_binary"));
+    CHECK(why.reasons.at(0).hosts == 2);
+    arm.connect();
+    CHECK(said<wire::Launch>(pool, arm.conn()).size() == 1);
+    pool.verify();
+}
+
+TEST_CASE("a restarted grain gets its checkpoint, and where the content goes on") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    ModelServer h1(pool, "h1");
+    const std::string bytes = "0123456789";
+    program.put(bytes);
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, bytes)})});
+    h1.connect();
+    auto launch = said<wire::Launch>(pool, h1.conn()).at(0);
+    CHECK(launch.input.empty());
+    wire::GrainReport report;
+    report.key = launch.key;
+    report.incarnation = launch.incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.has_checkpoint = true;
+    report.checkpoint = "at 4;";
+    report.input_position = 4;
+    CHECK(last_said<wire::ReportAck>(pool, h1.conn(), report).verdict == wire::Verdict::taken);
+    report.has_checkpoint = false;
+    report.first_seq = 2, report.last_seq = 1;
+    report.ended = report.innocent = true;
+    pool.post(h1.conn(), report);
+    pool.pump();
+    pool.outside->clock = pool.outside->clock + seconds(1000);
+    pool.restart();
+    h1.connect();
+    launch = said<wire::Launch>(pool, h1.conn()).at(0);
+    CHECK(launch.input == "at 4;");
+    CHECK(launch.checkpoint_length == 5);
+    CHECK(launch.input_base == 4);
+    CHECK(launch.files.at(0).role == wire::FileRole::input);
+}
+
+TEST_CASE("a content goes a day after nobody names it any more") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    program.put("named");
+    program.put("asked for");
+    program.put("idle");
+    pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::data, "named", "n")})});
+    const auto idle = [&](Duration time) {
+        pool.outside->clock = pool.outside->clock + time;
+        for (int i = 0; i < 4; ++i) pool.turn->tidy();
+        pool.pump();
+    };
+    const auto there = [&](const char *bytes) { return pool.disk.files("library").count(library::path_of(pki::sha256_text(bytes))); };
+    idle(seconds(23 * 3600));
+    CHECK(there("idle") == 1);
+    CHECK(program.missing("asked for") == 0);
+    idle(seconds(2 * 3600));
+    CHECK(there("idle") == 0);
+    CHECK(there("asked for") == 1);
+    CHECK(there("named") == 1);
+    idle(day);
+    CHECK(there("asked for") == 0);
+    CHECK(there("named") == 1);
+    pool.ask<wire::Done>(program.conn, wire::CloseSession{"", 1, -1});
+    idle(day);
+    CHECK(there("named") == 1);
+    pool.ask<wire::Done>(program.conn, wire::CleanSession{"", 1});
+    idle(seconds(700));
+    CHECK(there("named") == 0);
+    pool.verify();
+}
+
+TEST_CASE("a content whose bytes changed is set aside, named, and brought anew") {
+    Pool pool({host("h1", 1)});
+    std::string bytes(900, 'r');
+    {
+        Program program(pool);
+        program.put(bytes);
+        pool.ask<wire::Done>(program.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, bytes)})});
+    }
+    pool.disk.flip(library::path_of(pki::sha256_text(bytes)), 444, 1);
+    pool.restart();
+    Program program(pool);
+    const auto reply = program.fetch(1, wire::Stream::input);
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
+    CHECK(std::get<wire::ErrorReply>(reply).text.find("any more") != std::string::npos);
+    CHECK(program.missing(bytes) == 1);
+    CHECK(files_in(pool, "library/damaged") == 1);
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    CHECK(library_problems(pool, root) == 1);
+    CHECK(program.refusal(bytes) == Code::ok);
+    CHECK(std::get<wire::Piece>(program.fetch(1, wire::Stream::input)).bytes == bytes);
+    CHECK(library_problems(pool, root) == 0);
+}
+
+TEST_CASE("a crash anywhere in a put shows the content whole or not at all, and keeps what was answered") {
+    const CrashModel model = GENERATE(CrashModel::weak, CrashModel::journal);
+    const std::string bytes(1500, 'c'), digest = pki::sha256_text(bytes);
+    SimDisk disk;
+    bool answered = false;
+    std::size_t states = 0, with = 0;
+    const auto look = [&](SimDisk &left) {
+        left.after_operation = nullptr;
+        auto library = library::Library::open(left, Instant{});
+        REQUIRE(library);
+        ++states;
+        const library::Content *found = (*library)->find(digest);
+        if (answered) REQUIRE(found);
+        CHECK(left.files("library/incoming").size() <= 1);  // the directory itself
+        for (const auto &[name, content] : left.files("library/incoming")) CHECK(name.back() == '/');
+        if (!found) return;
+        ++with;
+        CHECK(library::work(left, {library::Job::Kind::check, digest, found->size, {}}).status);
+        // Seen once, it stays: somebody may have been told.
+        SimDisk later = left.crashed();
+        auto again = library::Library::open(later, Instant{});
+        REQUIRE(again);
+        CHECK((*again)->find(digest));
+    };
+    disk.after_operation = [&] {
+        disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+    };
+    auto library = library::Library::open(disk, Instant{});
+    REQUIRE(library);
+    auto temporary = (*library)->begin(bytes.size());
+    REQUIRE(temporary);
+    REQUIRE((*library)->append(*temporary, 0, bytes.substr(0, 700)));
+    REQUIRE((*library)->append(*temporary, 700, bytes.substr(700)));
+    REQUIRE(library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), *temporary}).status);
+    answered = true;
+    disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+    CHECK(states > 20);
+    CHECK(with > 2);
+}
