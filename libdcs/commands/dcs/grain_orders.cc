@@ -54,7 +54,8 @@ int explain(const Call &call) {
         } else {
             std::fputs(explanation_text(chosen.name(i), *why).c_str(), stdout);
             if (is_over(row)) continue;
-            for (const std::string &line : failed_starts(row)) std::printf("  it was not started on %s\n", line.c_str());
+            for (const std::string &line : failed_starts(row))
+                std::printf("  it was not started on %s\n", line.c_str());
         }
     }
     return exits::ok;
