@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <set>
 #include <vector>
 
 #include "launch_words.h"
@@ -163,6 +164,18 @@ std::string explanation_text(const std::string &name, const d_explanation &why) 
         if (!text(why.reasons[i].hint).empty()) out += "      " + text(why.reasons[i].hint) + "\n";
     }
     return out;
+}
+
+std::vector<std::string> failed_starts(const d_grain_row &row) {
+    std::vector<std::string> lines;
+    std::set<std::string> hosts;
+    for (std::size_t i = row.move_count; i-- > 0;) {
+        const d_move_row &move = row.moves[i];
+        if (text(move.reason) != "no_program" || text(move.detail).empty() || !hosts.insert(text(move.host)).second)
+            continue;
+        lines.insert(lines.begin(), text(move.host) + ": " + text(move.detail));
+    }
+    return lines;
 }
 
 }  // namespace dcs::commands

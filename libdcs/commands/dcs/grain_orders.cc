@@ -29,6 +29,10 @@ Failure which_grain(const std::string &verb) {
                          "dcs grain " + verb + " SES:G, for example dcs grain " + verb + " last:1");
 }
 
+bool is_over(const d_grain_row &row) {
+    return std::strcmp(row.state, "finished") == 0 || std::strcmp(row.state, "killed") == 0;
+}
+
 int explain(const Call &call) {
     if (call.arguments.words.empty()) return call.fail(which_grain("explain"));
     const ChosenGrains chosen = choose_grains(call.arguments.words, false);
@@ -43,10 +47,15 @@ int explain(const Call &call) {
         } else if (call.format == Format::json) {
             JsonObject json;
             json.add("schema", "dcs.grain.explain/1").add("user", row.user).add("session", row.session);
-            json.add("grain", row.grain).add_members(json_of(*why));
+            std::vector<std::string> words;
+            for (const std::string &line : failed_starts(row)) words.push_back(json_string(line));
+            json.add("grain", row.grain).add_members(json_of(*why)).add_raw("failed_starts", json_array(words));
             std::printf("%s\n", json.text().c_str());
         } else {
             std::fputs(explanation_text(chosen.name(i), *why).c_str(), stdout);
+            if (is_over(row)) continue;
+            for (const std::string &line : failed_starts(row))
+                std::printf("  it was not started on %s\n", line.c_str());
         }
     }
     return exits::ok;
@@ -56,10 +65,6 @@ struct Order {
     const char *name, *done, *schema;  // "restart", "restarted"
     int (*call)(const char *user, int session, int grain);
 };
-
-bool is_over(const d_grain_row &row) {
-    return std::strcmp(row.state, "finished") == 0 || std::strcmp(row.state, "killed") == 0;
-}
 
 // It may have ended since it was looked at.
 bool is_over_now(const d_grain_row &row) {

@@ -15,6 +15,7 @@
 #include "call.h"
 #include "demands.h"
 #include "ending_signals.h"
+#include "facts.h"
 #include "file_words.h"
 #include "fresh_session.h"
 #include "launch_words.h"
@@ -107,6 +108,20 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
     std::_Exit(128 + number);
 }
 
+// No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
+// is there and cannot be executed is 126.
+Failure cannot_run(int session) {
+    Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
+    Info info;
+    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return failure;
+    const std::vector<std::string> lines = failed_starts(info->grains[0]);
+    if (lines.empty()) return failure;
+    failure.exit = exits::not_executable;
+    failure.message += "; it was not started on " + lines[0];
+    for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
+    return failure;
+}
+
 // A grain that broke a limit ended by a signal that says little. The scheduler knows the words.
 void tell_broken_limit(int session) {
     Info info;
@@ -125,10 +140,15 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
                                       nullptr, &out, &err);
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
-        const Failure failure = call_failure("the grain's result", error);
+        const Failure failure =
+            error == D_E_CANNOT_RUN ? cannot_run(session) : call_failure("the grain's result", error);
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
+        if (failure.exit == exits::not_executable) {
+            report(failure, call.format);
+            return failure.exit;
+        }
         return call.fail(failure);
     }
     const bool copied = copy(out, stdout) & copy(err, stderr);
@@ -229,7 +249,7 @@ no shell in between. With --file or --output it runs in a directory of its own i
 read to its end first (1 GiB at most; a terminal is not read), and outputs come when the grain has ended.
 The session of the grain is removed at the end; Ctrl-C kills the grain.
 
-Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 not executable;
+Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed;
 125 DCS itself failed.
 )",
     with_demands({{"--file", 0, true}, {"--output", 0, true}}),

@@ -38,21 +38,6 @@ struct Once {
 
 }  // namespace
 
-TEST_CASE("the checkpoint file is the one of the protocol page") {
-    Once run("example", std::string(5000, 'x'));
-    REQUIRE(run.end.number == 0);
-    CHECK(run.has("announce"));
-    CHECK_FALSE(run.has("checkpoint.1.tmp"));
-    std::string text = run.file("checkpoint.1");
-    CHECK(text.rfind("dcs-checkpoint 1\ninput_offset 1234\nusage_us ", 0) == 0);
-    std::string tail = "\nmessage 17\n\nhalf way through.\nhellodcs-end 5 3610A686\n";
-    REQUIRE(text.size() > tail.size());
-    CHECK(text.substr(text.size() - tail.size()) == tail);
-    std::string page = read_file(std::string(DCS_SOURCE_DIR) + "/docs/GRAIN_PROTOCOL.md");
-    CHECK(page.find("input_offset 1234\n") != std::string::npos);
-    CHECK(page.find("dcs-end 5 3610A686") != std::string::npos);
-}
-
 TEST_CASE("increments are cut at each checkpoint and old checkpoints go") {
     Once run("three");
     REQUIRE(run.end.number == 0);
