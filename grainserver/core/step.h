@@ -94,8 +94,8 @@ enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: to whoever started the server, even if nothing is logged.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, WatchHost, Gauge, SaveConfig, SetLogLevel,
-    Log>;
+    ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, WatchHost,
+    Gauge, SaveConfig, SetLogLevel, Log>;
 
 // `jitter` is a fresh random number in [0, 1).
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input);

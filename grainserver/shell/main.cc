@@ -67,8 +67,9 @@ int main(int argc, char **argv) {
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
-        {"courtesy", &courtesy, "watch|priority", "watch (default): grains are given back when the owner needs the host; "
-                                                  "priority: they only have the lowest priority"},
+        {"courtesy", &courtesy, "watch|priority",
+         "watch (default): grains are given back when the owner needs the host; "
+         "priority: they only have the lowest priority"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
