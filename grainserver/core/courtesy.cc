@@ -240,7 +240,8 @@ void watched(Turn &t, Watched x) {
     Between b;
     b.time = t.now - std::exchange(c.last_at, t.now);
     // Of a server that was stopped, or of an idle one's last call-in but one: only a beginning.
-    const bool first = !was || b.time.ns <= 0 || b.time > std::max(t.state.interval, c.every * slower_without_grains) * 2;
+    const Duration longest = std::max(t.state.interval, c.every * slower_without_grains) * 2;
+    const bool first = !was || b.time.ns <= 0 || b.time > longest;
     if (first) b.time = Duration{};
     std::int64_t ours = 0;
     for (const auto &[id, is] : x.grains)

@@ -11,7 +11,8 @@ constexpr std::int32_t signal_time = 24;  // SIGXCPU: the nearest word that the 
 void terminate(Turn &t, const GrainId &id, Grain &g) {
     g.ending = Ending::terminated;
     g.act_at = t.now + kill_after;
-    t.emit(WriteEnding{id, Ending::terminated, g.reason, 0, g.given_back});  // before the signal: see files/grain_record.h
+    // Before the signal: see files/grain_record.h.
+    t.emit(WriteEnding{id, Ending::terminated, g.reason, 0, g.given_back});
     t.emit(TerminateGrain{id});
 }
 

@@ -69,7 +69,8 @@ void slice_tick(Turn &t) {
 
 // Load and memory follow the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
-    if (t.state.link == Link::ready) t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut}});
+    if (t.state.link != Link::ready) return;
+    t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut}});
 }
 
 }  // namespace dcs::server

@@ -121,8 +121,9 @@ int main(int argc, char **argv) {
         {"cgroups", &words.cgroups, "WHICH", "auto (default): those that can be used; none"},
         {"library-mb", &o.library_mb, "N", "contents kept for grains to come, in megabytes (default 4096)"},
         {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
-        {"courtesy", &courtesy, "watch|priority", "watch (default): grains are given back when the owner needs the host; "
-                                                  "priority: they only have the lowest priority"},
+        {"courtesy", &courtesy, "watch|priority",
+         "watch (default): grains are given back when the owner needs the host; "
+         "priority: they only have the lowest priority"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);

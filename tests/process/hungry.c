@@ -8,10 +8,12 @@
 
 #include "grainlib.h"
 
+static char *volatile latest; /* so that the compiler leaves the memory in */
+
 static void take(size_t bytes)
 {
-    char *memory = malloc(bytes);
-    if (memory != NULL) memset(memory, 1, bytes);
+    latest = malloc(bytes);
+    if (latest != NULL) memset(latest, 1, bytes);
 }
 
 int main(int argc, char **argv)

@@ -66,11 +66,11 @@ def start_time(pid):
 
 
 class Pool:
-    def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=(), options=()):
+    def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=()):
         self.base = tempfile.mkdtemp(prefix="dcs-test-")
         self.bin = bin_directory(os.path.join(self.base, "bin"), test_builds) if test_builds else BIN
         self.dir = directory or os.path.join(self.base, "pool")
-        self.servers, self.slots, self.interval, self.options = servers, slots, interval, options
+        self.servers, self.slots, self.interval = servers, slots, interval
         self.env = dict(os.environ, DCS_DIR=self.dir)
         self.env.pop("DCS_AUTH_FD", None)
 
@@ -89,7 +89,7 @@ class Pool:
 
     def up(self, check=True):
         return self.dcs("up", "--local", str(self.servers), "--slots", str(self.slots), "--interval",
-                        str(self.interval), "--dir", self.dir, *self.options, check=check)
+                        str(self.interval), "--dir", self.dir, check=check)
 
     def down(self):
         return self.dcs("down", "--dir", self.dir, check=False)

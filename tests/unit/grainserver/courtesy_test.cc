@@ -43,7 +43,8 @@ struct Desk {
     // One second in which others keep so much of the two cores busy, each grain gets that part of its
     // time and waits for a core for that part, and the host stalls for that part.
     void second(double others, double got, double waited, double stalled = 0) {
-        const auto us = [&](double part) { return static_cast<std::int64_t>(part * static_cast<double>(step_ms) * 1000); };
+        const double all_us = static_cast<double>(step_ms) * 1000;
+        const auto us = [&](double part) { return static_cast<std::int64_t>(part * all_us); };
         b.now = b.now + milliseconds(step_ms);
         host.total_us += 2 * step_ms * 1000;
         host.busy_us += us(others);

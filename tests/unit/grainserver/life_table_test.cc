@@ -62,6 +62,8 @@ struct Word {
     std::string operator()(const ProveGrain &) { return "prove"; }
     std::string operator()(const StartGrain &) { return "start"; }
     std::string operator()(const CheckpointSignal &) { return "signal"; }
+    std::string operator()(const ThrashSignal &) { return "warn"; }
+    std::string operator()(const WatchHost &) { return "watch"; }
     std::string operator()(const TerminateGrain &) { return "TERM"; }
     std::string operator()(const KillGrain &) { return "KILL"; }
     std::string operator()(const WriteAcked &) { return "record:acked"; }

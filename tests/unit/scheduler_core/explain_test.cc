@@ -144,6 +144,11 @@ const std::map<Why, Scene> &scenes() {
              s.pool.probed("h1", true);
          }},
         {Why::dead, [](Stage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
+        {Why::host_shut,
+         [](Stage &s) {
+             s.pool.feed(ServerCallIn{s.pool.conn("h1"), 0, wire::CallIn{9.0, 1000, false, "the owner is back"}});
+             s.submit(0);
+         }},
         {Why::program_missing,
          [](Stage &s) {
              SubmitGrain g = s.grain(98);

@@ -163,6 +163,20 @@ const Doing<GrainStage> grain_inputs = {
          return s.pool.send("h1", r);
      }},
     {"innocent end", [](GrainStage &s) { s.fresh_call(); return s.pool.end("h1", "ann/1:0", 0, 15, true); }},
+    {"given back to the host's owner",
+     [](GrainStage &s) {
+         s.fresh_call();
+         wire::GrainReport r = s.pool.end_report("ann/1:0", 0, 15, true);
+         r.given_back = wire::GivenBack::shut_out;
+         return s.pool.send("h1", r);
+     }},
+    {"given back for want of memory",
+     [](GrainStage &s) {
+         s.fresh_call();
+         wire::GrainReport r = s.pool.end_report("ann/1:0", 0, 9, true);
+         r.given_back = wire::GivenBack::thrashing;
+         return s.pool.send("h1", r);
+     }},
     {"report with a gap",
      [](GrainStage &s) {
          s.fresh_call();

@@ -29,6 +29,9 @@ struct HostStage {
     template <class Act> Lines connected(Act act) {
         return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act();
     }
+    Lines says_shut(const std::string &why) {
+        return pool.feed(ServerCallIn{pool.conn("h1"), 0, wire::CallIn{0.5, 1 << 20, true, why}});
+    }
     Lines set(wire::SetHost c) {
         c.host = "h1";
         return pool.set(root, c);
@@ -41,6 +44,7 @@ std::string look_at_host(HostStage &s) {
     if (h.checked != Checked::no) text += h.checked == Checked::asked ? " asked" : " could be alive";
     if (h.conn == 0) text += " away";
     if (h.setting.drained) text += " drained";
+    if (!h.shut.empty()) text += " shut";
     if (h.config.slots != 1) text += " slots " + std::to_string(h.config.slots);
     return text + " runs " + std::to_string(s.pool.state.running[0].size());
 }
@@ -68,6 +72,7 @@ const Doing<HostStage> host_states = {
          c.slots = 0;
          return s.set(c);
      }},
+    {"shut", [](HostStage &s) { s.work(); return s.says_shut("its owner is back"); }},
     {"removed", [](HostStage &s) { s.work(); s.pool.hosts.clear(); return s.pool.table(); }},
 };
 
@@ -75,6 +80,7 @@ const Doing<HostStage> host_inputs = {
     {"first call", [](HostStage &s) { return s.pool.first_call("h1"); }},
     {"first call with its grain", [](HostStage &s) { return s.pool.first_call("h1", {{"ann/1:0", 1}}); }},
     {"call-in", [](HostStage &s) { return s.connected([&] { return s.pool.call_in("h1"); }); }},
+    {"says that it is shut", [](HostStage &s) { return s.connected([&] { return s.says_shut("no memory"); }); }},
     {"time slice ends", [](HostStage &s) { return s.connected([&] { return s.pool.boundary("h1"); }); }},
     {"its grain ends",
      [](HostStage &s) {

@@ -58,6 +58,7 @@ private:
         if (verb == "host") return host(w);
         if (verb == "table") return pool_.table();
         if (verb == "call") return first_call(w);
+        if (verb == "call-in" && !w.text("shut").empty()) return shut(w);
         if (verb == "call-in") return pool_.call_in(w.at(1), w.number("memory", 1 << 20));
         if (verb == "boundary") return pool_.boundary(w.at(1));
         if (verb == "staged") return pool_.staged(w.at(1), w.at(2));
@@ -96,6 +97,11 @@ private:
     static std::optional<bool> yes(const Words &w, const std::string &name) {
         const std::string text = w.text(name);
         return text.empty() ? std::optional<bool>() : text == "yes";
+    }
+    Lines shut(const Words &w) {
+        const std::string &host = w.at(1);
+        const wire::CallIn call{1.0, w.number("memory", 1 << 20), w.has("boundary"), w.text("shut")};
+        return pool_.feed(ServerCallIn{pool_.conn(host), pool_.id(host), call});
     }
     Lines rules(const Words &w) {
         Policy p;
@@ -154,6 +160,8 @@ private:
         r.input_position = static_cast<std::uint64_t>(w.number("input", 0));
         r.ended = w.has("ended");
         r.innocent = w.has("innocent");
+        if (w.has("shut-out")) r.given_back = wire::GivenBack::shut_out;
+        if (w.has("thrashing")) r.given_back = wire::GivenBack::thrashing;
         r.exit_code = static_cast<int>(w.number("code", 0));
         r.signal = static_cast<int>(w.number("signal", 0));
         r.usage.user_us = w.number("cpu", 0);
