@@ -22,6 +22,16 @@ void too_long(Turn &t, const GrainId &id, Grain &g) {
     overrun(t, id, g, "the grain ran longer than its " + std::to_string(g.wall_s) + " s", signal_time);
 }
 
+// A limit that the launcher watches. One that was terminated ends innocently, as in too_long().
+void take_limit(Turn &t, const GrainId &id, Grain &g) {
+    if (g.exit->limit_signal == 0 || (g.ending != Ending::none && g.ending != Ending::asked)) return;
+    t.log(Level::warning, to_text(id) + ": " + g.exit->reason);
+    g.ending = Ending::overrun;
+    g.reason = g.exit->reason;
+    g.limit_signal = g.exit->limit_signal;
+    g.outstanding.reset();
+}
+
 void erase_dir(Turn &t, const GrainId &id) {
     t.emit(RemoveDir{id});
     t.state.grains.erase(id);
@@ -121,6 +131,7 @@ void exited(Turn &t, const GrainExited &x) {
     }
     g->phase = Phase::ended;
     g->exit = x.facts;
+    take_limit(t, x.id, *g);
     g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);
     g->act_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
     g->hold = false;
@@ -150,7 +161,10 @@ void ending_tick(Turn &t) {
 
 void adopted(Turn &t, const Adopted &a) {
     Grain g;
-    g.written = true;
+    g.written = !a.to_place || a.started || a.exit;
+    take_files(g, a.files);
+    g.content.recorded = true;
+    g.content.to_place = !g.written;
     g.order = t.state.next_order++;
     g.notice = a.notice;
     g.next_seq = a.next_seq;
@@ -162,6 +176,7 @@ void adopted(Turn &t, const Adopted &a) {
     if (a.exit) {
         g.phase = Phase::ended;
         g.exit = a.exit;
+        take_limit(t, a.id, g);
         g.cpu_us = a.exit->usage.user_us + a.exit->usage.system_us;
     } else if (a.started) {
         g.phase = Phase::running;
@@ -176,6 +191,11 @@ void adopted(Turn &t, const Adopted &a) {
     if (a.ending == Ending::discard && g.phase != Phase::running) {
         t.emit(RemoveDir{a.id});
         return;
+    }
+    if (g.phase == Phase::ended && a.outputs) {
+        g.content.outputs = a.outputs;
+        g.content.output_words = a.output_words;
+        put_again(g);
     }
     const bool queued = g.phase == Phase::queued;
     t.state.grains.emplace(a.id, std::move(g));

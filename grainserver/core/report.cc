@@ -53,6 +53,10 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
     lose(t, id, limit_words("while the scheduler took nothing"));
 }
 
+bool could_not_write(const Grain &g) {
+    return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == exit_write_error;
+}
+
 // How the grain ended, in the words of the report.
 void put_end(const Grain &g, bool too_much, SendReport &report) {
     report.ended = true;
@@ -70,10 +74,15 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     } else if (!g.exit->known || g.exit->innocent) {
         report.innocent = true;
         report.reason = g.exit->reason;
-    } else if (g.exit->signal == 0 && g.exit->code == exit_write_error) {
+    } else if (could_not_write(g)) {
         report.innocent = true;
         report.reason = "the grain could not write its output on this host";
     }
+    if (report.innocent || !g.content.outputs) return;
+    report.files = *g.content.outputs;
+    if (g.content.output_words.empty()) return;
+    if (!report.reason.empty()) report.reason += "; ";
+    report.reason += g.content.output_words;
 }
 
 struct Planned { SendReport report; std::uint64_t bytes = 0; bool any = false; };
@@ -89,7 +98,7 @@ Planned plan(const GrainId &id, const Grain &g) {
         p.report.usage = g.exit ? g.exit->usage : g.facts.usage;
         p.bytes = bytes_of(g, p.report.first, checkpoint) + g.facts.checkpoints.at(checkpoint);
         p.any = true;
-    } else if (g.phase == Phase::ended && g.looked_after_end) {
+    } else if (g.phase == Phase::ended && g.looked_after_end && outputs_are_there(g)) {
         p.report.last = last_increment(g);
         p.bytes = bytes_of(g, p.report.first, p.report.last);
         put_end(g, p.bytes > limits::report_bytes, p.report);
@@ -116,6 +125,11 @@ void report_nothing(Turn &t, const GrainId &id, Grain &g) {
     t.emit(std::move(report));
 }
 }  // namespace
+
+bool innocent_end(const Grain &g) {
+    if (!g.exit || g.ending == Ending::overrun) return false;
+    return g.ending == Ending::terminated || !g.exit->known || g.exit->innocent || could_not_write(g);
+}
 
 void consider_report(Turn &t, const GrainId &id, Grain &g) {
     if (t.state.link != Link::ready || g.outstanding || g.hold || g.ending == Ending::discard || !g.looked) return;
@@ -148,6 +162,8 @@ void looked(Turn &t, Looked x) {
         if (g == nullptr || g->phase != Phase::ended) return;
         g->looked_after_end = true;
     }
+    if (!x.facts.strange.empty() && x.facts.strange != g->facts.strange)
+        t.log(Level::warning, to_text(x.id) + ": " + x.facts.strange);
     g->facts = std::move(x.facts);
     g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;
@@ -171,6 +187,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
     if (ack.verdict == wire::Verdict::stale) return discard(t, id, "its lease is over");
     if (!ack.ended && (g->phase == Phase::queued || g->phase == Phase::starting)) return;  // it reported nothing
     if (ack.verdict == wire::Verdict::later) {
+        if (g->outstanding && g->outstanding->ended) put_again(*g);
         g->outstanding.reset();
         g->hold = true;
         return;

@@ -16,15 +16,6 @@ void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &t
 }
 void answer_staged(Turn &t, const GrainId &id) { answer(t, id, false, Code::ok, "", true); }
 
-void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
-    const Grain *g = t.find(id);
-    if (g == nullptr) return;
-    t.log(Level::info, to_text(id) + " was not started: " + text);
-    if (g->ending != Ending::discard) answer(t, id, false, code, text);
-    t.emit(RemoveDir{id});
-    t.state.grains.erase(id);
-}
-
 bool to_be_proved(const Grain &g) { return g.phase == Phase::queued && g.written && g.tentative && !g.staged; }
 
 int occupied(const State &state) {
@@ -33,6 +24,15 @@ int occupied(const State &state) {
     return n;
 }
 }  // namespace
+
+void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
+    const Grain *g = t.find(id);
+    if (g == nullptr) return;
+    t.log(Level::info, to_text(id) + " was not started: " + text);
+    if (g->ending != Ending::discard) answer(t, id, false, code, text);
+    t.emit(RemoveDir{id});
+    t.state.grains.erase(id);
+}
 
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
 
@@ -63,6 +63,8 @@ void launch(Turn &t, wire::Launch message) {
     g.tentative = message.tentative;
     g.next_seq = message.next_seq;
     g.acked = message.next_seq - 1;
+    take_files(g, message.files);
+    g.content.to_place = !message.files.empty();
     t.state.grains.emplace(id, std::move(g));
     t.emit(WriteLaunch{id, std::move(message)});
 }
@@ -70,9 +72,14 @@ void launch(Turn &t, wire::Launch message) {
 void launch_written(Turn &t, const GrainId &id) {
     Grain *g = t.find(id);
     if (g == nullptr || g->written) return;
-    g->written = true;
-    g->give_up_start = give_up_at(t, *g);
-    if (g->tentative && t.state.launcher_up) t.emit(ProveGrain{id});
+    g->content.recorded = true;
+    if (!g->content.to_place) complete(t, id, *g);
+}
+
+void complete(Turn &t, const GrainId &id, Grain &g) {
+    g.written = true;
+    g.give_up_start = give_up_at(t, g);
+    if (g.tentative && t.state.launcher_up) t.emit(ProveGrain{id});
     start_queued(t);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
+#include "grainserver/core/content_state.h"
 #include "wire/server_calls.h"
 
 namespace dcs::server {
@@ -27,6 +28,7 @@ struct ExitFacts {
     bool innocent = false;
     std::string reason;
     wire::Usage usage;
+    std::int32_t limit_signal = 0;  // not 0: the launcher ended it because of a limit, which `reason` names
 };
 
 // What was seen in the directory at the last look.
@@ -35,6 +37,7 @@ struct DirFacts {
     std::map<std::uint32_t, std::uint64_t> increments;   // number -> bytes of out and err, where both are there
     std::map<std::uint32_t, std::uint64_t> checkpoints;  // number -> bytes
     wire::Usage usage;                                   // of the running process
+    std::string strange;                                 // a file of its that does not count, and why
 };
 
 enum class Phase : std::uint8_t {
@@ -90,6 +93,7 @@ struct Grain {
     std::optional<std::uint32_t> checkpoint_before;  // asked: newest checkpoint at the first look after that
     Instant term_at = Instant::never();  // asked: no longer than until then
     Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)
+    GrainContents content;
 };
 
 enum class Link : std::uint8_t {
@@ -116,6 +120,7 @@ struct State {
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     std::map<GrainId, Grain> grains;
+    std::map<std::string, Transfer> fetches, puts;  // by digest; they follow from the grains
 };
 
 // Limits of the core's own.

@@ -13,6 +13,8 @@ struct Message {
     void operator()(wire::Launch &m) { launch(t, std::move(m)); }
     void operator()(wire::ReportAck &m) { acknowledged(t, m); }
     void operator()(wire::Withdraw &m) { withdraw(t, m); }
+    void operator()(wire::ContentPiece &m) { content_piece(t, m); }
+    void operator()(wire::ContentTaken &m) { content_taken(t, m); }
     void operator()(wire::LogLevel &m) { t.emit(SetLogLevel{m.level}); }
     template <class Other> void operator()(Other &) {
         t.log(Level::warning, "the scheduler sent a message that is not for grain servers");
@@ -44,6 +46,14 @@ struct Happened {
     void operator()(Looked &x) { looked(t, std::move(x)); }
     void operator()(ReportUnsendable &x) { unsendable(t, x); }
     void operator()(Gauged &x) { gauged(t, x); }
+    void operator()(FilesPlaced &x) { files_placed(t, x.id); }
+    void operator()(FilesMissing &x) { files_missing(t, x); }
+    void operator()(FilesUnplaced &x) { files_unplaced(t, x); }
+    void operator()(PieceKept &x) { piece_kept(t, x); }
+    void operator()(PieceUnkept &x) { piece_unkept(t, x); }
+    void operator()(OutputsKept &x) { outputs_kept(t, x); }
+    void operator()(OutputsUnkept &x) { outputs_unkept(t, x); }
+    void operator()(PieceUnreadable &x) { piece_unreadable(t, x); }
     void operator()(Tick &) {
         link_tick(t);
         slice_tick(t);
@@ -56,6 +66,8 @@ struct Happened {
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input) {
     Turn t{state, now, jitter, {}};
     std::visit(Happened{t}, input);
+    fetch_on(t);
+    put_on(t);
     return std::move(t.out);
 }
 
@@ -70,9 +82,39 @@ Instant next_deadline(const State &state) {
         at = std::min(at, g.act_at);
         if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at, g.wall_at});
         if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
+        at = std::min(at, g.content.keep_again);
     }
+    for (const auto *transfers : {&state.fetches, &state.puts})
+        for (const auto &[digest, x] : *transfers) at = std::min({at, x.until, x.again});
     return at;
 }
+
+namespace {
+std::string check_contents(const State &state) {
+    for (const auto &[id, g] : state.grains) {
+        const GrainContents &c = g.content;
+        const std::string who = to_text(id) + ": ";
+        if (c.to_place && (g.written || g.phase != Phase::queued)) return who + "it starts without its files";
+        if (c.placing && !c.missing.empty()) return who + "files are placed whose contents are missing";
+        for (const std::string &digest : c.missing)
+            if (state.fetches.count(digest) == 0) return who + "a content is missing and nobody fetches it";
+        for (const std::string &digest : c.unsent)
+            if (state.puts.count(digest) == 0) return who + "an output is not sent and nobody puts it";
+        if (g.outstanding && g.outstanding->ended && !c.unsent.empty() && !g.hold)
+            return who + "its end was reported before its outputs were there";
+    }
+    for (const auto *transfers : {&state.fetches, &state.puts}) {
+        int busy = 0;
+        for (const auto &[digest, x] : *transfers) {
+            if (x.now == Transfer::Now::waiting && state.link != Link::ready) return "a transfer waits without a link";
+            if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never())) return "a transfer waits for ever";
+            busy += x.now != Transfer::Now::idle;
+        }
+        if (busy > 1) return "two contents are on their way at a time";
+    }
+    return {};
+}
+}  // namespace
 
 std::string check(const State &state) {
     std::uint64_t in_flight = 0;
@@ -91,7 +133,7 @@ std::string check(const State &state) {
         if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
     }
     if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";
-    return {};
+    return check_contents(state);
 }
 
 }  // namespace dcs::server

@@ -1,6 +1,7 @@
 #pragma once
 // The grain server's decisions: what happened goes in, what must be done comes out, in that order.
 // Pure: no clock, no file, no process; time and the random number are handed in.
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,10 @@ struct Adopted {                                     // a grain's directory that
     bool tentative = false;
     std::int32_t wall_s = 0;
     Instant since{};                                 // started: when
+    std::vector<wire::GrainFile> files;
+    bool to_place = false;                           // not started: they are not in its directory yet
+    std::optional<std::vector<wire::GrainFile>> outputs;  // ended: kept in the library
+    std::string output_words;
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
@@ -44,9 +49,18 @@ struct ReportUnsendable {                            // nothing was sent of it
     std::string text;
 };
 struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; };
+struct FilesPlaced { GrainId id; };
+struct FilesMissing { GrainId id; std::vector<wire::GrainFile> files; };  // their contents are not on this host
+struct FilesUnplaced { GrainId id; Code code = Code::io_error; std::string text; };
+struct PieceKept { std::string digest; std::uint64_t next = 0; };  // all of it: verified, and in the library
+struct PieceUnkept { std::string digest; Code code = Code::io_error; std::string text; };
+struct OutputsKept { GrainId id; std::vector<wire::GrainFile> files; std::string words; };
+struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text; };
+struct PieceUnreadable { std::string digest, text; };
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
     LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged,
+    FilesPlaced, FilesMissing, FilesUnplaced, PieceKept, PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable,
     Tick>;
 
 // ---- what must be done --------------------------------------------------------------------
@@ -80,7 +94,18 @@ struct SendReport {
     bool limit = false;                              // it would meet it again wherever it ran
     bool cut = false;                                // output may be longer than the limit: the first part goes
     std::string reason;
+    std::vector<wire::GrainFile> files;              // that it brings back
 };
+// Its files, from the library into its directory. Answered by FilesPlaced, FilesMissing or FilesUnplaced.
+struct PlaceFiles { GrainId id; };
+struct KeepPiece {                                   // answered by PieceKept or PieceUnkept
+    std::string digest;
+    std::uint64_t total = 0, offset = 0;
+    std::string bytes;
+};
+struct DropPieces { std::string digest; };           // what came of it is not wanted any more
+struct KeepOutputs { GrainId id; };                  // answered by OutputsKept or OutputsUnkept
+struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: nothing was sent
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch
 struct SetLogLevel { std::string level; };
@@ -88,8 +113,8 @@ enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: to whoever started the server, even if nothing is logged.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, Gauge, SaveConfig, SetLogLevel,
-    Log>;
+    TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles, KeepPiece, DropPieces,
+    KeepOutputs, SendPiece, Gauge, SaveConfig, SetLogLevel, Log>;
 
 // `jitter` is a fresh random number in [0, 1).
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input);

@@ -38,6 +38,8 @@ void gauged(Turn &t, const Gauged &g);
 // start.cc
 void launch(Turn &t, wire::Launch message);
 void launch_written(Turn &t, const GrainId &id);
+void complete(Turn &t, const GrainId &id, Grain &g);  // its directory is: it may start
+void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text);
 void launch_unwritten(Turn &t, const LaunchUnwritten &x);
 void start_queued(Turn &t);
 Instant give_up_at(const Turn &t, const Grain &g);
@@ -54,6 +56,7 @@ void consider_report(Turn &t, const GrainId &id, Grain &g);
 void consider_all(Turn &t);
 void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
+bool innocent_end(const Grain &g);
 
 // ending.cc
 void withdraw(Turn &t, const wire::Withdraw &w);
@@ -67,5 +70,27 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that
 void adopted(Turn &t, const Adopted &a);
 bool has_process(const Grain &g);
 Instant wall_end(const Grain &g, Instant since);
+
+// content_fetch.cc
+// The one to go on with, if none is busy: it waits from now on. `lost`: for those that had a connection.
+std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
+                                                        void (*lost)(Transfer &));
+void take_files(Grain &g, const std::vector<wire::GrainFile> &files);
+void files_placed(Turn &t, const GrainId &id);
+void files_missing(Turn &t, const FilesMissing &x);
+void files_unplaced(Turn &t, const FilesUnplaced &x);
+void content_piece(Turn &t, wire::ContentPiece &piece);
+void piece_kept(Turn &t, const PieceKept &x);
+void piece_unkept(Turn &t, const PieceUnkept &x);
+void fetch_on(Turn &t);  // after every step: whatever of this is due
+
+// content_put.cc
+bool outputs_are_there(const Grain &g);  // at the scheduler: its last report may go
+void put_again(Grain &g);
+void outputs_kept(Turn &t, const OutputsKept &x);
+void outputs_unkept(Turn &t, const OutputsUnkept &x);
+void content_taken(Turn &t, const wire::ContentTaken &taken);
+void piece_unreadable(Turn &t, const PieceUnreadable &x);
+void put_on(Turn &t);
 
 }  // namespace dcs::server

@@ -1,7 +1,7 @@
 #pragma once
-// The directory of one lease of a grain: `<user>,<session>,<grain>,<incarnation>`. Bytes of the user
-// name outside [A-Za-z0-9_+-] are written %XX, so that different leases never share a name and no
-// user name can leave the directory.
+// The directory of one lease of a grain: `<host>,<user>,<session>,<grain>,<incarnation>` (W8). Bytes of the
+// names outside [A-Za-z0-9_+-] are written %XX, so that different leases never share a name and no
+// name can leave the directory.
 #include <string>
 #include <string_view>
 
@@ -11,15 +11,16 @@
 namespace dcs::files {
 
 struct LeaseName {
+    std::string host;  // name of the grain server
     GrainKey key;
     Incarnation incarnation = 0;
     auto operator<=>(const LeaseName &) const = default;
 };
 
-std::string directory_name(const GrainKey &key, Incarnation incarnation);
+std::string directory_name(const std::string &host, const GrainKey &key, Incarnation incarnation);
 // Only the names that directory_name() makes; anything else is Code::invalid.
 Result<LeaseName> parse_directory_name(std::string_view name);
-// The user part alone (home directories of users on this host).
-std::string encoded_user(std::string_view user);
+// One name alone (home directories of users on this host).
+std::string encoded_name(std::string_view name);
 
 }  // namespace dcs::files

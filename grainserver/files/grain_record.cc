@@ -1,5 +1,6 @@
 #include "grainserver/files/grain_record.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -37,6 +38,24 @@ std::vector<std::string> get_list(ByteReader &r) {
     for (std::uint32_t i = 0; i < count; ++i) items.emplace_back(r.text());
     return items;
 }
+void put_files(ByteWriter &w, const std::vector<FileRecord> &files) {
+    w.u32(static_cast<std::uint32_t>(files.size()));
+    for (const FileRecord &file : files) {
+        w.u8(file.role);
+        for (const std::string *text : {&file.name, &file.digest, &file.binary_class}) w.text(*text);
+        w.u64(file.size);
+    }
+}
+std::vector<FileRecord> get_files(ByteReader &r) {
+    std::vector<FileRecord> files(std::min<std::size_t>(r.u32(), r.left()));
+    for (FileRecord &file : files) {
+        file.role = r.u8();
+        for (std::string *text : {&file.name, &file.digest, &file.binary_class}) *text = r.text();
+        file.size = r.u64();
+        if (!r.good()) break;
+    }
+    return files;
+}
 Status damaged(const char *kind) { return fail(Code::io_error, std::string("record ") + kind + " is damaged"); }
 std::string numbered(const char *prefix, std::uint32_t n) { return prefix + std::to_string(n); }
 }  // namespace
@@ -68,10 +87,22 @@ std::string pack(const LaunchRecord &x) {
     w.u64(x.epoch);
     w.u32(static_cast<std::uint32_t>(x.wall_s));
     w.u8(x.tentative);
-    return seal("DGL2", w.bytes());
+    w.u8(x.account.change);
+    w.u8(x.account.made_up);
+    w.u32(x.account.uid);
+    w.u32(x.account.gid);
+    w.u32(static_cast<std::uint32_t>(x.account.groups.size()));
+    for (const std::uint32_t group : x.account.groups) w.u32(group);
+    for (const std::int64_t v : {x.limits.memory_mb, x.limits.processes, x.limits.cpu_s, x.limits.disk_mb,
+                                 x.limits.file_mb})
+        w.u64(static_cast<std::uint64_t>(v));
+    put_list(w, x.runner);
+    put_files(w, x.files);
+    w.u8(x.placed);
+    return seal("DGL4", w.bytes());
 }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGL2", bytes);
+    const Result<std::string_view> fields = unseal("DGL4", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     LaunchRecord x;
@@ -87,7 +118,20 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.epoch = r.u64();
     x.wall_s = static_cast<std::int32_t>(r.u32());
     x.tentative = r.u8() != 0;
-    if (!r.at_end()) return damaged("DGL2");
+    x.account.change = r.u8() != 0;
+    x.account.made_up = r.u8() != 0;
+    x.account.uid = r.u32();
+    x.account.gid = r.u32();
+    const std::uint32_t groups = r.u32();
+    if (groups > r.left() / 4) return damaged("DGL4");
+    for (std::uint32_t i = 0; i < groups; ++i) x.account.groups.push_back(r.u32());
+    for (std::int64_t *v : {&x.limits.memory_mb, &x.limits.processes, &x.limits.cpu_s, &x.limits.disk_mb,
+                            &x.limits.file_mb})
+        *v = static_cast<std::int64_t>(r.u64());
+    x.runner = get_list(r);
+    x.files = get_files(r);
+    x.placed = r.u8() != 0;
+    if (!r.at_end()) return damaged("DGL4");
     return x;
 }
 
@@ -125,13 +169,14 @@ std::string pack(const ExitRecord &x) {
     w.u32(static_cast<std::uint32_t>(x.status));
     w.u8(x.innocent);
     w.text(x.reason);
+    w.u32(static_cast<std::uint32_t>(x.limit_signal));
     for (const std::int64_t v : {x.user_us, x.system_us, x.max_rss_kb, x.minor_faults, x.major_faults,
                                  x.in_blocks, x.out_blocks})
         w.u64(static_cast<std::uint64_t>(v));
-    return seal("DGE1", w.bytes());
+    return seal("DGE2", w.bytes());
 }
 Result<ExitRecord> unpack_exit(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGE1", bytes);
+    const Result<std::string_view> fields = unseal("DGE2", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     ExitRecord x;
@@ -139,10 +184,11 @@ Result<ExitRecord> unpack_exit(std::string_view bytes) {
     x.status = static_cast<std::int32_t>(r.u32());
     x.innocent = r.u8() != 0;
     x.reason = r.text();
+    x.limit_signal = static_cast<std::int32_t>(r.u32());
     for (std::int64_t *v : {&x.user_us, &x.system_us, &x.max_rss_kb, &x.minor_faults, &x.major_faults,
                             &x.in_blocks, &x.out_blocks})
         *v = static_cast<std::int64_t>(r.u64());
-    if (!r.at_end()) return damaged("DGE1");
+    if (!r.at_end()) return damaged("DGE2");
     return x;
 }
 
@@ -163,6 +209,23 @@ Result<EndingRecord> unpack_ending(std::string_view bytes) {
     x.limit_signal = static_cast<std::int32_t>(r.u32());
     if (!r.at_end() || kind > static_cast<std::uint8_t>(Ending::overrun)) return damaged("DGW2");
     x.kind = static_cast<Ending>(kind);
+    return x;
+}
+
+std::string pack(const OutputsRecord &x) {
+    ByteWriter w;
+    put_files(w, x.files);
+    w.text(x.words);
+    return seal("DGO1", w.bytes());
+}
+Result<OutputsRecord> unpack_outputs(std::string_view bytes) {
+    const Result<std::string_view> fields = unseal("DGO1", bytes);
+    if (!fields) return fields.status();
+    ByteReader r(*fields);
+    OutputsRecord x;
+    x.files = get_files(r);
+    x.words = r.text();
+    if (!r.at_end()) return damaged("DGO1");
     return x;
 }
 

@@ -12,13 +12,16 @@
 
 namespace dcs::files {
 
-// File names inside a grain's directory.
+// File names inside a grain's directory, where only we write.
 inline constexpr const char *launch_name = "launch";       // LaunchRecord; there before the process is
-inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *pid_name = "pid";             // PidRecord; by the grain itself just before its exec
 inline constexpr const char *exit_name = "exit";           // ExitRecord; when the whole tree of processes is gone
 inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
+inline constexpr const char *outputs_name = "outputs";     // OutputsRecord; what it made is kept in the library
 inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
+inline constexpr const char *room_name = "room";           // what the grain sees and may change: see room.h
+// File names inside the room.
+inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
 inline constexpr const char *work_name = "work";           // working directory, if none was asked for
 std::string out_name(std::uint32_t sequence);
@@ -26,6 +29,27 @@ std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);
 // "out.17" with prefix "out." gives 17; 0 if the name is not of that form.
 std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
+
+// A file that goes with the grain or comes back; the fields of wire::GrainFile.
+struct FileRecord {
+    std::uint8_t role = 0;
+    std::string name, digest;
+    std::uint64_t size = 0;
+    std::string binary_class;
+};
+
+// Under which account the grain's processes run.
+struct Account {
+    bool change = false;           // false: that of the server
+    std::uint32_t uid = 0, gid = 0;
+    std::vector<std::uint32_t> groups;
+    bool made_up = false;          // nobody but grains of this one user has this uid
+};
+// What it may use, all its processes together; 0: no limit.
+struct Limits {
+    std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, disk_mb = 0;
+    std::int64_t file_mb = 0;      // its largest file
+};
 
 struct LaunchRecord {
     std::string boot_id;            // of the boot in which this was written
@@ -39,6 +63,11 @@ struct LaunchRecord {
     std::uint64_t epoch = 0;
     std::int32_t wall_s = 0;        // longest run; 0: no limit
     bool tentative = false;         // verified before it is started
+    Account account;
+    Limits limits;
+    std::vector<FileRecord> files;
+    bool placed = true;              // false: `files` are still to be put into the room, and `program` chosen
+    std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);
@@ -59,6 +88,7 @@ struct ExitRecord {
     std::int32_t status = 0; // as of wait(2)
     bool innocent = false;   // ended by the launcher itself, or unknown
     std::string reason;
+    std::int32_t limit_signal = 0;  // not 0: ended because of a limit (reason says which); what its result says
     std::int64_t user_us = 0, system_us = 0, max_rss_kb = 0, minor_faults = 0, major_faults = 0;
     std::int64_t in_blocks = 0, out_blocks = 0;
 };
@@ -79,6 +109,13 @@ struct EndingRecord {
 };
 std::string pack(const EndingRecord &record);
 Result<EndingRecord> unpack_ending(std::string_view bytes);
+
+struct OutputsRecord {
+    std::vector<FileRecord> files;  // digest empty: not made
+    std::string words;              // why some of them do not count
+};
+std::string pack(const OutputsRecord &record);
+Result<OutputsRecord> unpack_outputs(std::string_view bytes);
 
 std::string pack_acked(std::uint32_t sequence);
 Result<std::uint32_t> unpack_acked(std::string_view bytes);

@@ -45,8 +45,8 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     stat.pid = static_cast<pid_t>(pid);
     stat.state = rest.front();
     rest.remove_prefix(1);
-    std::int64_t field[23] = {};  // by the numbers of proc(5); 4 is the parent
-    for (int i = 4; i <= 22; ++i)
+    std::int64_t field[25] = {};  // by the numbers of proc(5); 4 is the parent
+    for (int i = 4; i <= 24; ++i)
         if (!next_number(rest, field[i])) return false;
     stat.parent = static_cast<pid_t>(field[4]);
     stat.session = static_cast<pid_t>(field[6]);
@@ -54,7 +54,9 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     stat.major_faults = static_cast<std::uint64_t>(field[12] + field[13]);
     stat.user_ticks = static_cast<std::uint64_t>(field[14] + field[16]);
     stat.system_ticks = static_cast<std::uint64_t>(field[15] + field[17]);
+    stat.threads = static_cast<std::uint64_t>(field[20]);
     stat.start_time = static_cast<std::uint64_t>(field[22]);
+    stat.resident_pages = static_cast<std::uint64_t>(field[24]);
     return true;
 }
 

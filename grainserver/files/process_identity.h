@@ -17,6 +17,7 @@ struct ProcessStat {
     std::uint64_t minor_faults = 0, major_faults = 0;
     std::uint64_t user_ticks = 0, system_ticks = 0;  // with waited-for children
     std::uint64_t start_time = 0;                    // clock ticks since boot
+    std::uint64_t threads = 0, resident_pages = 0;
 };
 
 // A line of /proc/PID/stat. Allocates nothing: also called between vfork and exec.

@@ -36,9 +36,7 @@ Status read_whole(int fd, const std::string &name, std::size_t max, bool cut, st
 Result<std::string> read_some(int directory, const std::string &name, std::size_t max, bool cut) {
     Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (!fd) return file_error(name, errno);
-    std::string content;
-    if (Status s = read_whole(fd.get(), name, max, cut, content); !s) return s;
-    return content;
+    return read_open(fd.get(), name, max, cut);
 }
 
 Status write_all(int fd, const std::string &name, std::string_view content) {
@@ -109,6 +107,12 @@ Status make_directories(const std::string &path) {
     return S_ISDIR(st.st_mode) ? Status::ok() : fail(Code::io_error, path + " is not a directory");
 }
 
+Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut) {
+    std::string content;
+    if (Status s = read_whole(fd, name, max, cut, content); !s) return s;
+    return content;
+}
+
 Result<std::string> read_file(int directory, const std::string &name, std::size_t max) {
     return read_some(directory, name, max, false);
 }
@@ -116,16 +120,27 @@ Result<std::string> read_start(int directory, const std::string &name, std::size
     return read_some(directory, name, max, true);
 }
 
-Status write_file(int directory, const std::string &name, std::string_view content) {
+namespace {
+Status replace_file(int directory, const std::string &name, std::string_view content, bool durably) {
     const std::string temporary = name + ".tmp";
     ::unlinkat(directory, temporary.c_str(), 0);
     Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) return file_error(temporary, errno);
     Status s = write_all(fd.get(), temporary, content);
+    if (s && durably && ::fsync(fd.get()) != 0) s = file_error(temporary, errno);
     if (s && ::close(fd.release()) != 0) s = file_error(temporary, errno);
     if (s && ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) s = file_error(name, errno);
     if (!s) ::unlinkat(directory, temporary.c_str(), 0);
+    if (s && durably && ::fsync(directory) != 0) s = file_error(name, errno);
     return s;
+}
+}  // namespace
+
+Status write_file(int directory, const std::string &name, std::string_view content) {
+    return replace_file(directory, name, content, false);
+}
+Status write_durably(int directory, const std::string &name, std::string_view content) {
+    return replace_file(directory, name, content, true);
 }
 
 bool exists(int directory, const std::string &name) {

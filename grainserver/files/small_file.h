@@ -1,7 +1,7 @@
 #pragma once
-// Files of a grain's directory, always by a descriptor of the directory and one plain name: no
-// symbolic link is followed and nothing but a regular file is opened, because the grain itself may
-// write there. `directory` may be AT_FDCWD with a path only where the path is our own.
+// Files of our own, always by a descriptor of the directory and one plain name: no symbolic link is
+// followed and nothing but a regular file is opened. `directory` may be AT_FDCWD with a path only where
+// the path is our own. What a grain wrote is read by way of room.h.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,8 +38,12 @@ Status make_directories(const std::string &path);
 Result<std::string> read_file(int directory, const std::string &name, std::size_t max);
 // As read_file, but takes the first `max` bytes of a longer file.
 Result<std::string> read_start(int directory, const std::string &name, std::size_t max);
+// The rest of an open regular file; `cut`: the first `max` bytes of a longer one. `name` is for the error.
+Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut);
 // `name`.tmp, then rename: a reader, also one after kill -9, sees the old content or the new one.
 Status write_file(int directory, const std::string &name, std::string_view content);
+// The same, and after a power failure too.
+Status write_durably(int directory, const std::string &name, std::string_view content);
 bool exists(int directory, const std::string &name);
 // -1 unless it is a regular file.
 std::int64_t size_of(int directory, const std::string &name);

@@ -50,11 +50,11 @@ std::string absolute(const std::string &path) {
 }
 }  // namespace
 
-Status Launcher::open(const std::string &directory, const std::string &name) {
-    directory_ = absolute(directory);
-    if (directory_.empty()) return files::file_error(directory, errno);
+Status Launcher::open(const LauncherOptions &options) {
+    directory_ = absolute(options.directory);
+    if (directory_.empty()) return files::file_error(options.directory, errno);
     Result<locks::KernelLock> lock = locks::KernelLock::take(
-        directory_ + "/" + files::launcher_lock, std::to_string(::getpid()) + " launcher " + name + "\n");
+        directory_ + "/" + files::launcher_lock, std::to_string(::getpid()) + " launcher " + options.name + "\n");
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     path_ = directory_ + "/" + files::grains_folder;
@@ -65,10 +65,16 @@ Status Launcher::open(const std::string &directory, const std::string &name) {
     Result<files::Fd> grains = files::open_directory(AT_FDCWD, path_);
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
-    place_ = Place{grains_fd_.get(), path_, directory_ + "/" + files::slots_folder, files::boot_id()};
+    const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
+    place_ = Place{grains_fd_.get(), path_, slots, files::boot_id(), &cgroups_, &keeper_};
+    struct stat st{};
+    if (options.cgroups && ::fstat(base_.get(), &st) == 0)
+        std::printf("%s\n", cgroups_.open("dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino)).c_str());
+    std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     bury_the_dead();
+    if (Status s = keeper_.start(path_, cgroups_); !s) return s;
     return listen();
 }
 
@@ -90,26 +96,34 @@ Status Launcher::listen() {
     return Status::ok();
 }
 
+void Launcher::bury(const std::string &dir, int grain) {
+    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
+    if (!old || old->boot_id == place_.boot_id) {
+        std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
+        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir};
+        if (!kill_orphan(orphan, cgroups_, 10))
+            std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
+    }
+    files::ExitRecord exit;
+    exit.innocent = true;
+    exit.reason = "the launcher of this host died while the grain ran";
+    if (Status s = files::write_file(grain, files::exit_name, files::pack(exit)); !s)
+        std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
+}
+
 void Launcher::bury_the_dead() {
-    const Result<std::vector<std::string>> dirs = files::list(grains_fd_.get());
-    if (!dirs) return;
-    for (const std::string &dir : *dirs) {
-        const Result<files::Fd> grain = files::open_directory(grains_fd_.get(), dir);
-        if (!grain || !files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name))
-            continue;
-        const Result<std::string> text = files::read_file(grain->get(), files::pid_name, files::record_bytes_max);
-        const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
-        if (!old || old->boot_id == place_.boot_id) {
-            std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
-            const pid_t pid = old ? old->pid : 0;
-            if (!kill_foreign_tree(pid, old ? old->start_time : 0, path_ + "/" + dir, 10))
-                std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
+    if (const Result<std::vector<std::string>> dirs = files::list(grains_fd_.get()))
+        for (const std::string &dir : *dirs) {
+            const Result<files::Fd> grain = files::open_directory(grains_fd_.get(), dir);
+            if (!grain || !files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name))
+                continue;
+            bury(dir, grain->get());
         }
-        files::ExitRecord exit;
-        exit.innocent = true;
-        exit.reason = "the launcher of this host died while the grain ran";
-        if (Status s = files::write_file(grain->get(), files::exit_name, files::pack(exit)); !s)
-            std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
+    for (const std::string &leaf : cgroups_.leaves()) {
+        cgroups_.seal(leaf);
+        (void)strike([&] { return Found{members_of(leaf, cgroups_), false}; });
+        if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);
     }
     std::fflush(stdout);
 }
@@ -119,20 +133,23 @@ void Launcher::run() {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
+    if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
 
 // One poll, then everything that it showed. The time-out is finite only while something was refused
 // that must be tried again, or to notice that our directory is gone.
 void Launcher::wait_once(Instant now) {
-    bool again = stopping_;
+    bool again = stopping_ || !stale_leaves_.empty();
     for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
-    std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {keeper_.fd(), POLLIN, 0}};
     for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
-    const Duration wait = again ? retry : look_around;
-    const int n = ::poll(fds.data(), fds.size(), static_cast<int>(wait.ns / 1'000'000));
+    Duration wait = again ? retry : look_around;
+    if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
+    const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
-    for (std::size_t i = fds.size(); i-- > 2;)
-        if (fds[i].revents != 0) read_peer(i - 2);
+    for (std::size_t i = fds.size(); i-- > 3;)
+        if (fds[i].revents != 0) read_peer(i - 3);
+    if (fds[2].revents != 0) keep_keeper();
     if (fds[1].revents != 0) accept_peer();
     if (fds[0].revents != 0) on_signals();
     if (n == 0 || (again && now >= next_try_)) {
@@ -140,7 +157,10 @@ void Launcher::wait_once(Instant now) {
         look_at_children();
         for (auto &[dir, grain] : grains_)
             if (!grain.low_priority) grain.low_priority = lower_session_priority(grain.pid);
+        for (auto it = stale_leaves_.begin(); it != stale_leaves_.end();)
+            it = cgroups_.remove(*it) ? stale_leaves_.erase(it) : std::next(it);
     }
+    if (boot_clock() >= next_watch_) watch(boot_clock());
     struct stat st{};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
 }
@@ -205,7 +225,7 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
         ::kill(-found->second.pid, SIGCONT);
         return;
     case Verb::kill:
-        if (lives) ::kill(-found->second.pid, SIGKILL);
+        if (lives) kill_tree(call.dir, found->second);
         return;
     case Verb::list: return list(peer);
     case Verb::quit:
@@ -224,6 +244,7 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         answer.text = "the launcher of this host is being stopped";
         return send_to(peer, answer);
     }
+    keep_keeper();
     StartOutcome outcome = start_grain(place_, call.dir, call.number);
     switch (outcome.kind) {
     case StartOutcome::Kind::have_it: answer.verb = files::Verb::have; break;
@@ -239,6 +260,11 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         grain.pid = outcome.pid;
         grain.slot = std::move(outcome.slot);
         grain.low_priority = lower_session_priority(grain.pid);
+        grain.limits = outcome.limits;
+        grain.in_group = outcome.in_group;
+        grain.memory_by_group = outcome.memory_by_group;
+        grain.processes_by_group = outcome.processes_by_group;
+        next_watch_ = Instant{};
         break;
     }
     }
@@ -257,6 +283,18 @@ void Launcher::prove(int peer, const files::LauncherCall &call) {
     failpoint("launcher.prove.before_answer");
     send_to(peer, answer);
     failpoint("launcher.prove.after_answer");
+}
+
+// Another one when it is gone. What it held, the new one holds before anything else happens.
+void Launcher::keep_keeper() {
+    pollfd state{keeper_.fd(), POLLIN, 0};
+    if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
+    std::printf("the keeper of slots is gone; starting another\n");
+    Status s = keeper_.start(path_, cgroups_);
+    for (const auto &[dir, grain] : grains_)
+        if (s && !keeper_.hold(dir, grain.slot.fd())) s = fail(Code::io_error, "the keeper of slots does not listen");
+    if (!s) std::printf("%s\n", s.text.c_str());
+    std::fflush(stdout);
 }
 
 void Launcher::list(int peer) {

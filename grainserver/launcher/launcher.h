@@ -4,6 +4,7 @@
 // sessions, schedulers or networks.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,24 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/small_file.h"
+#include "grainserver/launcher/disk_use.h"
+#include "grainserver/launcher/process_tree.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/kernel_lock.h"
 
 namespace dcs::launcher {
 
+struct LauncherOptions {
+    std::string directory, name;
+    std::string slots;    // empty: DIR/slots
+    bool cgroups = true;  // use those that can be used
+};
+
 class Launcher {
 public:
     // Takes DIR/launcher.lock (Code::refused: another launcher serves this directory), ends and records
     // what a dead launcher left behind, and listens on DIR/launcher.sock.
-    Status open(const std::string &directory, const std::string &name);
+    Status open(const LauncherOptions &options);
     // Serves until SIGTERM or SIGINT (ends all grains first), QUIT, or its directory is removed.
     void run();
 
@@ -36,11 +45,15 @@ private:
         bool stopped_by_us = false;
         bool low_priority = false;
         files::ExitRecord exit;
+        files::Limits limits;
+        bool in_group = false, memory_by_group = false, processes_by_group = false;
+        DiskUse disk;
     };
     using Grains = std::map<std::string, Running>;
 
     Status listen();
     void bury_the_dead();  // grains of a launcher that died before us
+    void bury(const std::string &dir, int grain);
     void wait_once(Instant now);
     void accept_peer();
     void read_peer(std::size_t index);
@@ -50,9 +63,19 @@ private:
     void list(int peer);
     void on_signals();
     void look_at_children();
-    bool note_end(Running &grain);
+    bool note_end(const std::string &dir, Running &grain);
     void reap_strays();
     bool clear_tree(const std::string &dir, Running &grain);
+    Found tree_of(const std::string &dir, const Running &grain) const;
+    Found tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;
+    void kill_tree(const std::string &dir, Running &grain);
+    std::set<pid_t> not_strays() const;  // our children that are no grain's left-overs
+    void keep_keeper();
+    // limits.cc
+    void watch(Instant now);
+    void watch_one(const std::string &dir, Running &grain, const ProcessTable *table);
+    void note_limit(const std::string &dir, Running &grain);
+    void over(const std::string &dir, Running &grain, int signal, const std::string &words);
     bool finish(const std::string &dir, Running &grain);
     void stop_all(Instant now);
     void push_stop(Instant now);
@@ -61,6 +84,8 @@ private:
 
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
+    Cgroups cgroups_;
+    Keeper keeper_;
     locks::KernelLock lock_;
     files::Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
@@ -68,6 +93,8 @@ private:
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
     Instant next_try_{};  // of what the kernel or the disk refused
+    Instant next_watch_{};
+    std::set<std::string> stale_leaves_;  // that could not be removed yet
 };
 
 }  // namespace dcs::launcher

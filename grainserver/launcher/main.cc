@@ -1,6 +1,5 @@
-// dcs_launcher --dir DIR --name NAME: started by dcs_grainserver, which need not live as long.
+// dcs_launcher --dir DIR --name NAME …: started by dcs_grainserver, which need not live as long.
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include <fcntl.h>
@@ -9,14 +8,20 @@
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {
-    std::string directory, name = "server";
+    dcs::launcher::LauncherOptions options;
+    options.name = "server";
+    bool understood = argc % 2 == 1;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (std::strcmp(argv[i], "--dir") == 0) directory = argv[i + 1];
-        else if (std::strcmp(argv[i], "--name") == 0) name = argv[i + 1];
-        else directory.clear();
+        const std::string option = argv[i], value = argv[i + 1];
+        if (option == "--dir") options.directory = value;
+        else if (option == "--name") options.name = value;
+        else if (option == "--slots-dir") options.slots = value;
+        else if (option == "--cgroups" && (value == "auto" || value == "none")) options.cgroups = value == "auto";
+        else understood = false;
     }
-    if (directory.empty() || argc % 2 == 0) {
-        std::fprintf(stderr, "usage: dcs_launcher --dir DIRECTORY [--name NAME]\n"
+    if (options.directory.empty() || !understood) {
+        std::fprintf(stderr, "usage: dcs_launcher --dir DIRECTORY [--name NAME] [--slots-dir DIRECTORY] "
+                             "[--cgroups auto|none]\n"
                              "The parent of a grain server's grains; dcs_grainserver starts it.\n");
         return 2;
     }
@@ -28,7 +33,7 @@ int main(int argc, char **argv) {
         }
     ::setsid();
     dcs::launcher::Launcher launcher;
-    if (const dcs::Status s = launcher.open(directory, name); !s) {
+    if (const dcs::Status s = launcher.open(options); !s) {
         std::fprintf(stderr, "dcs_launcher: %s\n", s.text.c_str());
         return s.code == dcs::Code::refused ? 4 : 1;
     }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <set>
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "grainserver/files/grain_record.h"
 #include "grainserver/files/small_file.h"
 
 namespace dcs::launcher {
@@ -40,12 +42,10 @@ bool read_children_file(std::vector<pid_t> &pids) {
 }
 
 constexpr Duration exec_patience = milliseconds(200);
+constexpr int stop_rounds = 40;
 
-Carries member(const files::ProcessStat &p, pid_t leader, bool leader_lives, const std::string &mark) {
-    if (p.state == 'Z' || p.state == 'X' || p.pid == ::getpid()) return Carries::no;
-    if (p.pid == kernel_threads || p.parent == kernel_threads) return Carries::no;
-    if (leader_lives && (p.pid == leader || p.session == leader)) return Carries::yes;
-    return carries(p.pid, mark);
+bool is_grain_like(const files::ProcessStat &p) {
+    return p.pid != ::getpid() && p.pid != kernel_threads && p.parent != kernel_threads;
 }
 }  // namespace
 
@@ -59,16 +59,18 @@ std::vector<pid_t> own_children() {
     return pids;
 }
 
-void kill_exactly(const files::ProcessStat &process) {
+void signal_exactly(const files::ProcessStat &process, int number) {
     const files::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     const bool no_pidfds = !pidfd && errno == ENOSYS;
     files::ProcessStat now;
     if (!files::read_stat(process.pid, now) || now.start_time != process.start_time) return;
-    if (pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
-    else if (no_pidfds) ::kill(process.pid, SIGKILL);
+    if (pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0);
+    else if (no_pidfds) ::kill(process.pid, number);
 }
 
-std::string cookie(const std::string &grain_directory) { return "DCS_GRAIN_DIR=" + grain_directory; }
+std::string cookie(const std::string &grain_directory) {
+    return "DCS_GRAIN_DIR=" + grain_directory + "/" + files::room_name;
+}
 
 Carries carries(pid_t pid, const std::string &mark) {
     const std::string environment = files::environment_of(pid);
@@ -76,20 +78,86 @@ Carries carries(pid_t pid, const std::string &mark) {
     return files::has_variable(environment, mark) ? Carries::yes : Carries::no;
 }
 
-bool kill_foreign_tree(pid_t pid, std::uint64_t start_time, const std::string &grain_directory, int seconds) {
-    const std::string mark = cookie(grain_directory);
+ProcessTable::ProcessTable() {
+    for (const files::ProcessStat &p : files::all_processes())
+        if (p.state != 'Z' && p.state != 'X') all_.push_back(p);
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+        by_pid_.emplace(all_[i].pid, i);
+        children_.emplace(all_[i].parent, i);
+    }
+}
+
+const files::ProcessStat *ProcessTable::find(pid_t pid) const {
+    const auto found = by_pid_.find(pid);
+    return found == by_pid_.end() ? nullptr : &all_[found->second];
+}
+
+std::vector<files::ProcessStat> ProcessTable::family(const std::vector<pid_t> &start, pid_t session) const {
+    std::vector<files::ProcessStat> found;
+    std::set<pid_t> known;
+    const auto add = [&](const files::ProcessStat &p) {
+        if (is_grain_like(p) && known.insert(p.pid).second) found.push_back(p);
+    };
+    for (const pid_t pid : start)
+        if (const files::ProcessStat *p = find(pid)) add(*p);
+    for (const files::ProcessStat &p : all_)
+        if (session > 1 && p.session == session) add(p);
+    for (std::size_t i = 0; i < found.size(); ++i)
+        for (auto [at, end] = children_.equal_range(found[i].pid); at != end; ++at) add(all_[at->second]);
+    return found;
+}
+
+std::vector<files::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups) {
+    std::vector<files::ProcessStat> found;
+    for (const pid_t pid : cgroups.members(leaf)) {
+        files::ProcessStat stat;
+        if (files::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X' && is_grain_like(stat))
+            found.push_back(stat);
+    }
+    return found;
+}
+
+Found strike(const std::function<Found()> &look) {
+    std::set<std::pair<pid_t, std::uint64_t>> stopped;
+    Found found;
+    for (int round = 0; round < stop_rounds; ++round) {
+        found = look();
+        bool any = false;
+        for (const files::ProcessStat &p : found.processes)
+            if (stopped.insert({p.pid, p.start_time}).second) {
+                signal_exactly(p, SIGSTOP);
+                any = true;
+            }
+        if (!any) break;
+    }
+    for (const files::ProcessStat &p : found.processes) signal_exactly(p, SIGKILL);
+    return found;
+}
+
+Found look_for(const Orphan &orphan, const Cgroups &cgroups) {
+    const std::string mark = cookie(orphan.directory);
+    const ProcessTable table;
+    const files::ProcessStat *leader = table.find(orphan.pid);
+    const bool lives = leader != nullptr && leader->start_time == orphan.start_time;
+    std::vector<pid_t> start = cgroups.members(orphan.leaf);
+    if (lives) start.push_back(orphan.pid);
+    Found found;
+    for (const files::ProcessStat &p : table.all()) {
+        if (!is_grain_like(p) || p.start_time < orphan.start_time) continue;
+        const Carries answer = carries(p.pid, mark);
+        if (answer == Carries::yes) start.push_back(p.pid);
+        found.unclear = found.unclear || answer == Carries::unclear;
+    }
+    found.processes = table.family(start, lives ? orphan.pid : 0);
+    return found;
+}
+
+bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
     const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_patience;
     for (;;) {
-        files::ProcessStat leader;
-        const bool lives = files::read_stat(pid, leader) && leader.start_time == start_time;
-        bool any = false, unclear = false;
-        for (const files::ProcessStat &p : files::all_processes()) {
-            const Carries answer = member(p, pid, lives, mark);
-            if (answer == Carries::yes) kill_exactly(p);
-            any = any || answer == Carries::yes;
-            unclear = unclear || (answer == Carries::unclear && p.start_time >= start_time);
-        }
-        if (!any && (!unclear || boot_clock() >= clear_by)) return true;
+        cgroups.seal(orphan.leaf);
+        const Found found = strike([&] { return look_for(orphan, cgroups); });
+        if (found.processes.empty() && (!found.unclear || boot_clock() >= clear_by)) return true;
         if (boot_clock() >= deadline) return false;
         const timespec pause{0, 10'000'000};
         ::nanosleep(&pause, nullptr);

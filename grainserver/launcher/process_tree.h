@@ -1,11 +1,14 @@
 #pragma once
 // Which processes belong to a grain besides its first one, and how they are ended.
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
 #include "grainserver/files/process_identity.h"
+#include "grainserver/launcher/cgroups.h"
 
 namespace dcs::launcher {
 
@@ -13,8 +16,8 @@ namespace dcs::launcher {
 // ended processes left behind shows up here.
 std::vector<pid_t> own_children();
 
-// KILL to exactly this process: start time checked through a pidfd, so never to a later one of its pid.
-void kill_exactly(const files::ProcessStat &process);
+// A signal to exactly this process: start time checked through a pidfd, so never to a later one of its pid.
+void signal_exactly(const files::ProcessStat &process, int number);
 
 // The value that every process of a grain inherits, unless it cleared its environment.
 std::string cookie(const std::string &grain_directory);
@@ -24,9 +27,43 @@ std::string cookie(const std::string &grain_directory);
 enum class Carries : std::uint8_t { no, yes, unclear };
 Carries carries(pid_t pid, const std::string &mark);
 
-// Ends a tree whose launcher is dead: its first process if it is still the one of (pid, start time),
-// that one's session, and every process that carries the cookie. Waits until they are gone, at most
-// `seconds`; false if some are left (in the kernel's uninterruptible sleep).
-bool kill_foreign_tree(pid_t pid, std::uint64_t start_time, const std::string &grain_directory, int seconds);
+// All living processes of the host at one moment, more or less.
+class ProcessTable {
+public:
+    ProcessTable();
+    const files::ProcessStat *find(pid_t pid) const;
+    // Those of `start`, whoever is in session `session` (0: none), and all descendants of these.
+    std::vector<files::ProcessStat> family(const std::vector<pid_t> &start, pid_t session) const;
+    const std::vector<files::ProcessStat> &all() const { return all_; }
+
+private:
+    std::vector<files::ProcessStat> all_;
+    std::map<pid_t, std::size_t> by_pid_;
+    std::multimap<pid_t, std::size_t> children_;
+};
+
+// Processes to be ended, as they are now. `unclear`: there may be others, which do not show it yet.
+struct Found {
+    std::vector<files::ProcessStat> processes;
+    bool unclear = false;
+};
+// Stops what `look` finds until it finds nothing that still runs, as a process that stands still starts no
+// other; then kills all of it. Returns the last look. Bounded; call it again until nothing is found.
+Found strike(const std::function<Found()> &look);
+
+// A grain whose launcher is dead.
+struct Orphan {
+    pid_t pid = 0;                 // of its first process, at this start time; 0: not known
+    std::uint64_t start_time = 0;
+    std::string directory;         // of the grain
+    std::string leaf;
+};
+Found look_for(const Orphan &orphan, const Cgroups &cgroups);
+// Ends it. Waits until its processes are gone, at most `seconds`; false if some are left (in the kernel's
+// uninterruptible sleep).
+bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds);
+
+// The members of a leaf.
+std::vector<files::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups);
 
 }  // namespace dcs::launcher

@@ -41,7 +41,7 @@ std::int32_t status_word(const siginfo_t &info) {
 }  // namespace
 
 // Leaves the zombie: as long as it is there nobody else can get its pid, session or group number.
-bool Launcher::note_end(Running &grain) {
+bool Launcher::note_end(const std::string &dir, Running &grain) {
     siginfo_t info{};
     rusage used{};
     const long n = ::syscall(SYS_waitid, P_PID, grain.pid, &info, WEXITED | WNOHANG | WNOWAIT, &used);
@@ -55,17 +55,23 @@ bool Launcher::note_end(Running &grain) {
         grain.exit.innocent = true;
         grain.exit.reason = "the launcher of this host was stopped";
     }
+    note_limit(dir, grain);
     return true;
+}
+
+std::set<pid_t> Launcher::not_strays() const {
+    std::set<pid_t> pids = {keeper_.pid()};
+    for (const auto &[dir, grain] : grains_) pids.insert(grain.pid);
+    return pids;
 }
 
 // Descendants of grains whose own parents are gone. Those that ended are waited for; their CPU time
 // counts for the grain whose session they were in.
 void Launcher::reap_strays() {
-    std::set<pid_t> firsts;
-    for (const auto &[dir, grain] : grains_) firsts.insert(grain.pid);
+    const std::set<pid_t> known = not_strays();
     for (const pid_t pid : own_children()) {
         files::ProcessStat stat;
-        if (firsts.count(pid) != 0 || !files::read_stat(pid, stat) || stat.state != 'Z') continue;
+        if (known.count(pid) != 0 || !files::read_stat(pid, stat) || stat.state != 'Z') continue;
         rusage used{};
         if (::wait4(pid, nullptr, WNOHANG, &used) != pid) continue;
         for (auto &[dir, grain] : grains_)
@@ -73,23 +79,48 @@ void Launcher::reap_strays() {
     }
 }
 
-// Kills what is left of a grain whose first process ended. True when nothing is left.
-bool Launcher::clear_tree(const std::string &dir, Running &grain) {
-    std::set<pid_t> firsts;
-    for (const auto &[other, running] : grains_) firsts.insert(running.pid);
+// Every process of it that can be told. Where there is no control group, one that lost its parents, left the
+// session and cleared its environment belongs to nobody that can be told; it goes when the last grain goes.
+Found Launcher::tree_of(const std::string &dir, const Running &grain) const {
+    return tree_in(ProcessTable(), dir, grain);
+}
+
+Found Launcher::tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const {
     const std::string mark = cookie(path_ + "/" + dir);
-    bool clear = true;
+    const std::set<pid_t> known = not_strays();
+    Found found;
+    std::vector<pid_t> start;
+    if (grain.in_group) start = cgroups_.members(dir);
+    if (!grain.first_process_ended) start.push_back(grain.pid);
+    for (const files::ProcessStat &p : table.all()) {
+        if (p.parent != ::getpid() || known.count(p.pid) != 0 || p.session == grain.pid) continue;
+        const Carries ours = grains_.size() > 1 ? carries(p.pid, mark) : Carries::yes;
+        if (ours == Carries::yes) start.push_back(p.pid);
+        found.unclear = found.unclear || (ours == Carries::unclear && !grain.in_group);
+    }
+    found.processes = table.family(start, grain.pid);
+    return found;
+}
+
+void Launcher::kill_tree(const std::string &dir, Running &grain) {
+    if (grain.in_group) cgroups_.seal(dir);
+    if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
+    (void)strike([&] { return tree_of(dir, grain); });
+}
+
+// Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
+// must not cost a look at all processes of the host.
+bool Launcher::clear_tree(const std::string &dir, Running &grain) {
+    const std::set<pid_t> known = not_strays();
+    bool any = grain.in_group && !members_of(dir, cgroups_).empty();
     for (const pid_t pid : own_children()) {
         files::ProcessStat stat;
-        if (firsts.count(pid) != 0 || !files::read_stat(pid, stat) || stat.state == 'Z') continue;
-        // A process that left the session and cleared its environment belongs to nobody that can be
-        // told; it goes when the last grain goes.
-        Carries ours = Carries::yes;
-        if (stat.session != grain.pid && grains_.size() > 1) ours = carries(pid, mark);
-        if (ours == Carries::yes) kill_exactly(stat);
-        if (ours == Carries::yes || (ours == Carries::unclear && boot_clock() < grain.unclear_until)) clear = false;
+        any = any || (known.count(pid) == 0 && files::read_stat(pid, stat) && stat.state != 'Z');
     }
-    return clear;
+    if (!any) return true;
+    if (grain.in_group) cgroups_.seal(dir);
+    const Found left = strike([&] { return tree_of(dir, grain); });
+    return left.processes.empty() && (!left.unclear || boot_clock() >= grain.unclear_until);
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {
@@ -105,12 +136,13 @@ bool Launcher::finish(const std::string &dir, Running &grain) {
         }
     }
     while (::waitpid(grain.pid, nullptr, 0) < 0 && errno == EINTR) {}
+    if (grain.in_group && !cgroups_.remove(dir)) stale_leaves_.insert(dir);
     return true;
 }
 
 void Launcher::look_at_children() {
     bool ended = false;
-    for (auto &[dir, grain] : grains_) ended = grain.first_process_ended || note_end(grain) || ended;
+    for (auto &[dir, grain] : grains_) ended = grain.first_process_ended || note_end(dir, grain) || ended;
     reap_strays();
     if (!ended) return;
     for (auto it = grains_.begin(); it != grains_.end();) {
@@ -120,7 +152,8 @@ void Launcher::look_at_children() {
             continue;
         }
         const std::string dir = it->first;
-        it = grains_.erase(it);  // and with it the slot
+        it = grains_.erase(it);  // and with it our copy of the slot
+        if (!keeper_.drop(dir)) keep_keeper();
         failpoint("launcher.exit.before_send");
         for (const int peer : peers_) send_to(peer, {files::Verb::exited, dir});
     }
@@ -142,7 +175,7 @@ void Launcher::push_stop(Instant now) {
     if (now < kill_at_) return;
     if (leave_at_ == Instant::never()) leave_at_ = now + patience;
     for (auto &[dir, grain] : grains_)
-        if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
+        if (!grain.first_process_ended) kill_tree(dir, grain);
     if (now >= leave_at_) ended_ = true;  // processes in uninterruptible sleep; they still hold their slots
 }
 

@@ -8,124 +8,21 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/process_identity.h"
+#include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
+#include "grainserver/launcher/become_grain.h"
 #include "locks/slots.h"
 
 namespace dcs::launcher {
 namespace {
 using files::Fd;
-
-enum class Step : std::int32_t { streams, directory, pid_file, orphaned, exec };
-struct Failure { Step step; std::int32_t error; };
-
-// Everything that the child needs, made before the fork: it shares our memory and may not allocate.
-struct Plan {
-    int grain = -1, in = -1, out = -1, err = -1, slot = -1, report = -1;
-    const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
-    char *const *argv = nullptr;
-    char *const *env = nullptr;
-    pid_t launcher = 0;
-    bool only_prove = false;
-};
-
-[[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
-    const Failure failure{step, error};
-    ssize_t n;
-    do n = ::write(plan.report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
-    ::_exit(127);
-}
-
-// Before the exec, so that there is never a grain that runs and that nobody can find.
-void write_pid_file(const Plan &plan) noexcept {
-    files::ProcessStat self;
-    char text[128];
-    if (!files::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
-    const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
-    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
-    errno = ENOSPC;  // a short write
-    if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
-    ::close(fd);
-    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
-}
-
-// From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
-constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
-
-// Courtesy and limits. What the kernel refuses here does not stop the grain.
-void be_modest() noexcept {
-    ::setpriority(PRIO_PROCESS, 0, 19);
-    const sched_param none{};
-    if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
-    ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
-    const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (::write(fd, "500", 3) < 0) errno = 0;
-        ::close(fd);
-    }
-}
-
-// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, so does it:
-// by this signal, and else by the SIGTRAP that the exec left it. Without ptrace a look must do.
-void only_prove(const Plan &plan) noexcept {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
-    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
-    ::_exit(0);
-}
-
-[[noreturn]] void become_grain(const Plan &plan) noexcept {
-    ::setsid();
-    if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0)
-        give_up(plan, Step::streams, errno);
-    if (plan.directory != nullptr) {
-        if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
-    } else {
-        ::mkdirat(plan.grain, files::work_name, 0700);
-        const int work = ::openat(plan.grain, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
-    }
-    be_modest();
-    if (!plan.only_prove) write_pid_file(plan);
-    // If our launcher died before this line the next one has not looked yet, or has looked and not
-    // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
-    if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
-    // The slot's descriptor stays open in the grain, so that the slot stays taken without us.
-    const auto slot = static_cast<unsigned>(plan.slot);
-    if (!plan.only_prove) ::syscall(SYS_close_range, 3u, slot - 1, 4u /* CLOSE_RANGE_CLOEXEC */);
-    ::syscall(SYS_close_range, plan.only_prove ? 3u : slot + 1, ~0u, 4u);
-    ::signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (plan.only_prove) only_prove(plan);
-    ::execve(plan.program, plan.argv, plan.env);
-    give_up(plan, Step::exec, errno);
-}
-
-// vfork: the launcher is suspended until the exec, its few pages are not copied. A function of its
-// own, so that the child cannot disturb the frame of whoever goes on.
-[[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
-    const pid_t pid = ::vfork();
-    if (pid == 0) become_grain(plan);
-    return pid;
-}
-
 StartOutcome failed(Code code, std::string text, bool again = false) {
     StartOutcome outcome;
     outcome.code = code;
@@ -156,27 +53,18 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const Code code = host_trouble(failure.error) ? trouble : Code::not_found;
     switch (failure.step) {
     case Step::exec: return failed(code, exec_words(launch.program, failure.error));
+    case Step::runner:
+        return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure.error));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code, "working directory " + launch.directory + ": " + why);
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
+    case Step::group: return failed(trouble, "control group of the grain: " + why);
+    case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
     case Step::orphaned: break;
     }
     return failed(Code::io_error, "the launcher ended during the start");
-}
-
-struct Streams { Fd in, out, err; };
-
-Status open_streams(int grain, std::uint32_t sequence, Streams &s) {
-    s.in = Fd(::openat(grain, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!s.in) return files::file_error(files::input_name, errno);
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    s.out = Fd(::openat(grain, files::out_name(sequence).c_str(), flags, 0600));
-    if (!s.out) return files::file_error(files::out_name(sequence), errno);
-    s.err = Fd(::openat(grain, files::err_name(sequence).c_str(), flags, 0600));
-    if (!s.err) return files::file_error(files::err_name(sequence), errno);
-    return Status::ok();
 }
 
 std::vector<char *> pointers(const std::vector<std::string> &items) {
@@ -184,6 +72,16 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
     for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
     list.push_back(nullptr);
     return list;
+}
+
+// What is executed: the program, or the host's runner with the program's path and arguments behind its words.
+std::vector<std::string> command(const files::LaunchRecord &launch) {
+    if (launch.runner.empty()) return launch.argv;
+    std::vector<std::string> words;
+    for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
+    words.push_back(launch.program);
+    words.insert(words.end(), launch.argv.begin() + 1, launch.argv.end());
+    return words;
 }
 
 bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
@@ -195,15 +93,6 @@ std::vector<std::string> environment(const files::LaunchRecord &launch, const st
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
     return env;
-}
-
-// Far away from the numbers that programs use and close by habit.
-Fd high_copy(int fd) {
-    for (const int lowest : {900, 200, 60, 10}) {
-        const int copy = ::fcntl(fd, F_DUPFD, lowest);
-        if (copy >= 0) return Fd(copy);
-    }
-    return {};
 }
 
 // Waits for the exec (end of file) or for the failure before it.
@@ -222,43 +111,82 @@ void wait_for_end(pid_t pid) {
     }
 }
 
+// Makes what the plan points to; it lives as long as the fork.
+struct Prepared {
+    files::Room room;
+    std::string out, err, directory;
+    std::vector<std::string> words, env;
+    std::vector<char *> argv_list, env_list;
+    Leaf leaf;
+    std::vector<int> joins;
+    Plan plan;
+};
+
+void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::LaunchRecord &launch,
+               int slot_limit) {
+    Plan &plan = p.plan;
+    plan.grain = grain.get();
+    plan.room = p.room.fd.get();
+    plan.out = p.out.c_str();
+    plan.err = p.err.c_str();
+    plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
+    plan.program = launch.program.c_str();
+    if (!launch.runner.empty()) plan.runner = launch.runner[0].c_str();
+    plan.boot_id = place.boot_id.c_str();
+    plan.argv = p.argv_list.data();
+    plan.env = p.env_list.data();
+    plan.launcher = ::getpid();
+    plan.joins = p.joins.data();
+    plan.join_count = static_cast<int>(p.joins.size());
+    plan.change_user = launch.account.change;
+    plan.uid = launch.account.uid;
+    plan.gid = launch.account.gid;
+    plan.groups = launch.account.groups.data();
+    plan.group_count = static_cast<unsigned>(launch.account.groups.size());
+    plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
+    // As many as all grains of the user on this host may have: a first fence; the limit itself is watched.
+    if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
+        plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(slot_limit);
+}
+
 // Without a slot: only to prove that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 std::optional<locks::KernelLock> slot) {
-    Streams streams;
-    if (Status s = open_streams(grain.get(), launch.next_seq, streams); !s) return failed(s.code, s.text);
-    const Fd slot_copy = slot ? high_copy(slot->fd()) : Fd();
+                 std::optional<locks::KernelLock> slot, int slot_limit) {
+    Prepared p;
+    Result<files::Room> room = files::open_room(grain.get());
+    if (!room) return failed(Code::io_error, room.status().text);
+    p.room = std::move(*room);
+    p.out = files::out_name(launch.next_seq);
+    p.err = files::err_name(launch.next_seq);
+    p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
+    p.words = command(launch);
+    p.argv_list = pointers(p.words);
+    p.env_list = pointers(p.env);
     int ends[2];
-    if (bool{slot} != bool{slot_copy} || ::pipe2(ends, O_CLOEXEC) != 0)
+    if (::pipe2(ends, O_CLOEXEC) != 0)
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
-    const std::vector<std::string> env = environment(launch, place.path + "/" + dir);
-    const std::vector<char *> argv_list = pointers(launch.argv), env_list = pointers(env);
-    Plan plan;
-    plan.grain = grain.get();
-    plan.in = streams.in.get();
-    plan.out = streams.out.get();
-    plan.err = streams.err.get();
-    plan.slot = slot_copy.get();
-    plan.report = report_out.get();
-    plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
-    plan.program = launch.program.c_str();
-    plan.boot_id = place.boot_id.c_str();
-    plan.argv = argv_list.data();
-    plan.env = env_list.data();
-    plan.launcher = ::getpid();
-    plan.only_prove = !slot;
+    if (slot) p.leaf = place.cgroups->make(dir, launch.limits);
+    for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
+    fill_plan(p, place, grain, launch, slot_limit);
+    p.plan.report = report_out.get();
+    p.plan.only_prove = !slot;
     failpoint("launcher.start.before_fork");
-    const pid_t pid = fork_grain(plan);
+    const pid_t pid = fork_grain(p.plan);
     failpoint("launcher.start.after_fork");
-    if (pid < 0) return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(errno));
+    if (pid < 0) {
+        const int error = errno;
+        if (p.leaf.there) place.cgroups->remove(dir);
+        return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(error));
+    }
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
         if (slot) files::remove_file(grain.get(), files::pid_name);
         if (slot) files::remove_file(grain.get(), "pid.tmp");
+        if (p.leaf.there) place.cgroups->remove(dir);
         return told(failure, launch);
     }
     StartOutcome outcome;
@@ -272,6 +200,10 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
     outcome.slot = std::move(*slot);
+    outcome.limits = launch.limits;
+    outcome.in_group = p.leaf.there;
+    outcome.memory_by_group = p.leaf.memory;
+    outcome.processes_by_group = p.leaf.processes;
     return outcome;
 }
 
@@ -304,7 +236,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
 StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
-    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt) : std::move(outcome);
+    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt, 1) : std::move(outcome);
 }
 
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
@@ -315,7 +247,14 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     const std::string note = std::to_string(::getpid()) + " grain " + dir + "\n";
     Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, note, &number);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    return run(place, dir, ready->grain, ready->launch, std::move(*slot));
+    // Before there is a process: then there is none without a slot, whoever is killed.
+    failpoint("launcher.slot.before_hold");
+    if (!place.keeper->hold(dir, slot->fd()))
+        return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
+    failpoint("launcher.slot.after_hold");
+    StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit);
+    if (started.kind != StartOutcome::Kind::started) place.keeper->drop(dir);
+    return started;
 }
 
 bool lower_session_priority(pid_t pid) {

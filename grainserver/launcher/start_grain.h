@@ -6,6 +6,9 @@
 #include <sys/types.h>
 
 #include "base/status.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/launcher/cgroups.h"
+#include "grainserver/launcher/keeper.h"
 #include "locks/kernel_lock.h"
 
 namespace dcs::launcher {
@@ -15,12 +18,16 @@ struct Place {
     std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
     std::string slots;    // directory of slot locks
     std::string boot_id;
+    const Cgroups *cgroups = nullptr;
+    Keeper *keeper = nullptr;
 };
 
 struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
     pid_t pid = 0;            // started
     locks::KernelLock slot;   // started: keep it as long as the grain has a process
+    files::Limits limits;     // started; and which of them its control group sees to, if it has one
+    bool in_group = false, memory_by_group = false, processes_by_group = false;
     Code code = Code::ok;     // failed. not_found: this program cannot run on this host; others: the host's trouble
     bool again = false;       // failed: no slot is free just now
     std::string text;         // failed: in words

@@ -1,11 +1,11 @@
 // A report, made from the grain's directory at the moment when it is sent.
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "grainserver/core/checkpoint_file.h"
+#include "grainserver/files/room.h"
 #include "grainserver/shell/grain_files.h"
 
 namespace dcs::server {
@@ -29,13 +29,14 @@ struct Building {
     }
 };
 
-bool read_carry(Building &b, int grain, std::uint64_t from, std::uint64_t to) {
+bool read_carry(Building &b, const files::Room &room, std::uint64_t from, std::uint64_t to) {
     if (from >= to) return true;
     if (!b.take_room(to - from)) return false;
-    const files::Fd input(::openat(grain, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const Result<files::Fd> input = files::open_foreign(room, files::input_name);
+    if (!input) return b.give_up(Why::unreadable, input.status().text);
     std::string text(to - from, '\0');
     for (std::size_t done = 0; done < text.size();) {
-        const ssize_t n = ::pread(input.get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
+        const ssize_t n = ::pread(input->get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
         done += static_cast<std::size_t>(n);
@@ -44,12 +45,12 @@ bool read_carry(Building &b, int grain, std::uint64_t from, std::uint64_t to) {
     return true;
 }
 
-bool put_checkpoint(Building &b, int grain, const files::LaunchRecord &launch) {
+bool put_checkpoint(Building &b, const files::Room &room, const files::LaunchRecord &launch) {
     const std::string name = files::checkpoint_name(b.plan.checkpoint);
-    const Result<std::string> bytes = files::read_file(grain, name, limits::report_bytes + limits::message_bytes);
+    const Result<std::string> bytes = files::read_foreign(room, name, limits::report_bytes + limits::message_bytes);
     if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
     if (!bytes) return b.give_up(Why::bad_checkpoint, bytes.status().text);
-    const std::int64_t input_size = files::size_of(grain, files::input_name);
+    const std::int64_t input_size = files::foreign_size(room, files::input_name);
     if (input_size < 0) return b.give_up(Why::unreadable, "the grain's input is not there");
     const Result<Checkpoint> found = parse_checkpoint(*bytes, static_cast<std::uint64_t>(input_size));
     if (!found) return b.give_up(Why::bad_checkpoint, name + " is ignored: " + found.status().text);
@@ -63,12 +64,12 @@ bool put_checkpoint(Building &b, int grain, const files::LaunchRecord &launch) {
     }
     const Normalised n = normalise(found->input_offset, launch.checkpoint_length, launch.input_base);
     b.report.input_position = n.input_position;
-    return read_carry(b, grain, n.carry_from, launch.checkpoint_length);
+    return read_carry(b, room, n.carry_from, launch.checkpoint_length);
 }
 
-bool append(Building &b, int grain, const std::string &name, std::size_t room_left, std::string &to) {
+bool append(Building &b, const files::Room &room, const std::string &name, std::size_t most, std::string &to) {
     const Result<std::string> bytes =
-        b.plan.cut ? files::read_start(grain, name, room_left) : files::read_file(grain, name, room_left);
+        b.plan.cut ? files::read_foreign_start(room, name, most) : files::read_foreign(room, name, most);
     if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
     if (!bytes) return b.give_up(Why::unreadable, bytes.status().text);
     to += *bytes;
@@ -76,12 +77,12 @@ bool append(Building &b, int grain, const std::string &name, std::size_t room_le
 }
 
 // Where it must be cut a quarter is kept free for standard error, which tells more.
-bool put_increments(Building &b, int grain) {
+bool put_increments(Building &b, const files::Room &room) {
     const std::size_t kept = b.plan.cut ? b.room / 4 : 0;
     for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
-        if (!append(b, grain, files::out_name(k), b.room > kept ? b.room - kept : 0, b.report.out)) return false;
+        if (!append(b, room, files::out_name(k), b.room > kept ? b.room - kept : 0, b.report.out)) return false;
     for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
-        if (!append(b, grain, files::err_name(k), b.room, b.report.err)) return false;
+        if (!append(b, room, files::err_name(k), b.room, b.report.err)) return false;
     return true;
 }
 }  // namespace
@@ -99,13 +100,16 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.innocent = plan.innocent;
     b.report.limit = plan.limit;
     b.report.reason = plan.reason;
+    b.report.files = plan.files;
     if (plan.first > plan.last) return std::move(b.report);
     const Result<files::Fd> grain = directory_of(plan.id);
     const Result<files::LaunchRecord> launch =
         grain ? launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
     if (!launch) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, launch.status().text};
-    if (plan.checkpoint != 0 && !put_checkpoint(b, grain->get(), *launch)) return *b.trouble;
-    if (!put_increments(b, grain->get())) return *b.trouble;
+    const Result<files::Room> room = files::open_room(grain->get());
+    if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
+    if (plan.checkpoint != 0 && !put_checkpoint(b, *room, *launch)) return *b.trouble;
+    if (!put_increments(b, *room)) return *b.trouble;
     return std::move(b.report);
 }
 

@@ -11,6 +11,7 @@
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/process_identity.h"
+#include "grainserver/files/room.h"
 
 namespace dcs::server {
 namespace {
@@ -21,6 +22,7 @@ ExitFacts facts_of(const files::ExitRecord &record) {
     if (record.known && WIFSIGNALED(record.status)) facts.signal = WTERMSIG(record.status);
     facts.innocent = record.innocent;
     facts.reason = record.reason;
+    facts.limit_signal = record.limit_signal;
     facts.usage = wire::Usage{record.user_us, record.system_us, record.max_rss_kb, record.minor_faults,
                               record.major_faults, record.in_blocks, record.out_blocks};
     return facts;
@@ -73,28 +75,90 @@ Ending in_core(files::Ending ending) {
     return Ending::none;
 }
 
-Status write_input(int grain, const std::string &bytes) {
-    files::remove_file(grain, files::input_name);
-    return files::write_file(grain, files::input_name, bytes);
+files::FileRecord on_disk(const wire::GrainFile &file) {
+    return {static_cast<std::uint8_t>(file.role), file.name, file.digest, file.size, file.binary_class};
 }
+std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &records) {
+    std::vector<wire::GrainFile> list;
+    for (const files::FileRecord &x : records)
+        list.push_back({static_cast<wire::FileRole>(x.role), x.name, x.digest, x.size, x.binary_class});
+    return list;
+}
+
+void adopt_outputs(int grain, Adopted &a) {
+    const Result<std::string> bytes = files::read_file(grain, files::outputs_name, files::record_bytes_max);
+    const Result<files::OutputsRecord> outputs =
+        bytes ? files::unpack_outputs(*bytes) : Result<files::OutputsRecord>(bytes.status());
+    if (!outputs) return;  // they are kept again
+    a.outputs = in_core(outputs->files);
+    a.output_words = outputs->words;
+}
+
+// Everything that the grain finds; the room is its own afterwards.
+Status furnish(int grain, const std::string &bytes, const files::Account &account) {
+    const Result<files::Fd> room = files::make_room(grain);
+    if (!room) return room.status();
+    Status s = files::write_file(room->get(), files::input_name, bytes);
+    if (!s || !account.change) return s;
+    const files::Fd input(::openat(room->get(), files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!input) return files::file_error(files::input_name, errno);
+    s = files::give(input.get(), files::input_name, account.uid, account.gid);
+    return s ? files::give_room(room->get(), account.uid, account.gid) : s;
+}
+
+// Grains under other accounts must get to their rooms and homes; the directories on the way show them nothing.
+Status let_pass(const std::string &path) {
+    if (::chmod(path.c_str(), 0711) != 0) return files::file_error(path, errno);
+    for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+        const std::string part = path.substr(0, slash);
+        struct stat st{};
+        if (::stat(part.c_str(), &st) != 0) return files::file_error(part, errno);
+        if ((st.st_mode & S_IXOTH) == 0)
+            return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " + part +
+                                           " is closed to others; choose another --dir, or --run-as self");
+        if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+            return fail(Code::invalid, part + ", on the way to " + path + ", can be written by everybody");
+        if (slash == std::string::npos) return Status::ok();
+    }
+}
+
+std::int64_t smaller(std::int64_t a, std::int64_t b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 }  // namespace
 
-Status GrainFiles::open(const std::string &directory, const std::string &boot_id) {
+Status GrainFiles::open(const std::string &directory, const std::string &host, const std::string &boot_id,
+                        const GrainRules &rules) {
     const std::string path = directory + "/" + files::grains_folder;
     if (Status s = files::make_directories(path); !s) return s;
     Result<files::Fd> fd = files::open_directory(AT_FDCWD, path);
     if (!fd) return fd.status();
     grains_ = std::move(*fd);
+    const Result<std::vector<std::string>> names = files::list(grains_.get());
+    if (!names) return names.status();
+    for (const std::string &name : *names)
+        if (const auto lease = files::parse_directory_name(name); lease && lease->host != host)
+            return fail(Code::invalid, path + " has grains of server " + lease->host + ", not of " + host +
+                                           "; start that one here, or remove " + path + "/" + name);
+    host_ = host;
     homes_ = directory + "/home";
+    limits_ = rules.limits;
+    if (rules.identity.users) {
+        if (Status s = files::make_directories(homes_); !s) return s;
+        for (const std::string &part : {directory, path, homes_})
+            if (Status s = let_pass(part); !s) return s;
+    }
+    const std::string &uids = rules.uids_directory.empty() ? directory : rules.uids_directory;
+    if (Status s = identities_.open(uids, rules.identity); !s) return s;
     boot_id_ = boot_id;
     return Status::ok();
 }
 
-std::string GrainFiles::name_of(const GrainId &id) { return files::directory_name(id.key, id.incarnation); }
+std::string GrainFiles::name_of(const GrainId &id) const {
+    return files::directory_name(host_, id.key, id.incarnation);
+}
 
-std::optional<GrainId> GrainFiles::id_of(const std::string &name) {
+std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
     const Result<files::LeaseName> lease = files::parse_directory_name(name);
-    if (!lease) return std::nullopt;
+    if (!lease || lease->host != host_) return std::nullopt;
     return GrainId{lease->key, lease->incarnation};
 }
 
@@ -110,7 +174,7 @@ Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
 
 // Relative names of programs and working directories are relative to the user's DCS home on this host.
 Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
-    const std::string home = homes_ + "/" + files::encoded_user(id.key.session.user);
+    const std::string home = homes_ + "/" + files::encoded_name(id.key.session.user);
     const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
     files::LaunchRecord record;
     record.boot_id = boot_id_;
@@ -123,6 +187,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
         for (const std::string &item : *list)
             if (item.find('\0') != std::string::npos) return fail(Code::not_found, "an argument holds a NUL byte");
     record.env = launch.env;
+    record.runner = runner_;
     if (!launch.directory.empty()) record.directory = absolute(launch.directory);
     record.checkpoint_length = launch.checkpoint_length;
     record.input_base = launch.input_base;
@@ -130,17 +195,34 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.notice = launch.notice;
     record.wall_s = launch.wall_s;
     record.tentative = launch.tentative;
+    for (const wire::GrainFile &file : launch.files) record.files.push_back(on_disk(file));
+    record.placed = launch.files.empty();
     record.epoch = epoch;
+    const Result<files::Account> account = identities_.of(id.key.session.user, launch.account, note_);
+    if (!account) return account.status();
+    record.account = *account;
+    record.limits = limits_;
+    record.limits.memory_mb = smaller(limits_.memory_mb, launch.memory_mb);
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
-        if (Status s = files::make_directories(home); !s) return s;
-    if (Status s = write_input(grain, launch.input); !s) return s;
+        if (Status s = make_home(home, *account); !s) return s;
+    // Where files are still to come, the room stays ours until they have (staging.cc).
+    if (Status s = furnish(grain, launch.input, record.placed ? *account : files::Account{}); !s) return s;
     return files::write_file(grain, files::launch_name, files::pack(record));
+}
+
+Status GrainFiles::make_home(const std::string &home, const files::Account &account) {
+    if (Status s = files::make_directories(home); !s || !account.change) return s;
+    const Result<files::Fd> fd = files::open_directory(AT_FDCWD, home);
+    return fd ? files::give(fd->get(), home, account.uid, account.gid) : fd.status();
 }
 
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     if (Status s = remove(id); !s) return s;
     const std::string name = name_of(id);
-    if (::mkdirat(grains_.get(), name.c_str(), 0700) != 0) return files::file_error(name, errno);
+    const mode_t mode = identities_.users() ? 0711 : 0700;
+    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0 ||
+        (identities_.users() && ::fchmodat(grains_.get(), name.c_str(), mode, 0) != 0))
+        return files::file_error(name, errno);
     Result<files::Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
@@ -182,6 +264,9 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     a.notice = launch->notice;
     a.wall_s = launch->wall_s;
     a.tentative = launch->tentative;
+    a.files = in_core(launch->files);
+    a.to_place = !launch->placed;
+    adopt_outputs(fd, a);
     if (a.started) a.since = start_of(fd);
     a.next_seq = launch->next_seq;
     a.acked = launch->next_seq - 1;
@@ -207,17 +292,18 @@ std::vector<Adopted> GrainFiles::adopt() {
 DirFacts GrainFiles::look(const GrainId &id) const {
     DirFacts facts;
     const Result<files::Fd> grain = directory_of(id);
-    if (!grain) return facts;
-    const Result<std::vector<std::string>> names = files::list(grain->get());
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    if (!room) return facts;
+    const Result<std::vector<std::string>> names = files::list(room->fd.get());
     if (!names) return facts;
-    facts.announced = std::binary_search(names->begin(), names->end(), files::announce_name);
+    const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
+    facts.announced = size_of(files::announce_name) >= 0;
     for (const std::string &name : *names) {
         if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
-            const std::int64_t size = files::size_of(grain->get(), name);
+            const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
         } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
-            const std::int64_t out = files::size_of(grain->get(), name);
-            const std::int64_t err = files::size_of(grain->get(), files::err_name(n));
+            const std::int64_t out = size_of(name), err = size_of(files::err_name(n));
             if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
         }
     }
@@ -247,14 +333,16 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
     if (!grain) return grain.status();
     Status s = files::write_file(grain->get(), files::acked_name, files::pack_acked(sequence));
     if (!s) return s;
-    const Result<std::vector<std::string>> names = files::list(grain->get());
+    const Result<files::Room> room = files::open_room(grain->get());
+    if (!room) return room.status();
+    const Result<std::vector<std::string>> names = files::list(room->fd.get());
     if (!names) return names.status();
     for (const std::string &name : *names) {
         const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
         const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
         if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) ||
             (checkpoint != 0 && checkpoint < sequence))
-            files::remove_file(grain->get(), name);
+            files::remove_file(room->fd.get(), name);
     }
     return s;
 }
@@ -264,6 +352,17 @@ Status GrainFiles::write_ending(const WriteEnding &what) {
     if (!grain) return grain.status();
     const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal};
     return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
+}
+
+Status GrainFiles::write_outputs(const GrainId &id, const files::OutputsRecord &record) {
+    const Result<files::Fd> grain = directory_of(id);
+    return grain ? files::write_file(grain->get(), files::outputs_name, files::pack(record)) : grain.status();
+}
+
+Status GrainFiles::write_placed(const GrainId &id, files::LaunchRecord record) {
+    record.placed = true;
+    const Result<files::Fd> grain = directory_of(id);
+    return grain ? files::write_file(grain->get(), files::launch_name, files::pack(record)) : grain.status();
 }
 
 }  // namespace dcs::server

@@ -1,7 +1,7 @@
 #pragma once
-// The grains' directories, DIR/grains/<user>,<session>,<grain>,<incarnation>/: between what lies there
+// The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: between what lies there
 // and what the core and the scheduler say. All truth about grains on this host is here; every file
-// is complete or absent at any instant.
+// of ours is complete or absent at any instant. What the grain may touch is in room/ below (files/room.h).
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,20 +11,34 @@
 #include "grainserver/core/step.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/small_file.h"
+#include "grainserver/shell/identity.h"
 
 namespace dcs::server {
 
+// What the owner of this host lets grains do.
+struct GrainRules {
+    IdentityOptions identity;
+    std::string uids_directory;  // where made-up uids are remembered; empty: the server's own directory
+    files::Limits limits;
+};
+
 class GrainFiles {
 public:
-    // Makes DIR/grains if it is missing. `directory` is absolute.
-    Status open(const std::string &directory, const std::string &boot_id);
+    // Makes DIR/grains if it is missing. `directory` is absolute. Code::invalid if it has grains of a server
+    // of another name.
+    Status open(const std::string &directory, const std::string &host, const std::string &boot_id,
+                const GrainRules &rules = {});
 
-    static std::string name_of(const GrainId &id);
-    static std::optional<GrainId> id_of(const std::string &name);
+    // Programs are started through these words (files/grain_record.h).
+    void run_by(std::vector<std::string> runner) { runner_ = std::move(runner); }
+
+    std::string name_of(const GrainId &id) const;
+    std::optional<GrainId> id_of(const std::string &name) const;
 
     // Everything that a start needs, the record `launch` last. On failure nothing is left; Code::no_space
     // for a full disk.
     Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+    std::string take_note() { return std::exchange(note_, {}); }  // of the last prepare(), for the log; or empty
     // What was left by an earlier server. Directories of another boot and half-made ones are removed.
     std::vector<Adopted> adopt();
 
@@ -36,16 +50,25 @@ public:
     // Records first, then removes the increments and checkpoints that are not needed any more.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
     Status write_ending(const WriteEnding &what);
+    Status write_outputs(const GrainId &id, const files::OutputsRecord &record);
+    // The launch record with its files in their places: from now on the grain may start.
+    Status write_placed(const GrainId &id, files::LaunchRecord record);
     Status remove(const GrainId &id);
 
-private:
     Result<files::Fd> directory_of(const GrainId &id) const;
     Result<files::LaunchRecord> launch_of(int grain) const;
+
+private:
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+    Status make_home(const std::string &home, const files::Account &account);
 
-    std::string homes_, boot_id_;
+    std::string host_, homes_, boot_id_;
+    std::vector<std::string> runner_;
     files::Fd grains_;
+    Identities identities_;
+    files::Limits limits_;
+    std::string note_;
 };
 
 }  // namespace dcs::server

@@ -21,10 +21,10 @@ constexpr int quick_tries = 100;
 constexpr std::size_t waiting_max = 100'000;
 }  // namespace
 
-void LauncherClient::open(const std::string &directory, const std::string &name, const std::string &program) {
+void LauncherClient::open(const std::string &directory, const std::string &program, Options options) {
     directory_ = directory;
-    name_ = name;
     program_ = program;
+    options_ = std::move(options);
     if (Result<files::Fd> base = files::open_directory(AT_FDCWD, directory)) base_ = std::move(*base);
 }
 
@@ -49,7 +49,9 @@ Status LauncherClient::spawn() {
     const files::Fd log(::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
     SpawnRequest request;
     request.program = program_;
-    request.arguments = {program_, "--dir", directory_, "--name", name_};
+    request.arguments = {program_, "--dir", directory_, "--name", options_.name};
+    if (!options_.slots.empty()) request.arguments.insert(request.arguments.end(), {"--slots-dir", options_.slots});
+    if (!options_.cgroups) request.arguments.insert(request.arguments.end(), {"--cgroups", "none"});
     request.environment = current_environment();
     request.out = request.err = log.get();
     request.new_session = true;

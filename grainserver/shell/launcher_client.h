@@ -16,8 +16,13 @@ namespace dcs::server {
 
 class LauncherClient {
 public:
+    struct Options {
+        std::string name;
+        std::string slots;   // directory of slots; empty: the launcher's own
+        bool cgroups = true;
+    };
     // `program`: path of dcs_launcher. `directory` is absolute.
-    void open(const std::string &directory, const std::string &name, const std::string &program);
+    void open(const std::string &directory, const std::string &program, Options options);
     // Connects, starts the launcher, tries again: call it when retry_at() has passed. True when it has
     // just connected: watch fd(). `why` says what went wrong, once per outage.
     bool maintain(Instant now, std::string &why);
@@ -37,7 +42,8 @@ private:
     void reap();
     void flush();
 
-    std::string directory_, name_, program_;
+    std::string directory_, program_;
+    Options options_;
     files::Fd base_, socket_;
     std::deque<std::string> waiting_;
     pid_t child_ = 0;

@@ -1,7 +1,9 @@
 // dcs_grainserver: runs grains for a scheduler. The processes are children of dcs_launcher, which
 // this program starts and which outlives it.
 #include <cstdio>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <climits>
 #include <sys/utsname.h>
@@ -39,6 +41,13 @@ std::string launcher_beside_us() {
     return self.substr(0, self.rfind('/') + 1) + "dcs_launcher";
 }
 
+std::vector<std::string> words_of(const std::string &text) {
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+}
+
 std::string wrong_with(const server::ServerOptions &o) {
     if (o.name.size() > limits::name_bytes)
         return "--name is longer than " + std::to_string(limits::name_bytes) + " bytes";
@@ -46,7 +55,36 @@ std::string wrong_with(const server::ServerOptions &o) {
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name holds a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler may not be empty";
+    if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
+        return "--runner begins with the absolute path of a program that can be executed here";
     return {};
+}
+
+// What the owner of the host permits; GRAIN_HOSTS.md has it in words.
+struct OwnerWords {
+    std::string run_as, accounts = "none", uids, cgroups = "auto";
+    int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
+};
+Status take_words(const OwnerWords &w, server::ServerOptions &o) {
+    if (w.run_as != "" && w.run_as != "self" && w.run_as != "users")
+        return fail(Code::invalid, "--run-as must be self or users");
+    o.identity.users = w.run_as.empty() ? ::geteuid() == 0 : w.run_as == "users";
+    if (o.identity.users && ::geteuid() != 0)
+        return fail(Code::invalid, "--run-as users needs root; an ordinary user can only let grains run as himself "
+                                   "(--run-as self)");
+    auto accounts = server::parse_accounts(w.accounts);
+    if (!accounts) return accounts.status();
+    o.identity.accounts = std::move(*accounts);
+    if (!w.uids.empty())
+        if (Status s = server::parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
+    if (w.cgroups != "auto" && w.cgroups != "none") return fail(Code::invalid, "--cgroups must be auto or none");
+    o.use_cgroups = w.cgroups == "auto";
+    o.limits.memory_mb = w.memory_mb;
+    o.limits.processes = w.processes;
+    o.limits.cpu_s = w.cpu_s;
+    o.limits.file_mb = w.file_mb;
+    o.limits.disk_mb = w.disk_mb;
+    return Status::ok();
 }
 
 int fail_with(const std::string &text, int code) {
@@ -60,15 +98,33 @@ int main(int argc, char **argv) {
     o.binary_class = default_binary_class();
     o.launcher_program = launcher_beside_us();
     std::string level = "off";
+    std::string runner;
     int ready_fd = -1;
+    OwnerWords words;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
+        {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "
+                                         "of their own (default for root)"},
+        {"accounts", &words.accounts, "LIST", "logins that grains may run under if the scheduler says so too; none "
+                                              "(default): only made-up uids"},
+        {"anonymous-uids", &words.uids, "FIRST-LAST", "uids that are made up for users; default 2000000000-2000065535"},
+        {"slots-dir", &o.slots_directory, "DIR", "directory of slots that servers of this host share"},
+        {"max-memory-mb", &words.memory_mb, "N", "memory of a grain; 0 (default): no limit"},
+        {"max-processes", &words.processes, "N", "processes and threads of a grain; default 512, 0: no limit"},
+        {"max-cpu-s", &words.cpu_s, "N", "processor seconds of a grain; 0 (default): no limit"},
+        {"max-file-mb", &words.file_mb, "N", "largest file that a grain may write; 0 (default): no limit"},
+        {"max-disk-mb", &words.disk_mb, "N", "all that a grain keeps in its directory; 0 (default): no limit"},
+        {"cgroups", &words.cgroups, "WHICH", "auto (default): those that can be used; none"},
+        {"library-mb", &o.library_mb, "N", "contents kept for grains to come, in megabytes (default 4096)"},
+        {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
+    if (const Status s = take_words(words, o); !s) return fail_with(s.text, 2);
+    o.runner = words_of(runner);
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
     const Result<Level> log_level = level_of(level);
     if (!log_level) return fail_with(log_level.status().text, 2);

@@ -22,6 +22,7 @@ namespace dcs::server {
 namespace {
 constexpr const char *config_name = "configured";
 constexpr std::size_t arrivals_max = 256;
+constexpr Duration tidy_interval = seconds(60);
 constexpr Duration lock_patience = seconds(5);
 
 net::Limits link_limits() {
@@ -52,13 +53,6 @@ Result<locks::KernelLock> take_lock(const std::string &path, const std::string &
     }
 }
 
-files::LauncherCall call_of(files::Verb verb, const GrainId &id, int number = 0) {
-    files::LauncherCall call;
-    call.verb = verb;
-    call.dir = GrainFiles::name_of(id);
-    call.number = number;
-    return call;
-}
 }  // namespace
 
 // One overload per effect.
@@ -75,22 +69,23 @@ struct Performer {
         failpoint("server.launch_record.before_write");
         const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
         failpoint("server.launch_record.after_write");
+        if (const std::string note = s.files_.take_note(); !note.empty()) s.log_(Level::info, to_text(e.id) + ": " + note);
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }
     void operator()(ProveGrain &e) {
         failpoint("server.stage.before_send");
-        s.launcher_.send(call_of(files::Verb::prove, e.id));
+        order(files::Verb::prove, e.id);
         failpoint("server.stage.after_send");
     }
     void operator()(StartGrain &e) {
         failpoint("server.start.before_send");
-        s.launcher_.send(call_of(files::Verb::start, e.id, s.state_.slots));
+        order(files::Verb::start, e.id, s.state_.slots);
         failpoint("server.start.after_send");
     }
-    void operator()(CheckpointSignal &e) { s.launcher_.send(call_of(files::Verb::signal, e.id, SIGUSR1)); }
-    void operator()(TerminateGrain &e) { s.launcher_.send(call_of(files::Verb::term, e.id)); }
-    void operator()(KillGrain &e) { s.launcher_.send(call_of(files::Verb::kill, e.id)); }
+    void operator()(CheckpointSignal &e) { order(files::Verb::signal, e.id, SIGUSR1); }
+    void operator()(TerminateGrain &e) { order(files::Verb::term, e.id); }
+    void operator()(KillGrain &e) { order(files::Verb::kill, e.id); }
     void operator()(WriteAcked &e) {
         failpoint("server.acked_record.before_write");
         tell(e.id, s.files_.write_acked(e.id, e.sequence));
@@ -101,7 +96,13 @@ struct Performer {
         tell(e.id, s.files_.write_ending(e));
         failpoint("server.ending_record.after_write");
     }
+    void operator()(PlaceFiles &e) { s.contents_.place(e.id); }
+    void operator()(KeepPiece &e) { s.contents_.keep(e); }
+    void operator()(DropPieces &e) { s.contents_.drop(e.digest); }
+    void operator()(KeepOutputs &e) { s.contents_.keep_outputs(e.id); }
+    void operator()(SendPiece &e) { s.contents_.send(e); }
     void operator()(RemoveDir &e) {
+        s.contents_.give_up(e.id);
         failpoint("server.directory.before_remove");
         tell(e.id, s.files_.remove(e.id));
         failpoint("server.directory.after_remove");
@@ -129,6 +130,13 @@ struct Performer {
         s.log_(e.level, e.text);
     }
 
+    void order(files::Verb verb, const GrainId &id, int number = 0) {
+        files::LauncherCall call;
+        call.verb = verb;
+        call.dir = s.files_.name_of(id);
+        call.number = number;
+        s.launcher_.send(call);
+    }
     void tell(const GrainId &id, const Status &done) {
         if (!done) s.log_(Level::error, to_text(id) + ": " + done.text);
     }
@@ -157,14 +165,29 @@ Status Server::open(const ServerOptions &options) {
     state_.boot_id = files::boot_id();
     state_.instance = random_number();
     load_config();
-    if (Status s = files_.open(options_.directory, state_.boot_id); !s) return s;
-    launcher_.open(options_.directory, options_.name, options_.launcher_program);
+    files_.run_by(options_.runner);
+    if (Status s = open_grains(); !s) return s;
+    if (Status s = contents_.open(options_.directory, options_.binary_class,
+                                  static_cast<std::uint64_t>(options_.library_mb) << 20,
+                                  [this] { return needed_contents(); });
+        !s)
+        return s;
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {
         log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
         put(std::move(a));
     }
     put(Began{});
+    return Status::ok();
+}
+
+Status Server::open_grains() {
+    if (!options_.slots_directory.empty())
+        if (Status s = files::make_directories(options_.slots_directory); !s) return s;
+    const GrainRules rules{options_.identity, options_.slots_directory, options_.limits};
+    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
+    launcher_.open(options_.directory, options_.launcher_program,
+                   {options_.name, options_.slots_directory, options_.use_cgroups});
     return Status::ok();
 }
 
@@ -234,7 +257,7 @@ void Server::keep_launcher() {
 void Server::read_launcher() {
     for (const files::LauncherCall &call : launcher_.read()) {
         if (call.verb == files::Verb::end) launcher_answers();
-        const std::optional<GrainId> id = GrainFiles::id_of(call.dir);
+        const std::optional<GrainId> id = files_.id_of(call.dir);
         if (!id) continue;
         switch (call.verb) {
         case files::Verb::started: put(GrainStarted{*id}); break;
@@ -272,6 +295,24 @@ void Server::take(net::Arrival &arrival) {
     }
 }
 
+ContentCache::Names Server::needed_contents() const {
+    ContentCache::Names names;
+    for (const auto &[id, g] : state_.grains) {
+        names.insert(g.content.needs.begin(), g.content.needs.end());
+        if (!g.content.outputs) continue;
+        for (const wire::GrainFile &file : *g.content.outputs) names.insert(file.digest);
+    }
+    return names;
+}
+
+// Between the things that arrive.
+void Server::keep_contents() {
+    contents_.go_on();
+    if (contents_.busy() || boot_clock() < tidy_at_) return;
+    contents_.tidy();
+    tidy_at_ = boot_clock() + tidy_interval;
+}
+
 void Server::run(Signals &signals) {
     signals_ = &signals;
     loop_->watch(signals.fd());
@@ -279,12 +320,14 @@ void Server::run(Signals &signals) {
     while (!stop_) {
         keep_launcher();
         handle_pending();
-        const Instant deadline = std::min(next_deadline(state_), launcher_.retry_at());
+        const Instant deadline =
+            contents_.busy() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);
             handle_pending();
         }
+        keep_contents();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }

@@ -6,6 +6,7 @@
 
 #include "daemon/signals.h"
 #include "grainserver/core/step.h"
+#include "grainserver/shell/contents.h"
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/launcher_client.h"
 #include "locks/kernel_lock.h"
@@ -17,6 +18,12 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    std::string slots_directory;  // empty: one of its own
+    bool use_cgroups = true;
+    IdentityOptions identity;
+    files::Limits limits;
+    int library_mb = 4096;            // contents that are kept here for grains to come
+    std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
 };
 
 class Server {
@@ -30,6 +37,7 @@ public:
 
 private:
     friend struct Performer;
+    Status open_grains();
     void load_config();
     void save_config();
     void handle_pending();
@@ -41,12 +49,17 @@ private:
     void look_for_exit(const GrainId &id);
     void drop_link();
     double jitter();
+    void keep_contents();
+    ContentCache::Names needed_contents() const;
     void put(Input input) { pending_.push_back(std::move(input)); }
 
     LogLine log_;
     ServerOptions options_;
     State state_;
     GrainFiles files_;
+    Contents contents_{files_, [this](Input input) { put(std::move(input)); },
+                       [this](wire::AnyMessage message) { loop_->send(conn_, wire::encode(message, 0)); }};
+    Instant tidy_at_{};
     LauncherClient launcher_;
     locks::KernelLock lock_;
     files::Fd base_;

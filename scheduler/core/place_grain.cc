@@ -216,6 +216,8 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     head.notice = g.notice;
     head.wall_s = Demand(g.demand).wall_s;
     head.memory_mb = Demand(g.demand).memory_mb;
+    const auto &accounts = host.config.accounts;
+    head.account = std::find(accounts.begin(), accounts.end(), key.session.user) != accounts.end();
     head.tentative = tentative;
     d.effect(SendLaunch{host.conn, key, head});
     d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config.name +

@@ -203,6 +203,7 @@ struct HostConfig {
     std::int32_t memory_mb = 0;                    // for grains that say what they need; 0: what it reports as free
     // Asked when it is overdue and runs grains (S7): "name" or "name:port".
     std::vector<std::string> check, file_server, gateway;
+    std::vector<std::string> accounts;             // whose grains run under their own account there (W1)
     bool operator==(const HostConfig &) const = default;
 };
 // What d_sethost changed; goes before the host table (C11).

@@ -31,12 +31,14 @@ std::string read_seconds(std::string_view key, std::string_view text, Duration &
     return "";
 }
 
-std::string read_users(std::string_view text, std::vector<std::string> &users) {
+std::string read_users(std::string_view key, std::string_view text, std::vector<std::string> &users) {
     for (const std::string_view user : split_at_commas(text)) {
-        if (!is_name(user)) return "users must be login names separated by commas";
+        if (!is_name(user)) return std::string(key) + " must be login names separated by commas";
         users.emplace_back(user);
     }
-    return users.empty() ? "users must name somebody; leave it out to permit everybody" : "";
+    if (!users.empty()) return "";
+    return std::string(key) + " must name somebody; leave it out " +
+           (key == "users" ? "to permit everybody" : "to have none");
 }
 
 std::string read_number(std::string_view key, std::string_view text, std::int32_t most, std::int32_t &value) {
@@ -70,7 +72,8 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
     if (key == "alert") return read_seconds(key, value, host.alert);
     if (key == "limit") return read_seconds(key, value, host.limit);
     if (key == "extended") return read_seconds(key, value, host.extended);
-    if (key == "users") return read_users(value, host.users);
+    if (key == "users") return read_users(key, value, host.users);
+    if (key == "accounts") return read_users(key, value, host.accounts);
     return "there is no setting `" + std::string(key) + "`";
 }
 

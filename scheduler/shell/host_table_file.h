@@ -4,6 +4,7 @@
 // Only the name is required; the rest (extended= too) has the defaults of core::HostConfig. Seconds
 // may be fractional, with interval <= alert <= limit <= extended. Further settings:
 //   cores=8 memory=16384     what grains that ask for cores or megabytes may have
+//   accounts=ann,bob         whose grains run under their own login there; the host's owner must agree
 //   check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]    asked when the host is overdue (see address.h)
 #include <string>
 #include <string_view>

@@ -59,7 +59,7 @@ def second_scheduler(pool):
 def stranger(pool):
     """A server whose name is not in the host table, and bytes that are no frames."""
     process = subprocess.Popen([program("dcs_grainserver"), "--name", "stranger", "--dir", os.path.join(pool.base, "stranger"),
-                                "--scheduler", os.path.join(pool.dir, "scheduler/server.sock")], stderr=subprocess.PIPE)
+                                "--scheduler", os.path.join(pool.dir, "scheduler/server.sock"), "--run-as", "self"], stderr=subprocess.PIPE)
     time.sleep(1.5)
     process.terminate()
     text = process.communicate(timeout=20)[1].decode()

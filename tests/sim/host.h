@@ -25,6 +25,8 @@ struct Directory {
     std::optional<server::ExitFacts> exit;
     std::map<std::uint32_t, Written> increments;
     std::map<std::uint32_t, std::string> checkpoints;
+    bool placed = true;          // its files are in their places
+    std::optional<std::vector<wire::GrainFile>> outputs;  // kept in the library
 };
 
 struct Process {
@@ -98,6 +100,7 @@ public:
     const int number, site;
     const std::string name;
     std::map<server::GrainId, Directory> directories;
+    std::map<std::string, std::string> library;  // contents by digest; survives the server
 
 private:
     enum What : std::uint32_t { due, bury };

@@ -2,6 +2,7 @@
 // grainserver/shell/grain_files.cc and build_report.cc do with real files.
 #include "base/limits.h"
 #include "grainserver/core/checkpoint_file.h"
+#include "pki/digest.h"
 #include "sim/server_node.h"
 
 namespace dcs::sim {
@@ -36,6 +37,7 @@ std::variant<wire::GrainReport, server::ReportUnsendable> ServerNode::build(cons
     r.innocent = plan.innocent;
     r.limit = plan.limit;
     r.reason = plan.reason;
+    r.files = plan.files;
     if (plan.first > plan.last) return r;
     const auto found = host_.directories.find(plan.id);
     if (found == host_.directories.end()) return trouble(Why::unreadable, "its directory is gone");
@@ -64,6 +66,71 @@ std::variant<wire::GrainReport, server::ReportUnsendable> ServerNode::build(cons
     return r;
 }
 
+// ---- contents: what grainserver/shell/contents.cc does with real files ---------------------
+
+void ServerNode::place(const server::GrainId &id) {
+    const auto found = host_.directories.find(id);
+    if (found == host_.directories.end()) return;
+    Directory &dir = found->second;
+    server::FilesMissing missing{id, {}};
+    for (const wire::GrainFile &file : dir.launch.files)
+        if (file.role != wire::FileRole::output && host_.library.count(file.digest) == 0) missing.files.push_back(file);
+    if (!missing.files.empty()) return put(std::move(missing));
+    if (host_.disk_full()) return put(server::FilesUnplaced{id, Code::no_space, "the disk of this host is full"});
+    for (const wire::GrainFile &file : dir.launch.files)
+        if (file.role == wire::FileRole::input) {
+            dir.input.resize(dir.launch.checkpoint_length);
+            dir.input += host_.library.at(file.digest).substr(dir.launch.input_base);
+        }
+    dir.placed = true;
+    put(server::FilesPlaced{id});
+}
+
+void ServerNode::keep(const server::KeepPiece &piece) {
+    if (host_.disk_full()) {
+        coming_.erase(piece.digest);
+        return put(server::PieceUnkept{piece.digest, Code::no_space, "the disk of this host is full"});
+    }
+    std::string &bytes = coming_[piece.digest];
+    if (piece.offset == 0) bytes.clear();
+    const bool follows = bytes.size() == piece.offset;
+    bytes += piece.bytes;
+    const std::uint64_t next = bytes.size();
+    if (!follows || (next == piece.total && pki::sha256_text(bytes) != piece.digest)) {
+        coming_.erase(piece.digest);
+        return put(server::PieceUnkept{piece.digest, Code::io_error, "what came is not what its name says"});
+    }
+    if (next == piece.total) {
+        host_.library[piece.digest] = std::move(bytes);
+        coming_.erase(piece.digest);
+    }
+    put(server::PieceKept{piece.digest, next});
+}
+
+void ServerNode::keep_outputs(const server::GrainId &id) {
+    const auto found = host_.directories.find(id);
+    if (found == host_.directories.end()) return;
+    if (host_.disk_full()) return put(server::OutputsUnkept{id, Code::no_space, "the disk of this host is full"});
+    std::vector<wire::GrainFile> outputs;
+    for (wire::GrainFile file : found->second.launch.files) {
+        if (file.role != wire::FileRole::output) continue;
+        const std::string bytes = output_of(id.key, file.name);
+        file.digest = pki::sha256_text(bytes);
+        file.size = bytes.size();
+        host_.library[file.digest] = bytes;
+        outputs.push_back(std::move(file));
+    }
+    found->second.outputs = outputs;
+    put(server::OutputsKept{id, std::move(outputs), {}});
+}
+
+void ServerNode::put_piece(const server::SendPiece &piece) {
+    const auto found = host_.library.find(piece.digest);
+    if (found == host_.library.end()) return put(server::PieceUnreadable{piece.digest, "it is gone"});
+    send(wire::PutContent{piece.digest, piece.total, piece.offset,
+                          found->second.substr(piece.offset, limits::content_piece_bytes)});
+}
+
 // What an earlier server left; directories of another boot are removed.
 void ServerNode::adopt() {
     for (auto it = host_.directories.begin(); it != host_.directories.end();) {
@@ -85,6 +152,9 @@ void ServerNode::adopt() {
         a.ending = dir.ending;
         a.reason = dir.reason;
         a.exit = dir.exit;
+        a.files = dir.launch.files;
+        a.to_place = !dir.placed;
+        a.outputs = dir.outputs;
         put(std::move(a));
         ++it;
     }

@@ -31,6 +31,7 @@ struct ServerEffects {
         dir.launch = std::move(e.launch);
         dir.launch.input.clear();
         dir.acked = dir.launch.next_seq - 1;
+        dir.placed = dir.launch.files.empty();
         s.host_.directories[e.id] = std::move(dir);
         s.put(server::LaunchWritten{e.id});
     }
@@ -64,6 +65,11 @@ struct ServerEffects {
         if (auto *report = std::get_if<wire::GrainReport>(&built)) return s.send(std::move(*report));
         s.put(std::get<server::ReportUnsendable>(built));
     }
+    void operator()(server::PlaceFiles &e) { s.place(e.id); }
+    void operator()(server::KeepPiece &e) { s.keep(e); }
+    void operator()(server::DropPieces &e) { s.coming_.erase(e.digest); }
+    void operator()(server::KeepOutputs &e) { s.keep_outputs(e.id); }
+    void operator()(server::SendPiece &e) { s.put_piece(e); }
     void operator()(server::Gauge &e) {
         s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
     }
@@ -102,6 +108,7 @@ void ServerNode::start() {
     last_look_ = Instant{};
     pending_.clear();
     heard_.clear();
+    coming_.clear();
     adopt();
     put(server::Began{});
     if (host_.launcher_up()) launcher_says(Host::Answer{});

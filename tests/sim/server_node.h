@@ -41,6 +41,10 @@ private:
     void send(const wire::AnyMessage &message);
     std::variant<wire::GrainReport, server::ReportUnsendable> build(const server::SendReport &plan);
     server::DirFacts look(const server::GrainId &id);
+    void place(const server::GrainId &id);
+    void keep(const server::KeepPiece &piece);
+    void keep_outputs(const server::GrainId &id);
+    void put_piece(const server::SendPiece &piece);
 
     Clock &clock_;
     Links &links_;
@@ -52,6 +56,7 @@ private:
     std::uint64_t life_ = 0, steps_ = 0;
     ConnId conn_ = 0;
     std::deque<server::Input> pending_;
+    std::map<std::string, std::string> coming_;  // contents that are half here
     std::deque<Host::Answer> heard_;
     struct Waiting { ConnId conn; int kind; std::string frame; };
     std::deque<Waiting> inbox_;   // while it is stopped

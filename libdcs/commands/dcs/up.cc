@@ -184,7 +184,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
             "dcs_grainserver",
             {"--name", name, "--dir", server.directory, "--scheduler",
              pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host(),
-             "--log-level", "error"},
+             "--log-level", "error", "--run-as", "self"},
             server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +

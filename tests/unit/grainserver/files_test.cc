@@ -16,20 +16,23 @@ namespace files = dcs::files;
 
 TEST_CASE("directory names are injective and cannot leave the directory") {
     std::set<std::string> names;
+    const std::vector<std::pair<std::string, std::string>> hosts = {{"a", "b,c"}, {"a,b", "c"}, {"..", "c"}};
+    for (const auto &[host, user] : hosts) REQUIRE(names.insert(files::directory_name(host, {{user, 3}, 17}, 2)).second);
     for (const std::string user : {"ann", "a,nn", "a%2Cnn", "..", ".", "", "a/b", "\xc3\xa4", "ANN", "a\nb", "%"}) {
         const GrainKey key{{user, 3}, 17};
-        const std::string name = files::directory_name(key, 2);
+        const std::string name = files::directory_name("local1", key, 2);
         INFO(name);
         REQUIRE(names.insert(name).second);
         REQUIRE(name.find('/') == std::string::npos);
         REQUIRE(name[0] != '.');
         const Result<files::LeaseName> back = files::parse_directory_name(name);
         REQUIRE(back);
+        REQUIRE(back->host == "local1");
         REQUIRE(back->key == key);
         REQUIRE(back->incarnation == 2);
     }
-    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2,1", "ann,03,17,2", "ann,3,17,x", "a%zz,3,1,1",
-                            "a%2cnn,3,17,2", "ann,3,17,99999999999", ".ann,1,1,1", "ann, 3,17,2"})
+    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2", "h,ann,3,17,2,1", "h,ann,03,17,2", "h,ann,3,17,x", "h,a%zz,3,1,1",
+                            "h,a%2cnn,3,17,2", "h,ann,3,17,99999999999", ".h,ann,1,1,1", "h,ann, 3,17,2"})
         REQUIRE_FALSE(files::parse_directory_name(bad));
 }
 
@@ -44,6 +47,7 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     launch.notice = -1;
     launch.wall_s = 3600;
     launch.tentative = true;
+    launch.runner = {"/bin/run", "{name}"};
     const std::string bytes = files::pack(launch);
     const Result<files::LaunchRecord> back = files::unpack_launch(bytes);
     REQUIRE(back);
@@ -52,6 +56,7 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     REQUIRE(back->next_seq == 9);
     REQUIRE(back->wall_s == 3600);
     REQUIRE(back->tentative);
+    REQUIRE(back->runner == launch.runner);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         std::string bad = bytes;
         bad[i] = static_cast<char>(bad[i] ^ 4);
@@ -155,11 +160,12 @@ struct GrainOnDisk {
     ScratchDir dir;
     GrainFiles grains;
     GrainId id{{{"ann", 3}, 17}, 2};
-    std::string path;
+    std::string record, path;  // where our own files are, and where the grain's are
 
     explicit GrainOnDisk(const std::string &boot = "boot") {
-        REQUIRE(grains.open(dir.path, boot));
-        path = dir.path + "/grains/ann,3,17,2";
+        REQUIRE(grains.open(dir.path, "local1", boot));
+        record = dir.path + "/grains/local1,ann,3,17,2";
+        path = record + "/room";
     }
     void prepare(std::uint64_t checkpoint_length = 0, std::uint64_t input_base = 0) {
         wire::Launch m;
@@ -289,7 +295,7 @@ TEST_CASE("acknowledging removes what is not needed any more and is remembered")
 TEST_CASE("adoption: endings and exits are remembered, leftovers and other boots are removed") {
     GrainOnDisk g;
     g.prepare();
-    put_file(g.path + "/pid", "99999999 1 boot\n");
+    put_file(g.record + "/pid", "99999999 1 boot\n");
     REQUIRE(g.grains.adopt().at(0).since == Instant{10'000'000});  // one tick after the boot
     REQUIRE(g.grains.write_ending({g.id, Ending::overrun, "too long", 24}));
     REQUIRE(g.grains.adopt().at(0).limit_signal == 24);
@@ -304,29 +310,29 @@ TEST_CASE("adoption: endings and exits are remembered, leftovers and other boots
     files::ExitRecord exit;
     exit.known = true;
     exit.status = 3 << 8;
-    put_file(g.path + "/exit", files::pack(exit));
+    put_file(g.record + "/exit", files::pack(exit));
     adopted = g.grains.adopt();
     REQUIRE(adopted.size() == 1);
     REQUIRE(adopted[0].exit->code == 3);
 
     // a damaged record of a grain that may run: it must be found, and ended
-    ::unlink((g.path + "/exit").c_str());
-    put_file(g.path + "/launch", "damaged");
+    ::unlink((g.record + "/exit").c_str());
+    put_file(g.record + "/launch", "damaged");
     adopted = g.grains.adopt();
     REQUIRE(adopted.size() == 1);
     REQUIRE(adopted[0].ending == Ending::discard);
 
     // half made
-    ::unlink((g.path + "/launch").c_str());
-    ::unlink((g.path + "/pid").c_str());
+    ::unlink((g.record + "/launch").c_str());
+    ::unlink((g.record + "/pid").c_str());
     REQUIRE(g.grains.adopt().empty());
-    REQUIRE(::access(g.path.c_str(), F_OK) != 0);
+    REQUIRE(::access(g.record.c_str(), F_OK) != 0);
 
     g.prepare();
     GrainFiles rebooted;
-    REQUIRE(rebooted.open(g.dir.path, "another boot"));
+    REQUIRE(rebooted.open(g.dir.path, "local1", "another boot"));
     REQUIRE(rebooted.adopt().empty());
-    REQUIRE(::access(g.path.c_str(), F_OK) != 0);
+    REQUIRE(::access(g.record.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("relative programs lie in the user's DCS home") {
@@ -335,12 +341,41 @@ TEST_CASE("relative programs lie in the user's DCS home") {
     m.argv = {"bin/prog", "x"};
     m.directory = "data";
     REQUIRE(g.grains.prepare(g.id, m, 1));
-    const Result<files::LaunchRecord> r = files::unpack_launch(get_file(g.path + "/launch"));
+    const Result<files::LaunchRecord> r = files::unpack_launch(get_file(g.record + "/launch"));
     REQUIRE(r);
     REQUIRE(r->program == g.dir.path + "/home/ann/bin/prog");
     REQUIRE(r->argv[0] == "prog");
     REQUIRE(r->directory == g.dir.path + "/home/ann/data");
     m.argv = {"/bin/"};
     REQUIRE(g.grains.prepare(g.id, m, 1).code == Code::not_found);
-    REQUIRE(::access(g.path.c_str(), F_OK) != 0);
+    REQUIRE(::access(g.record.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("what a grain makes of its room counts only if it is an ordinary file of its own") {
+    ScratchDir other;
+    const std::string secret = other.path + "/secret";
+    put_file(secret, "somebody else's");
+    const auto link = [&](const char *path) { return ::symlink(secret.c_str(), path); };
+    const auto hard = [&](const char *path) { return ::link(secret.c_str(), path); };
+    const auto fifo = [](const char *path) { return ::mkfifo(path, 0600); };
+    const auto folder = [](const char *path) { return ::mkdir(path, 0700); };
+    for (int way = 0; way < 4; ++way)
+        for (const std::string name : {"out.1", "err.1", "checkpoint.1", "announce"}) {
+            GrainOnDisk h;
+            h.prepare();
+            h.increment(1, "ours", "");
+            const std::string path = h.path + "/" + name;
+            ::unlink(path.c_str());
+            REQUIRE((way == 0 ? link(path.c_str()) : way == 1 ? hard(path.c_str()) : way == 2 ? fifo(path.c_str())
+                                                                                      : folder(path.c_str())) == 0);
+            const DirFacts f = h.grains.look(h.id);
+            INFO(name << ": " << f.strange);
+            REQUIRE(f.strange.find(name + " is ") == 0);
+            REQUIRE(f.checkpoints.empty());
+            REQUIRE_FALSE(f.announced);
+            const bool stream = name == "out.1" || name == "err.1";
+            REQUIRE(f.increments.empty() == stream);
+            if (stream) REQUIRE(h.trouble(1, 1, 0) == ReportUnsendable::Why::unreadable);
+            if (name == "checkpoint.1") REQUIRE(h.trouble(1, 1, 1) == ReportUnsendable::Why::bad_checkpoint);
+        }
 }

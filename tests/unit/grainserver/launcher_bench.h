@@ -33,10 +33,15 @@ struct Place {
     server::LauncherClient client;
     std::vector<std::string> exited;
     int next_grain = 1;
+    std::string slots;
+    bool cgroups = true;
+    files::Limits limits;
+    files::Account account;
 
-    Place() {
+    explicit Place(bool with_cgroups = true, const std::string &slots_dir = "")
+        : slots(slots_dir), cgroups(with_cgroups) {
         REQUIRE(files::make_directories(dir.path + "/grains"));
-        client.open(dir.path, "local1", DCS_BINARY_DIR "/bin/dcs_launcher");
+        client.open(dir.path, DCS_BINARY_DIR "/bin/dcs_launcher", {"local1", slots, cgroups});
         connect();
     }
     ~Place() {
@@ -54,6 +59,7 @@ struct Place {
         REQUIRE(ask({files::Verb::list}).verb == files::Verb::end);  // from now on we hear of ends
     }
     std::string path(const std::string &grain) { return dir.path + "/grains/" + grain; }
+    std::string room(const std::string &grain) { return path(grain) + "/room"; }
 
     std::string make(std::vector<std::string> argv, const std::string &input = "", std::vector<std::string> env = {},
                      const std::string &directory = "") {
@@ -65,9 +71,11 @@ struct Place {
         r.env = std::move(env);
         r.directory = directory;
         r.next_seq = 3;
-        const std::string grain = "ann,1," + std::to_string(next_grain++) + ",1";
-        REQUIRE(files::make_directories(path(grain)));
-        put_file(path(grain) + "/input", input);
+        r.limits = limits;
+        r.account = account;
+        const std::string grain = "local1,ann,1," + std::to_string(next_grain++) + ",1";
+        REQUIRE(files::make_directories(room(grain)));
+        put_file(room(grain) + "/input", input);
         put_file(path(grain) + "/launch", files::pack(r));
         return grain;
     }

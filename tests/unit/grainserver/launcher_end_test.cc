@@ -24,7 +24,7 @@ TEST_CASE("SIGNAL reaches the first process only") {
     const pid_t child = p.number_in(d + "/child");
     p.client.send({files::Verb::signal, g, SIGUSR1});
     REQUIRE(WEXITSTATUS(p.exit_of(g).status) == 7);
-    REQUIRE(get_file(p.path(g) + "/out.3") == "got\n");
+    REQUIRE(get_file(p.room(g) + "/out.3") == "got\n");
     REQUIRE(gone(child));  // not by USR1: because the grain ended
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     ::kill(p.launchers.back(), SIGKILL);
     REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
     REQUIRE(alive(leader));
-    REQUIRE(locks::is_held(d + "/slots/0"));  // by the grain itself
+    REQUIRE(locks::is_held(d + "/slots/0"));  // by the keeper
     p.connect();
     REQUIRE(p.launchers.size() == 2);
     const Result<files::ExitRecord> e = files::unpack_exit(get_file(p.path(g) + "/exit"));  // there before it listens
@@ -165,7 +165,7 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     for (int i = 0; i < 8; ++i) deep += "/a-directory-with-a-long-name";
     REQUIRE(files::make_directories(deep));
     server::LauncherClient client;
-    client.open(deep, "deep", DCS_BINARY_DIR "/bin/dcs_launcher");
+    client.open(deep, DCS_BINARY_DIR "/bin/dcs_launcher", {"deep", "", true});
     std::string why;
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
     const pid_t pid = std::atoi(locks::note_of(deep + "/launcher.lock").c_str());

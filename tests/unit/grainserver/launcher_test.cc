@@ -11,29 +11,29 @@ TEST_CASE("a grain reads its input and writes its increments") {
     REQUIRE(e.known);
     REQUIRE(e.status == 0);
     REQUIRE(e.max_rss_kb > 0);
-    REQUIRE(get_file(p.path(g) + "/out.3") == "hello\n");
-    REQUIRE(get_file(p.path(g) + "/err.3").empty());
+    REQUIRE(get_file(p.room(g) + "/out.3") == "hello\n");
+    REQUIRE(get_file(p.room(g) + "/err.3").empty());
     REQUIRE(p.start(g).verb == files::Verb::have);  // never a second time
 }
 
 TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") {
     Place p;
     const std::string script =
-        "env; echo \"zero=$0 one=$1\"; pwd; ls -l /proc/self/fd | grep -c slots; cat /proc/self/stat; "
-        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; grep -E 'Sig(Blk|Ign)' /proc/self/status; "
+        "env; echo \"zero=$0 one=$1\"; pwd; echo slots=$(ls -l /proc/$$/fd | grep -c slots); cat /proc/self/stat; "
+        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; "
         "echo wrong >&2; exit 5";
     const std::string g = p.make({"/bin/sh", "-c", script, "name", "first"}, "",
                                  {"A=b c", "DCS_GRAIN_DIR=wrong", "PATH=/usr/bin:/bin"});
     REQUIRE(p.start(g).verb == files::Verb::started);
     const files::ExitRecord e = p.exit_of(g);
     REQUIRE(WEXITSTATUS(e.status) == 5);
-    const std::string out = get_file(p.path(g) + "/out.3");
+    const std::string out = get_file(p.room(g) + "/out.3");
     INFO(out);
     const auto has = [&](const std::string &text) {
         return ("\n" + out).find("\n" + text + "\n") != std::string::npos;
     };
     char *real = ::realpath(p.dir.path.c_str(), nullptr);
-    const std::string grain_dir = std::string(real) + "/grains/" + g;
+    const std::string grain_dir = std::string(real) + "/grains/" + g + "/room";
     ::free(real);
     REQUIRE(has("A=b c"));
     REQUIRE(has("DCS_GRAIN_DIR=" + grain_dir));
@@ -41,12 +41,13 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE_FALSE(has("DCS_GRAIN_DIR=wrong"));
     REQUIRE(has("zero=name one=first"));
     REQUIRE(has(grain_dir + "/work"));
-    REQUIRE(has("1"));  // one descriptor of a slot
+    REQUIRE(has("slots=0"));  // it could drop one
     REQUIRE(has("0"));  // no core files
+    REQUIRE(has("NoNewPrivs:\t1"));
     REQUIRE(has("SigBlk:\t0000000000000000"));
     REQUIRE(has("SigIgn:\t0000000000000000"));
     if (::access("/proc/self/autogroup", F_OK) == 0) REQUIRE(out.find(" nice 19\n") != std::string::npos);
-    REQUIRE(get_file(p.path(g) + "/err.3") == "wrong\n");
+    REQUIRE(get_file(p.room(g) + "/err.3") == "wrong\n");
 }
 
 TEST_CASE("a grain is a modest leader of its own session") {

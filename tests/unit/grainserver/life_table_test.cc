@@ -72,6 +72,11 @@ struct Word {
         return std::string(e.ended ? "report:end" : e.checkpoint != 0 ? "report:checkpoint" : "report:usage") +
                (e.innocent ? "(innocent)" : e.limit ? "(limit)" : "");
     }
+    std::string operator()(const PlaceFiles &) { return "place"; }
+    std::string operator()(const KeepPiece &) { return "keep"; }
+    std::string operator()(const DropPieces &) { return "drop"; }
+    std::string operator()(const KeepOutputs &) { return "outputs"; }
+    std::string operator()(const SendPiece &) { return "put"; }
     std::string operator()(const Gauge &e) { return e.boundary ? "call-in:boundary" : "call-in"; }
     std::string operator()(const SaveConfig &) { return "save"; }
     std::string operator()(const SetLogLevel &e) { return "log " + e.level; }

@@ -101,6 +101,7 @@ struct Pool {
     pid_t server = 0;
     double interval = 0.6;
     int slots = 2;
+    std::vector<std::string> options = {"--run-as", "self"};
     std::string programs = DCS_BINARY_DIR "/bin";
     std::vector<std::string> environment = current_environment();
 
@@ -121,6 +122,7 @@ struct Pool {
         r.program = programs + "/dcs_grainserver";
         r.arguments = {r.program, "--name", "local1", "--dir", server_dir,
                        "--scheduler", scheduler.path, "--log-level", "info"};
+        r.arguments.insert(r.arguments.end(), options.begin(), options.end());
         r.environment = environment;
         const files::Fd log(::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         r.err = log.get();

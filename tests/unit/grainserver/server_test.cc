@@ -92,7 +92,7 @@ TEST_CASE("a grain from launch to forgotten") {
     REQUIRE(report.out == "hello\n");
     REQUIRE(report.usage.max_rss_kb > 0);
     g.take(p.scheduler, report);
-    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/ann,3,1,1").c_str(), F_OK) != 0; }));
+    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/local1,ann,3,1,1").c_str(), F_OK) != 0; }));
     REQUIRE_FALSE(locks::is_held(p.server_dir + "/slots/0"));
 
     g.program = "/no/such/program";
@@ -133,7 +133,7 @@ TEST_CASE("one server for a directory; a refusal is told and asked again; TERM l
     p.scheduler.send(wire::Configure{p.interval, 2, 1});
     p.scheduler.send(wire::Withdraw{g.key, 1, true, "not wanted"});
     REQUIRE(soon([&] { return !locks::is_held(p.server_dir + "/slots/0"); }));
-    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/ann,3,1,1").c_str(), F_OK) != 0; }));
+    REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/local1,ann,3,1,1").c_str(), F_OK) != 0; }));
 }
 
 TEST_CASE("a lock that a dead server's child holds for a moment does not stop the next server") {
@@ -209,7 +209,7 @@ TEST_CASE("server, launcher and grain are killed, the scheduler goes away: the o
             continue;
         }
         case 3: {
-            const std::string grain = "/grains/ann,3,1," + std::to_string(g.incarnation);
+            const std::string grain = "/grains/local1,ann,3,1," + std::to_string(g.incarnation);
             const std::string pid = get_file(p.server_dir + grain + "/pid");
             if (std::atoi(pid.c_str()) > 1) ::kill(std::atoi(pid.c_str()), SIGKILL);
             continue;

@@ -93,7 +93,7 @@ TEST_CASE("a tentative grain that cannot run here is told at once and leaves not
     REQUIRE_FALSE(r.staged);
     REQUIRE(r.code == static_cast<int>(Code::not_found));
     REQUIRE(r.text.find(words) != std::string::npos);
-    REQUIRE(soon([&] { return !on_disk(p, "ann,3,2,1"); }));
+    REQUIRE(soon([&] { return !on_disk(p, "local1,ann,3,2,1"); }));
     REQUIRE(grain_processes(p) == 1);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a restarted server's first call says how long a grain has run") {
     p.greet();
     p.scheduler.send(launch_of(other, {"/bin/sh", "-c", "while :; do :; done"}, false));
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
-    const auto pid = files::parse_pid(get_file(p.server_dir + "/grains/ann,3,2,1/pid"));
+    const auto pid = files::parse_pid(get_file(p.server_dir + "/grains/local1,ann,3,2,1/pid"));
     REQUIRE(pid);
     files::ProcessStat stat;  // it is a modest process, and others may keep it waiting
     REQUIRE(soon([&] { return files::read_stat(pid->pid, stat) && stat.user_ticks >= 5; }));
@@ -218,7 +218,7 @@ TEST_CASE("killed at any point, server or launcher: a tentative grain runs once,
     }
     REQUIRE(p.serve([&] { return p.report.has_value(); }));
     REQUIRE(p.killed);
-    REQUIRE(soon([&] { return !on_disk(p, "ann,3,2,1") && !on_disk(p, "ann,3,1,1"); }));
+    REQUIRE(soon([&] { return !on_disk(p, "local1,ann,3,2,1") && !on_disk(p, "local1,ann,3,1,1"); }));
     REQUIRE(soon([&] { return grain_processes(p) == 0; }));
     if (p.report->innocent) return;  // its launcher died while it ran: it may begin again elsewhere
     REQUIRE(p.report->out == "done\n");

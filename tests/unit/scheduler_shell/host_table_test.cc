@@ -66,6 +66,8 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h interval=1000", "hosts:1: the times must grow"},
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
+        {"h accounts=", "hosts:1: accounts must name somebody; leave it out to have none"},
+        {"h accounts=a b", "hosts:1: `b` is not"},
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
         {"h cores=65537", "hosts:1: cores"},

@@ -30,6 +30,7 @@ TEST_CASE("the host table of the page about scheduling is one") {
     CHECK((*hosts)[1].cores == 8);
     CHECK((*hosts)[1].memory_mb == 16384);
     CHECK((*hosts)[1].users == std::vector<std::string>{"ann", "bob"});
+    CHECK((*hosts)[1].accounts == std::vector<std::string>{"ann"});
     CHECK((*hosts)[2].check == std::vector<std::string>{"h3:22"});
     CHECK((*hosts)[2].file_server == std::vector<std::string>{"nfs1:2049"});
     CHECK((*hosts)[2].gateway == std::vector<std::string>{"gw1"});

@@ -1,0 +1,166 @@
+// Contents that grains need and this host has not (W7): fetched one after the other, a piece at a time. Then the
+// files are placed, and the grain may start.
+#include <algorithm>
+
+#include "base/limits.h"
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+using Now = Transfer::Now;
+constexpr Duration answer_patience = seconds(120);  // the scheduler may have to read, or sync, all of it first
+constexpr Duration retry = seconds(1);
+constexpr int failures_max = 4;
+constexpr int rounds_max = 4;
+
+std::vector<GrainId> waiting_for(const State &state, const std::string &digest) {
+    std::vector<GrainId> found;
+    for (const auto &[id, g] : state.grains)
+        if (g.content.missing.count(digest) != 0) found.push_back(id);
+    return found;
+}
+
+// Whoever waits for it cannot start on this host now; the fault is not the grain's.
+void give_up_fetch(Turn &t, const std::string &digest, Code code, const std::string &why) {
+    for (const GrainId &id : waiting_for(t.state, digest))
+        drop_unstarted(t, id, code, "content " + wire::digest_text(digest) + " cannot be had: " + why);
+}
+
+void failed(Turn &t, const std::string &digest, Transfer &f, Code code, const std::string &why) {
+    f.now = Now::idle;
+    f.until = Instant::never();
+    f.again = t.now + retry;
+    if (++f.failures >= failures_max) give_up_fetch(t, digest, code, why);
+}
+
+void place_files(Turn &t) {
+    for (auto &[id, g] : t.state.grains) {
+        GrainContents &c = g.content;
+        if (!c.to_place || !c.recorded || c.placing || !c.missing.empty()) continue;
+        c.placing = true;
+        t.emit(PlaceFiles{id});
+    }
+}
+
+void forget_unwanted(Turn &t) {
+    for (auto it = t.state.fetches.begin(); it != t.state.fetches.end();) {
+        if (!waiting_for(t.state, it->first).empty()) {
+            ++it;
+            continue;
+        }
+        t.emit(DropPieces{it->first});
+        it = t.state.fetches.erase(it);
+    }
+}
+
+// What came of it is kept, and the rest asked for.
+void ask_next(Turn &t) {
+    const auto next = next_transfer(t, t.state.fetches, [](Transfer &) {});
+    if (next == t.state.fetches.end()) return;
+    t.emit(Send{wire::WantContent{next->first, next->second.done,
+                                  static_cast<std::uint32_t>(limits::content_piece_bytes)}});
+}
+}  // namespace
+
+std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
+                                                        void (*lost)(Transfer &)) {
+    const bool ready = t.state.link == Link::ready;
+    auto next = transfers.end();
+    bool busy = false;
+    for (auto it = transfers.begin(); it != transfers.end(); ++it) {
+        Transfer &x = it->second;
+        if (x.now == Now::waiting && (!ready || t.now >= x.until)) {
+            x.now = Now::idle;
+            x.until = Instant::never();
+        }
+        if (x.now == Now::idle && !ready) lost(x);
+        if (t.now >= x.again) x.again = Instant::never();
+        busy = busy || x.now != Now::idle;
+        const bool may = x.again == Instant::never();
+        if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
+    }
+    if (busy || !ready || next == transfers.end()) return transfers.end();
+    next->second.now = Now::waiting;
+    next->second.until = t.now + answer_patience;
+    return next;
+}
+
+void take_files(Grain &g, const std::vector<wire::GrainFile> &files) {
+    for (const wire::GrainFile &file : files) {
+        if (file.role == wire::FileRole::output) g.content.declares = true;
+        else g.content.needs.insert(file.digest);
+    }
+}
+
+void files_placed(Turn &t, const GrainId &id) {
+    Grain *g = t.find(id);
+    if (g == nullptr || !g->content.placing) return;
+    g->content.placing = g->content.to_place = false;
+    complete(t, id, *g);
+}
+
+void files_missing(Turn &t, const FilesMissing &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || !g->content.placing) return;
+    g->content.placing = false;
+    if (++g->content.rounds > rounds_max)
+        return drop_unstarted(t, x.id, Code::io_error, "the contents of its files do not stay on this host");
+    for (const wire::GrainFile &file : x.files) {
+        g->content.missing.insert(file.digest);
+        const auto [it, fresh] = t.state.fetches.try_emplace(file.digest);
+        if (!fresh) continue;
+        it->second.order = t.state.next_order++;
+        it->second.total = file.size;
+    }
+}
+
+void files_unplaced(Turn &t, const FilesUnplaced &x) {
+    const Grain *g = t.find(x.id);
+    if (g != nullptr && g->content.placing) drop_unstarted(t, x.id, x.code, x.text);
+}
+
+void content_piece(Turn &t, wire::ContentPiece &piece) {
+    const auto it = t.state.fetches.find(piece.digest);
+    if (it == t.state.fetches.end() || it->second.now != Now::waiting) return;  // not wanted any more
+    Transfer &f = it->second;
+    const auto code = static_cast<Code>(piece.code);
+    if (code == Code::not_found || code == Code::refused)
+        return give_up_fetch(t, piece.digest, Code::io_error, "the scheduler says: " + piece.text);
+    if (code != Code::ok) return failed(t, piece.digest, f, Code::io_error, "the scheduler says: " + piece.text);
+    if (piece.offset != f.done && piece.total == f.total) return;  // of an earlier question
+    if (piece.total != f.total || piece.bytes.size() > f.total - f.done || (piece.bytes.empty() && f.done < f.total))
+        return failed(t, piece.digest, f, Code::io_error, "the scheduler sent a piece that does not fit");
+    f.now = Now::writing;
+    f.until = Instant::never();
+    t.emit(KeepPiece{piece.digest, f.total, f.done, std::move(piece.bytes)});
+}
+
+void piece_kept(Turn &t, const PieceKept &x) {
+    const auto it = t.state.fetches.find(x.digest);
+    if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
+    Transfer &f = it->second;
+    f.now = Now::idle;
+    f.done = x.next;
+    f.failures = 0;
+    if (f.done < f.total) return;
+    t.state.fetches.erase(it);
+    for (auto &[id, g] : t.state.grains) g.content.missing.erase(x.digest);
+}
+
+// Nothing of it is kept now.
+void piece_unkept(Turn &t, const PieceUnkept &x) {
+    const auto it = t.state.fetches.find(x.digest);
+    if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
+    it->second.done = 0;
+    if (x.code != Code::no_space) return failed(t, x.digest, it->second, x.code, x.text);
+    it->second.now = Now::idle;
+    give_up_fetch(t, x.digest, x.code, x.text);
+}
+
+void fetch_on(Turn &t) {
+    place_files(t);
+    forget_unwanted(t);
+    ask_next(t);
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,137 @@
+// Files that grains made, as their submission declares (C13): kept in the library of this host first, so that
+// the same bytes go however often this server is started, then put to the scheduler, then reported.
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+using Now = Transfer::Now;
+constexpr int failures_max = 4;
+
+// Every end that is a result brings back what there is, also a failure.
+bool brings_back(const Grain &g) {
+    return g.phase == Phase::ended && g.looked_after_end && g.content.declares && g.ending != Ending::discard &&
+           !innocent_end(g);
+}
+
+void all_unsent(GrainContents &c) {
+    for (const wire::GrainFile &file : *c.outputs)
+        if (!file.digest.empty()) c.unsent.insert(file.digest);
+}
+
+void keep_outputs(Turn &t) {
+    for (auto &[id, g] : t.state.grains) {
+        GrainContents &c = g.content;
+        if (t.now >= c.keep_again) c.keep_again = Instant::never();
+        if (!brings_back(g) || c.outputs || c.keeping || c.keep_again != Instant::never()) continue;
+        c.keeping = true;
+        t.emit(KeepOutputs{id});
+    }
+}
+
+std::uint64_t size_of(const GrainContents &c, const std::string &digest) {
+    for (const wire::GrainFile &file : *c.outputs)
+        if (file.digest == digest) return file.size;
+    return 0;
+}
+
+// Transfers follow from what the grains have unsent.
+void plan_puts(State &state) {
+    std::set<std::string> wanted;
+    for (const auto &[id, g] : state.grains) {
+        if (!brings_back(g)) continue;
+        for (const std::string &digest : g.content.unsent) {
+            wanted.insert(digest);
+            const auto [it, fresh] = state.puts.try_emplace(digest);
+            if (!fresh) continue;
+            it->second.order = state.next_order++;
+            it->second.total = size_of(g.content, digest);
+        }
+    }
+    for (auto it = state.puts.begin(); it != state.puts.end();)
+        it = wanted.count(it->first) != 0 ? std::next(it) : state.puts.erase(it);
+}
+
+void from_the_beginning(Transfer &p) { p.done = 0; }  // pieces come in order on one connection
+
+void send_next(Turn &t) {
+    const auto next = next_transfer(t, t.state.puts, from_the_beginning);
+    if (next != t.state.puts.end()) t.emit(SendPiece{next->first, next->second.total, next->second.done});
+}
+}  // namespace
+
+bool outputs_are_there(const Grain &g) {
+    return !brings_back(g) || (g.content.outputs && g.content.unsent.empty());
+}
+
+// The scheduler took the report `later`: it may miss contents that it said it had.
+void put_again(Grain &g) {
+    if (g.content.outputs) all_unsent(g.content);
+}
+
+void outputs_kept(Turn &t, const OutputsKept &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || !g->content.keeping) return;
+    GrainContents &c = g->content;
+    c.keeping = false;
+    c.outputs = x.files;
+    c.output_words = x.words;
+    if (!x.words.empty()) t.log(Level::info, to_text(x.id) + ": " + x.words);
+    all_unsent(c);
+    consider_report(t, x.id, *g);  // there may be none
+}
+
+void outputs_unkept(Turn &t, const OutputsUnkept &x) {
+    Grain *g = t.find(x.id);
+    if (g == nullptr || !g->content.keeping) return;
+    g->content.keeping = false;
+    g->content.keep_again = t.now + t.state.interval;
+    t.log(Level::warning, to_text(x.id) + ": its output files cannot be kept: " + x.text);
+    if (++g->content.rounds >= failures_max) lose(t, x.id, "its output files cannot be kept: " + x.text);
+}
+
+void content_taken(Turn &t, const wire::ContentTaken &taken) {
+    const auto it = t.state.puts.find(taken.digest);
+    if (it == t.state.puts.end() || it->second.now != Now::waiting) return;
+    Transfer &p = it->second;
+    p.until = Instant::never();
+    p.now = Now::idle;
+    if (taken.code != 0 || taken.next > p.total) {
+        if (p.failures++ == 0)
+            t.log(Level::warning, "the scheduler does not take an output file now: " + taken.text);
+        p.done = 0;
+        p.again = t.now + t.state.interval;
+        return;
+    }
+    p.failures = 0;
+    p.done = taken.next;
+    if (p.done < p.total) return;
+    const std::string digest = taken.digest;
+    t.state.puts.erase(it);
+    for (auto &[id, g] : t.state.grains)
+        if (g.content.unsent.erase(digest) != 0) consider_report(t, id, g);
+}
+
+// What was kept does not lie in the library any more, or is damaged: the grain's directory still has it.
+void piece_unreadable(Turn &t, const PieceUnreadable &x) {
+    t.state.puts.erase(x.digest);
+    t.log(Level::warning, "an output file that was kept cannot be read: " + x.text);
+    std::vector<GrainId> lost;
+    for (auto &[id, g] : t.state.grains) {
+        if (g.content.unsent.count(x.digest) == 0) continue;
+        g.content.outputs.reset();
+        g.content.unsent.clear();
+        g.content.keep_again = t.now + t.state.interval;
+        if (++g.content.rounds >= failures_max) lost.push_back(id);
+    }
+    for (const GrainId &id : lost) lose(t, id, "its output files cannot be kept: " + x.text);
+}
+
+void put_on(Turn &t) {
+    keep_outputs(t);
+    plan_puts(t.state);
+    send_next(t);
+}
+
+}  // namespace dcs::server

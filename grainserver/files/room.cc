@@ -1,0 +1,74 @@
+#include "grainserver/files/room.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_record.h"
+
+namespace dcs::files {
+namespace {
+// Empty: it counts.
+std::string wrong_with(const struct stat &st, uid_t owner) {
+    if (S_ISLNK(st.st_mode)) return "a symbolic link";
+    if (!S_ISREG(st.st_mode)) return "no regular file";
+    if (st.st_nlink != 1) return "a file with " + std::to_string(st.st_nlink) + " names";
+    if (st.st_uid != owner) return "somebody else's file";
+    return {};
+}
+Status strange(const std::string &name, const std::string &what) {
+    return fail(Code::refused, name + " is " + what + " and does not count");
+}
+Result<std::string> read_some(const Room &room, const std::string &name, std::size_t max, bool cut) {
+    const Result<Fd> fd = open_foreign(room, name);
+    return fd ? read_open(fd->get(), name, max, cut) : Result<std::string>(fd.status());
+}
+}  // namespace
+
+Result<Room> open_room(int grain) {
+    Result<Fd> fd = open_directory(grain, room_name);
+    if (!fd) return fd.status();
+    struct stat st{};
+    if (::fstat(fd->get(), &st) != 0) return file_error(room_name, errno);
+    return Room{std::move(*fd), st.st_uid, st.st_gid};
+}
+
+Result<Fd> make_room(int grain) {
+    if (::mkdirat(grain, room_name, 0700) != 0) return file_error(room_name, errno);
+    return open_directory(grain, room_name);
+}
+
+Status give(int fd, const std::string &name, uid_t uid, gid_t gid) {
+    return ::fchown(fd, uid, gid) == 0 ? Status::ok() : file_error(name, errno);
+}
+Status give_room(int room, uid_t uid, gid_t gid) { return give(room, room_name, uid, gid); }
+
+Result<Fd> open_foreign(const Room &room, const std::string &name) {
+    Fd fd(::openat(room.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (!fd && errno == ELOOP) return strange(name, "a symbolic link");
+    if (!fd && errno == ENXIO) return strange(name, "no regular file");  // a socket
+    if (!fd) return file_error(name, errno);
+    struct stat st{};
+    if (::fstat(fd.get(), &st) != 0) return file_error(name, errno);
+    if (const std::string wrong = wrong_with(st, room.uid); !wrong.empty()) return strange(name, wrong);
+    return fd;
+}
+
+Result<std::string> read_foreign(const Room &room, const std::string &name, std::size_t max) {
+    return read_some(room, name, max, false);
+}
+Result<std::string> read_foreign_start(const Room &room, const std::string &name, std::size_t max) {
+    return read_some(room, name, max, true);
+}
+
+std::int64_t foreign_size(const Room &room, const std::string &name, std::string *words) {
+    struct stat st{};
+    if (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+    const std::string wrong = wrong_with(st, room.uid);
+    if (wrong.empty()) return st.st_size;
+    if (words != nullptr) *words = strange(name, wrong).text;
+    return -1;
+}
+
+}  // namespace dcs::files

@@ -1,0 +1,36 @@
+#pragma once
+// The room: the part of a grain's directory that the grain sees (DCS_GRAIN_DIR) and may change. What lies
+// there is foreign. A file counts only if it is a regular one with a single name that belongs to whom the
+// room belongs: no symbolic link, FIFO or socket, and no second name of somebody else's file.
+#include <cstdint>
+#include <string>
+
+#include <sys/types.h>
+
+#include "grainserver/files/small_file.h"
+
+namespace dcs::files {
+
+struct Room {
+    Fd fd;
+    uid_t uid = 0;
+    gid_t gid = 0;
+};
+
+// `grain`: the grain's directory.
+Result<Room> open_room(int grain);
+// Makes an empty one of mode 0700, still ours: fill it, then give_room().
+Result<Fd> make_room(int grain);
+// The last step: from now on it belongs to the grain. What was put into it must be given before (give).
+Status give_room(int room, uid_t uid, gid_t gid);
+Status give(int fd, const std::string &name, uid_t uid, gid_t gid);
+
+// To read. Code::not_found if there is no such file; Code::refused, in words, if it does not count.
+Result<Fd> open_foreign(const Room &room, const std::string &name);
+// As read_file() and read_start() of our own files.
+Result<std::string> read_foreign(const Room &room, const std::string &name, std::size_t max);
+Result<std::string> read_foreign_start(const Room &room, const std::string &name, std::size_t max);
+// Its size, or -1. `strange` gets a sentence if there is something of this name that does not count.
+std::int64_t foreign_size(const Room &room, const std::string &name, std::string *strange = nullptr);
+
+}  // namespace dcs::files

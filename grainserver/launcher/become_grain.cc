@@ -1,0 +1,165 @@
+#include "grainserver/launcher/become_grain.h"
+
+#include <cerrno>
+#include <csignal>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/process_identity.h"
+
+namespace dcs::launcher {
+namespace {
+[[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
+    const Failure failure{step, error};
+    ssize_t n;
+    do n = ::write(plan.report, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    ::_exit(127);
+}
+
+// Before the exec, so that there is never a grain that runs and that nobody can find.
+void write_pid_file(const Plan &plan) noexcept {
+    files::ProcessStat self;
+    char text[128];
+    if (!files::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
+    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
+    errno = ENOSPC;  // a short write
+    if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
+    ::close(fd);
+    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
+}
+
+// From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
+constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
+
+// Courtesy. What the kernel refuses here does not stop the grain.
+void be_modest() noexcept {
+    ::setpriority(PRIO_PROCESS, 0, 19);
+    const sched_param none{};
+    if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
+    ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
+    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        if (::write(fd, "500", 3) < 0) errno = 0;
+        ::close(fd);
+    }
+}
+
+void join_groups(const Plan &plan) noexcept {
+    for (int i = 0; i < plan.join_count; ++i) {
+        ssize_t n;
+        do n = ::write(plan.joins[i], "0", 1);
+        while (n < 0 && errno == EINTR);
+        if (n != 1) give_up(plan, Step::group, errno);
+    }
+}
+
+void set_limits(const Plan &plan) noexcept {
+    const auto limit = [](auto which, std::uint64_t value) {
+        const rlimit both{value, value};
+        ::setrlimit(which, &both);
+    };
+    limit(RLIMIT_CORE, 0);
+    if (plan.file_bytes != 0) limit(RLIMIT_FSIZE, plan.file_bytes);
+    if (plan.user_processes != 0) limit(RLIMIT_NPROC, plan.user_processes);
+}
+
+// For good: nothing that runs from here on gets other rights than these.
+void change_identity(const Plan &plan) noexcept {
+    if (plan.change_user) {
+        if (::syscall(SYS_setgroups, plan.group_count, plan.groups) != 0 ||
+            ::syscall(SYS_setresgid, plan.gid, plan.gid, plan.gid) != 0 ||
+            ::syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid) != 0)
+            give_up(plan, Step::identity, errno);
+        uid_t uids[3] = {};
+        gid_t gids[3] = {};
+        ::syscall(SYS_getresuid, &uids[0], &uids[1], &uids[2]);
+        ::syscall(SYS_getresgid, &gids[0], &gids[1], &gids[2]);
+        for (int i = 0; i < 3; ++i)
+            if (uids[i] != plan.uid || gids[i] != plan.gid) give_up(plan, Step::identity, EPERM);
+        if (::syscall(SYS_setresuid, 0, 0, 0) == 0) give_up(plan, Step::identity, EPERM);  // root was to be left
+    }
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::identity, errno);
+}
+
+// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, so does it:
+// by this signal, and else by the SIGTRAP that the exec left it. Without ptrace a look must do.
+void only_prove(const Plan &plan) noexcept {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
+    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
+    ::_exit(0);
+}
+
+// What an exec of the program itself would find; its runner would run, and fail in the grain's name.
+void see_program(const Plan &plan) noexcept {
+    struct stat st{};
+    if (::stat(plan.program, &st) != 0) give_up(plan, Step::exec, errno);
+    if (!S_ISREG(st.st_mode)) give_up(plan, Step::exec, EACCES);
+    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
+}
+
+// With the grain's own rights, as others of its user may have been in its room before.
+void open_streams(const Plan &plan) noexcept {
+    const int in = ::openat(plan.room, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (in < 0 || ::fcntl(in, F_SETFL, 0) != 0 || ::dup2(in, 0) < 0) give_up(plan, Step::streams, errno);
+    int to = 1;
+    for (const char *name : {plan.out, plan.err}) {
+        ::unlinkat(plan.room, name, 0);  // of a proof
+        const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 || ::dup2(fd, to++) < 0) give_up(plan, Step::streams, errno);
+    }
+}
+
+void enter_directory(const Plan &plan) noexcept {
+    if (plan.directory != nullptr) {
+        if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
+        return;
+    }
+    ::mkdirat(plan.room, files::work_name, 0700);
+    const int work = ::openat(plan.room, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
+}
+
+[[noreturn]] void become_grain(const Plan &plan) noexcept {
+    ::setsid();
+    be_modest();
+    if (!plan.only_prove) write_pid_file(plan);
+    // If our launcher died before this line the next one has not looked yet, or has looked and not
+    // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
+    if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
+    join_groups(plan);
+    set_limits(plan);
+    change_identity(plan);
+    open_streams(plan);
+    enter_directory(plan);
+    ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
+    ::signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (plan.runner != nullptr) see_program(plan);
+    if (plan.only_prove) only_prove(plan);
+    ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
+    give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
+}
+}  // namespace
+
+// A function of its own, so that the child cannot disturb the frame of whoever goes on.
+[[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
+    const pid_t pid = ::vfork();
+    if (pid == 0) become_grain(plan);
+    return pid;
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,45 @@
+#include "grainserver/launcher/disk_use.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace dcs::launcher {
+namespace {
+constexpr std::size_t depth_max = 64;           // descriptors that are open at a time
+constexpr std::int64_t bytes_of_a_name = 1024;  // what an empty file costs as well
+}  // namespace
+
+bool DiskUse::enter(files::Fd fd) {
+    Result<std::vector<std::string>> names = files::list(fd.get());
+    if (!names) return false;
+    open_.push_back({std::move(fd), std::move(*names)});
+    return true;
+}
+
+std::int64_t DiskUse::look(int room, int names) {
+    if (open_.empty()) {
+        sum_ = 0;
+        Result<files::Fd> top = files::open_directory(room, ".");
+        if (!top || !enter(std::move(*top))) return 0;
+    }
+    while (!open_.empty() && names-- > 0) {
+        Level &level = open_.back();
+        if (level.left.empty()) {
+            open_.pop_back();
+            continue;
+        }
+        const std::string name = std::move(level.left.back());
+        level.left.pop_back();
+        struct stat st{};
+        if (::fstatat(level.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        sum_ += st.st_blocks * 512 + bytes_of_a_name;
+        if (!S_ISDIR(st.st_mode) || open_.size() >= depth_max) continue;
+        struct stat above{};
+        const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
+        if (Result<files::Fd> below = files::open_directory(level.fd.get(), name); below && same_disk)
+            enter(std::move(*below));
+    }
+    return sum_;
+}
+
+}  // namespace dcs::launcher

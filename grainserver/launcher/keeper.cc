@@ -1,0 +1,154 @@
+#include "grainserver/launcher/keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_record.h"
+#include "grainserver/launcher/process_tree.h"
+
+namespace dcs::launcher {
+namespace {
+constexpr std::size_t packet_max = 512;
+constexpr int answer_ms = 2000;  // one that is stopped is as good as dead
+constexpr int first_look_ms = 50, last_look_ms = 5000;  // for the end of grains, when the launcher is dead
+
+// The keeper's side: everything below runs in its process.
+struct Kept {
+    const std::string &grains;
+    const Cgroups &cgroups;
+    int socket;
+    std::map<std::string, files::Fd> slots;
+
+    // "hold <dir>" with a descriptor, or "drop <dir>". False when the launcher is gone.
+    bool take_call() {
+        char text[packet_max + 1] = {};
+        iovec part{text, packet_max};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+        if (n < 0) return errno == EINTR;
+        if (n == 0) return false;
+        const cmsghdr *extra = CMSG_FIRSTHDR(&message);
+        files::Fd slot;
+        if (extra != nullptr && extra->cmsg_type == SCM_RIGHTS) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(extra), sizeof fd);
+            slot = files::Fd(fd);
+        }
+        const std::string dir(text + 5);
+        if (std::strncmp(text, "hold ", 5) == 0 && slot) slots[dir] = std::move(slot);
+        else slots.erase(dir);
+        if (std::strncmp(text, "drop ", 5) == 0) (void)!::send(socket, "ok", 2, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return true;
+    }
+
+    bool lives(const std::string &dir) const {
+        const std::string path = grains + "/" + dir;
+        Orphan orphan{0, 0, path, dir};
+        if (const Result<files::Fd> grain = files::open_directory(AT_FDCWD, path))
+            if (const auto text = files::read_file(grain->get(), files::pid_name, files::record_bytes_max))
+                if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
+                    files::ProcessStat stat;
+                    orphan.pid = pid->pid;
+                    orphan.start_time = pid->start_time;
+                    if (files::read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
+                        return true;
+                }
+        return !look_for(orphan, cgroups).processes.empty();
+    }
+
+    void outlive() {
+        for (int pause = first_look_ms; !slots.empty(); pause = std::min(pause * 2, last_look_ms)) {
+            for (auto it = slots.begin(); it != slots.end();) {
+                if (lives(it->first)) {
+                    ++it;
+                    continue;
+                }
+                cgroups.remove(it->first);
+                it = slots.erase(it);
+                pause = first_look_ms;
+            }
+            if (!slots.empty()) ::poll(nullptr, 0, pause);
+        }
+        if (cgroups.leaves().empty()) cgroups.remove_group();
+    }
+};
+
+[[noreturn]] void keep(const std::string &grains, const Cgroups &cgroups, int socket) {
+    ::setsid();
+    ::prctl(PR_SET_NAME, "dcs_keeper", 0, 0, 0);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+    const auto ours = static_cast<unsigned>(socket);
+    if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
+    ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
+    Kept kept{grains, cgroups, socket, {}};
+    while (kept.take_call()) {}
+    kept.outlive();
+    ::_exit(0);
+}
+}  // namespace
+
+Status Keeper::start(const std::string &grains, const Cgroups &cgroups) {
+    if (pid_ > 0) {  // ours, and of no use any more
+        ::kill(pid_, SIGKILL);
+        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    }
+    pid_ = 0;
+    socket_ = files::Fd();
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail_errno(Code::io_error, "socket to the keeper of slots", errno);
+    files::Fd ours(ends[0]);
+    const files::Fd its(ends[1]);
+    const pid_t pid = ::fork();
+    if (pid == 0) keep(grains, cgroups, its.get());
+    if (pid < 0) return fail_errno(Code::io_error, "no process for the keeper of slots", errno);
+    pid_ = pid;
+    socket_ = std::move(ours);
+    return Status::ok();
+}
+
+bool Keeper::hold(const std::string &dir, int slot) {
+    std::string text = "hold " + dir;
+    iovec part{text.data(), text.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr *extra = CMSG_FIRSTHDR(&message);
+    extra->cmsg_level = SOL_SOCKET;
+    extra->cmsg_type = SCM_RIGHTS;
+    extra->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(extra), &slot, sizeof slot);
+    return socket_ && ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+bool Keeper::drop(const std::string &dir) {
+    const std::string text = "drop " + dir;
+    if (!socket_ || ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return false;
+    pollfd answer{socket_.get(), POLLIN, 0};
+    int ready;
+    do ready = ::poll(&answer, 1, answer_ms);
+    while (ready < 0 && errno == EINTR);
+    char word[8];
+    return ready == 1 && ::recv(socket_.get(), word, sizeof word, MSG_DONTWAIT) > 0;
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,113 @@
+// Limits that the kernel does not keep by itself (W9): looked at a few times a second, cheaply.
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "grainserver/files/room.h"
+#include "grainserver/launcher/launcher.h"
+
+namespace dcs::launcher {
+namespace {
+constexpr Duration look_often = milliseconds(250);
+constexpr int look_share = 50;          // a look takes at most this part of the time
+constexpr int names_at_a_time = 2000;   // of files
+
+bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
+
+std::string amount(std::int64_t n, const char *what) { return std::to_string(n) + " " + what; }
+std::string memory_words(const files::Limits &l) {
+    return "the grain used more than its " + amount(l.memory_mb, "MB of memory");
+}
+std::string process_words(const files::Limits &l) {
+    return "the grain had more than its " + amount(l.processes, "processes");
+}
+
+struct Use { std::int64_t bytes = 0, threads = 0, cpu_s = 0; };
+Use use_of(const std::vector<files::ProcessStat> &tree, const files::ExitRecord &ended) {
+    static const std::int64_t page = ::sysconf(_SC_PAGESIZE), ticks = std::max(::sysconf(_SC_CLK_TCK), 1l);
+    Use use;
+    std::uint64_t pages = 0, threads = 0, cpu = 0;
+    for (const files::ProcessStat &p : tree) {
+        pages += p.resident_pages;
+        threads += p.threads;
+        cpu += p.user_ticks + p.system_ticks;
+    }
+    use.bytes = static_cast<std::int64_t>(pages) * page;
+    use.threads = static_cast<std::int64_t>(threads);
+    use.cpu_s = static_cast<std::int64_t>(cpu) / ticks + (ended.user_us + ended.system_us) / 1'000'000;
+    return use;
+}
+
+bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by_group) {
+    return (l.memory_mb > 0 && !memory_by_group) || (l.processes > 0 && !processes_by_group) || l.cpu_s > 0;
+}
+}  // namespace
+
+void Launcher::over(const std::string &dir, Running &grain, int signal, const std::string &words) {
+    if (grain.exit.limit_signal != 0 || grain.stopped_by_us) return;
+    grain.exit.limit_signal = signal;
+    grain.exit.reason = words;
+    std::printf("%s: %s\n", dir.c_str(), words.c_str());
+    std::fflush(stdout);
+    kill_tree(dir, grain);
+}
+
+// Its first process has just ended: was it because of a limit that the kernel keeps? Success is success.
+void Launcher::note_limit(const std::string &dir, Running &grain) {
+    const int status = grain.exit.status;
+    if (status == 0 || grain.exit.limit_signal != 0) return;
+    if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir))
+        return over(dir, grain, SIGKILL, memory_words(grain.limits));
+    if (grain.processes_by_group && cgroups_.ran_out_of_processes(dir))
+        return over(dir, grain, SIGKILL, process_words(grain.limits));
+    if (grain.limits.file_mb > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+        over(dir, grain, SIGXFSZ, "the grain wrote a file of more than its " + amount(grain.limits.file_mb, "MB"));
+}
+
+void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTable *table) {
+    const files::Limits &l = grain.limits;
+    if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir)) return over(dir, grain, SIGKILL, memory_words(l));
+    if (grain.processes_by_group && cgroups_.ran_out_of_processes(dir))
+        return over(dir, grain, SIGKILL, process_words(l));
+    if (table != nullptr) {
+        const Use use = use_of(tree_in(*table, dir, grain).processes, grain.exit);
+        if (l.memory_mb > 0 && !grain.memory_by_group && use.bytes > l.memory_mb << 20)
+            return over(dir, grain, SIGKILL, memory_words(l));
+        if (l.processes > 0 && !grain.processes_by_group && use.threads > l.processes)
+            return over(dir, grain, SIGKILL, process_words(l));
+        if (l.cpu_s > 0 && use.cpu_s > l.cpu_s)
+            return over(dir, grain, SIGXCPU, "the grain used more than its " + amount(l.cpu_s, "s of processor time"));
+    }
+    if (l.disk_mb == 0) return;
+    const Result<files::Fd> directory = files::open_directory(grains_fd_.get(), dir);
+    const Result<files::Room> room =
+        directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
+    if (room && grain.disk.look(room->fd.get(), names_at_a_time) > l.disk_mb << 20)
+        over(dir, grain, SIGXFSZ, "the grain kept more than its " + amount(l.disk_mb, "MB in its directory"));
+}
+
+void Launcher::watch(Instant now) {
+    bool any = false, look = false;
+    for (const auto &[dir, grain] : grains_) {
+        if (grain.first_process_ended || !watches(grain.limits)) continue;
+        any = true;
+        look = look || needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
+    }
+    next_watch_ = Instant::never();
+    if (!any) return;
+    std::optional<ProcessTable> table;
+    if (look) table.emplace();
+    for (auto &[dir, grain] : grains_) {
+        if (grain.first_process_ended || !watches(grain.limits)) continue;
+        const bool by_table = needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
+        watch_one(dir, grain, by_table ? &*table : nullptr);
+    }
+    const Instant after = boot_clock();
+    next_watch_ = after + std::max(look_often, Duration{(after - now).ns * look_share});
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,250 @@
+#include "grainserver/shell/content_cache.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+#include "wire/content.h"
+#include "wire/json.h"
+
+namespace dcs::server {
+namespace {
+constexpr const char *library_name = "library", *content_name = "content", *incoming_name = "incoming";
+constexpr std::uint64_t block = 4096;             // a content takes at least so much
+constexpr std::int64_t stale_s = 7 * 24 * 3600;
+constexpr int swept_at_once = 64;
+constexpr std::size_t names_max = 64;             // of one program
+
+Result<files::Fd> make_folder(int parent, const std::string &name) {
+    if (::mkdirat(parent, name.c_str(), 0711) != 0 && errno != EEXIST) return files::file_error(name, errno);
+    Result<files::Fd> fd = files::open_directory(parent, name);
+    // Whoever knows the name of a content may reach it; nobody sees which there are.
+    if (fd && ::fchmod(fd->get(), 0711) != 0) return files::file_error(name, errno);
+    return fd;
+}
+
+// Empty if it is not what in_hex() makes.
+std::string from_hex(const std::string &text) {
+    std::string bytes;
+    for (std::size_t i = 0; i + 1 < text.size(); i += 2)
+        bytes += static_cast<char>(std::strtol(text.substr(i, 2).c_str(), nullptr, 16));
+    return wire::in_hex(bytes) == text ? bytes : std::string();
+}
+
+std::uint64_t on_disk(std::uint64_t size) { return (size / block + 1) * block; }
+
+Status write_at(int fd, std::uint64_t offset, const std::string &bytes) {
+    for (std::size_t done = 0; done < bytes.size();) {
+        const ssize_t n =
+            ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return files::file_error("a content of the library", errno);
+        done += static_cast<std::size_t>(n);
+    }
+    return Status::ok();
+}
+}  // namespace
+
+Incoming &Incoming::operator=(Incoming &&other) noexcept {
+    std::swap(fd, other.fd);
+    std::swap(folder, other.folder);
+    std::swap(name, other.name);
+    return *this;
+}
+Incoming::~Incoming() {
+    if (folder >= 0 && fd) files::remove_file(folder, name);
+}
+
+Status ContentCache::open(const std::string &directory, std::uint64_t max_bytes, std::function<Names()> needed) {
+    path_ = directory + "/" + library_name;
+    max_bytes_ = max_bytes;
+    needed_ = std::move(needed);
+    const Result<files::Fd> base = files::open_directory(AT_FDCWD, directory);
+    if (!base) return base.status();
+    Result<files::Fd> library = make_folder(base->get(), library_name);
+    if (!library) return library.status();
+    library_ = std::move(*library);
+    if (Status s = files::remove_tree(library_.get(), incoming_name); !s) return s;
+    Result<files::Fd> incoming = make_folder(library_.get(), incoming_name);
+    if (!incoming) return incoming.status();
+    incoming_ = std::move(*incoming);
+    find_all();
+    return Status::ok();
+}
+
+void ContentCache::find_all() {
+    const Result<std::vector<std::string>> fans = files::list(library_.get());
+    if (!fans) return;
+    for (const std::string &name : *fans) {
+        if (name == incoming_name) continue;
+        const Result<files::Fd> fan = files::open_directory(library_.get(), name);
+        const Result<std::vector<std::string>> names =
+            fan ? files::list(fan->get()) : Result<std::vector<std::string>>(fan.status());
+        if (!names) continue;
+        for (const std::string &inner : *names) find_in(fan->get(), inner);
+    }
+}
+
+void ContentCache::find_in(int fan, const std::string &name) {
+    const std::string digest = from_hex(name);
+    const Result<files::Fd> folder = files::open_directory(fan, name);
+    struct stat st{};
+    const bool whole = folder && digest.size() == limits::digest_bytes &&
+                       ::fstatat(folder->get(), content_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    if (whole) return set(digest, static_cast<std::uint64_t>(st.st_size), st.st_mtim.tv_sec);
+    if (!files::remove_tree(fan, name)) return;
+}
+
+void ContentCache::set(const std::string &digest, std::uint64_t size, std::int64_t used_s) {
+    Content &content = contents_[digest];
+    bytes_ += on_disk(size) - content.bytes;
+    content = Content{on_disk(size), used_s};
+}
+
+Result<files::Fd> ContentCache::folder_of(const std::string &digest, bool make) const {
+    const std::string hex = wire::in_hex(digest);
+    const auto enter = make ? make_folder : files::open_directory;
+    const Result<files::Fd> fan = enter(library_.get(), hex.substr(0, 2));
+    return fan ? enter(fan->get(), hex) : Result<files::Fd>(fan.status());
+}
+
+Result<files::Fd> ContentCache::open_content(const std::string &digest, std::int64_t now_s) {
+    const Result<files::Fd> folder = folder_of(digest, false);
+    if (!folder) return folder.status();
+    files::Fd fd(::openat(folder->get(), content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) return files::file_error(wire::digest_text(digest), errno);
+    const timespec now{now_s, 0}, times[] = {now, now};
+    (void)::futimens(fd.get(), times);  // only the sweep looks at it
+    if (const auto found = contents_.find(digest); found != contents_.end()) found->second.used_s = now_s;
+    return fd;
+}
+
+// One file under every name that it is run by.
+Result<std::string> ContentCache::program(const std::string &digest, const std::string &name) {
+    const Result<files::Fd> folder = folder_of(digest, false);
+    if (!folder) return folder.status();
+    const int fd = folder->get();
+    if (::fchmodat(fd, content_name, 0555, 0) != 0) return files::file_error(wire::digest_text(digest), errno);
+    const std::string hex = wire::in_hex(digest), path = path_ + "/" + hex.substr(0, 2) + "/" + hex + "/";
+    const Result<std::vector<std::string>> names = files::list(fd);
+    if (!names) return names.status();
+    const bool bad = name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos;
+    if (bad || (names->size() >= names_max && !std::binary_search(names->begin(), names->end(), name)))
+        return path + content_name;
+    if (::linkat(fd, content_name, fd, name.c_str(), 0) != 0 && errno != EEXIST) return files::file_error(name, errno);
+    return path + name;
+}
+
+void ContentCache::remove(const std::string &digest) {
+    verified_.erase(digest);
+    if (const auto found = contents_.find(digest); found != contents_.end()) {
+        bytes_ -= found->second.bytes;
+        contents_.erase(found);
+    }
+    const std::string hex = wire::in_hex(digest);
+    const Result<files::Fd> fan = files::open_directory(library_.get(), hex.substr(0, 2));
+    if (!fan) return;
+    if (const Result<files::Fd> folder = files::open_directory(fan->get(), hex))
+        files::remove_file(folder->get(), content_name);  // first: without it the rest is a left-over
+    if (!files::remove_tree(fan->get(), hex)) return;
+}
+
+// ---- what comes in ------------------------------------------------------------------------
+
+Result<Incoming> ContentCache::begin() {
+    const std::string name = std::to_string(++number_);
+    files::Fd fd(::openat(incoming_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400));
+    if (!fd) return files::file_error("the library of this host", errno);
+    return Incoming(incoming_.get(), name, std::move(fd));
+}
+
+Status ContentCache::append(Coming &coming, const std::string &bytes) {
+    const std::uint64_t from = coming.next;
+    Status s = write_at(coming.file.fd.get(), from, bytes);
+    if (!s && s.code == Code::no_space && make_room()) s = write_at(coming.file.fd.get(), from, bytes);
+    if (!s) return s;
+    coming.sum.add(bytes);
+    coming.next += bytes.size();
+    return s;
+}
+
+Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_t total, std::uint64_t offset,
+                                         const std::string &bytes, std::int64_t now_s) {
+    if (offset == 0) coming_.erase(digest);
+    auto it = coming_.find(digest);
+    if (it == coming_.end()) {
+        if (offset != 0) return fail(Code::invalid, "the beginning of a content is not here any more");
+        Result<Incoming> file = begin();
+        if (!file) return file.status();
+        it = coming_.try_emplace(digest).first;
+        it->second.file = std::move(*file);
+        it->second.total = total;
+    }
+    Coming &coming = it->second;
+    Status s = offset == coming.next && total == coming.total ? append(coming, bytes)
+                                                              : fail(Code::invalid, "a piece came out of order");
+    const std::uint64_t next = coming.next;
+    if (s && next < total) return next;
+    if (s && coming.sum.finish() != digest) s = fail(Code::io_error, "what came is not what its name says");
+    if (s) s = take(std::move(coming.file), digest, total, now_s);
+    coming_.erase(digest);
+    return s ? Result<std::uint64_t>(next) : Result<std::uint64_t>(s);
+}
+
+Status ContentCache::take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s) {
+    if (has(digest)) remove(digest);  // damaged, or of somebody who brought the same meanwhile
+    const Result<files::Fd> folder = folder_of(digest, true);
+    if (!folder) return folder.status();
+    failpoint("server.content.before_rename");
+    if (::renameat(incoming_.get(), incoming.name.c_str(), folder->get(), content_name) != 0)
+        return files::file_error(wire::digest_text(digest), errno);
+    incoming.folder = -1;
+    failpoint("server.content.after_rename");
+    set(digest, size, now_s);
+    set_verified(digest);
+    return Status::ok();
+}
+
+// ---- what goes ----------------------------------------------------------------------------
+
+bool ContentCache::free_oldest(const Names &needed) {
+    auto oldest = contents_.end();
+    for (auto it = contents_.begin(); it != contents_.end(); ++it)
+        if (needed.count(it->first) == 0 && (oldest == contents_.end() || it->second.used_s < oldest->second.used_s))
+            oldest = it;
+    if (oldest == contents_.end()) return false;
+    const std::string digest = oldest->first;
+    remove(digest);
+    return true;
+}
+
+bool ContentCache::sweep(std::int64_t now_s) {
+    const Names needed = needed_();
+    int gone = 0;
+    for (auto it = contents_.begin(); it != contents_.end() && gone < swept_at_once;) {
+        const std::string digest = it->first;
+        const bool stale = it->second.used_s + stale_s < now_s && needed.count(digest) == 0;
+        ++it;
+        if (!stale) continue;
+        remove(digest);
+        ++gone;
+    }
+    while (bytes_ > max_bytes_ && gone < swept_at_once && free_oldest(needed)) ++gone;
+    return gone > 0;
+}
+
+// The disk is full: all that nobody needs goes.
+bool ContentCache::make_room() {
+    const Names needed = needed_();
+    bool some = false;
+    while (free_oldest(needed)) some = true;
+    return some;
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,86 @@
+#include "grainserver/shell/contents.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+
+namespace dcs::server {
+
+std::int64_t wall_seconds() { return static_cast<std::int64_t>(std::time(nullptr)); }
+
+Status Contents::open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
+                      std::function<ContentCache::Names()> needed) {
+    binary_class_ = binary_class;
+    return cache_.open(directory, max_bytes, std::move(needed));
+}
+
+void Contents::keep(const KeepPiece &piece) {
+    failpoint("server.piece.before_write");
+    const Result<std::uint64_t> next =
+        cache_.keep(piece.digest, piece.total, piece.offset, piece.bytes, wall_seconds());
+    failpoint("server.piece.after_write");
+    if (next) tell_(PieceKept{piece.digest, *next});
+    else tell_(PieceUnkept{piece.digest, next.status().code, next.status().text});
+}
+
+void Contents::give_up(const GrainId &id) {
+    std::erase_if(jobs_, [&](const Job &job) { return job.id == id; });
+}
+
+void Contents::go_on() {
+    if (!jobs_.empty() && !jobs_.front().work.go_on()) jobs_.pop_front();
+}
+
+void Contents::tidy() { cache_.sweep(wall_seconds()); }
+
+Work Contents::read_digest(int fd, std::string *digest) {
+    Copying reading(fd, 0, limits::content_bytes + 1, -1, true);
+    Result<bool> done = false;
+    while (done && !*done) {
+        co_yield Slice{};
+        done = reading.go_on();
+    }
+    *digest = done ? reading.digest() : std::string();
+}
+
+// Kept by an earlier server: nobody else sees whether the disk still has the same bytes.
+Work Contents::verify(std::string digest) {
+    if (!cache_.has(digest) || cache_.verified(digest)) co_return;
+    const Result<files::Fd> fd = cache_.open_content(digest, wall_seconds());
+    std::string found;
+    if (fd)
+        for (Work reading = read_digest(fd->get(), &found); reading.go_on();) co_yield Slice{};
+    if (found == digest) cache_.set_verified(digest);
+    else cache_.remove(digest);
+}
+
+Work Contents::send_piece(SendPiece piece) {
+    for (Work verifying = verify(piece.digest); verifying.go_on();) co_yield Slice{};
+    if (cache_.has(piece.digest)) send_now(piece);
+    else tell_(PieceUnreadable{piece.digest, wire::digest_text(piece.digest) + " is gone, or damaged"});
+}
+
+void Contents::send_now(const SendPiece &piece) {
+    const Result<files::Fd> fd = cache_.open_content(piece.digest, wall_seconds());
+    if (!fd) return tell_(PieceUnreadable{piece.digest, fd.status().text});
+    wire::PutContent message{piece.digest, piece.total, piece.offset, {}};
+    message.bytes.resize(
+        std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - std::min(piece.offset, piece.total)));
+    for (std::size_t done = 0; done < message.bytes.size();) {
+        const ssize_t n = ::pread(fd->get(), message.bytes.data() + done, message.bytes.size() - done,
+                                  static_cast<off_t>(piece.offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return tell_(PieceUnreadable{piece.digest, "reading " + wire::digest_text(piece.digest)});
+        done += static_cast<std::size_t>(n);
+    }
+    failpoint("server.put.before_send");
+    say_(std::move(message));
+    failpoint("server.put.after_send");
+}
+
+}  // namespace dcs::server

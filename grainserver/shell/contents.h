@@ -1,0 +1,70 @@
+#pragma once
+// What the server does with contents (core/content_state.h): keeps those that come, places them for grains, keeps
+// what grains made. Long work is done a slice at a time.
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "grainserver/core/step.h"
+#include "grainserver/files/room.h"
+#include "grainserver/shell/content_cache.h"
+#include "grainserver/shell/copying.h"
+#include "grainserver/shell/grain_files.h"
+#include "grainserver/shell/work.h"
+
+namespace dcs::server {
+
+class Contents {
+public:
+    using Tell = std::function<void(Input)>;
+    using Say = std::function<void(wire::AnyMessage)>;
+
+    Contents(GrainFiles &files, Tell tell, Say say) : files_(files), tell_(std::move(tell)), say_(std::move(say)) {}
+    Status open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
+                std::function<ContentCache::Names()> needed);
+
+    // ---- the effects, each answered as core/step.h says ----
+    void place(const GrainId &id) { begin(id, place_files(id)); }
+    void keep(const KeepPiece &piece);
+    void drop(const std::string &digest) { cache_.drop(digest); }
+    void keep_outputs(const GrainId &id) { begin(id, take_outputs(id)); }
+    void send(const SendPiece &piece) { begin({}, send_piece(piece)); }
+    // The grain's directory goes: nothing more is done there.
+    void give_up(const GrainId &id);
+
+    // ---- the loop ----
+    bool busy() const { return !jobs_.empty(); }
+    void go_on();           // one slice
+    void tidy();            // now and then, when nothing else is to be done
+
+private:
+    struct Job { GrainId id; Work work; };
+    // Which file it was whose digest was computed.
+    using Identity = std::array<std::int64_t, 7>;
+
+    void begin(const GrainId &id, Work work) { jobs_.push_back({id, std::move(work)}); }
+    Work place_files(GrainId id);
+    // Steps of these: `for (Work w = step(...); w.go_on();) co_yield Slice{};`
+    static Work read_digest(int fd, std::string *digest);  // of the whole file; empty if it cannot be read
+    Work verify(std::string digest);                       // otherwise it is not here any more
+    Work know_program(const files::LaunchRecord *record, const files::FileRecord **program);
+    Work fill_room(const files::LaunchRecord *record, const files::Room *room, Status *status);
+    Work take_outputs(GrainId id);
+    Work keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status);
+    Work send_piece(SendPiece piece);
+    void send_now(const SendPiece &piece);
+
+    GrainFiles &files_;
+    Tell tell_;
+    Say say_;
+    std::string binary_class_;
+    ContentCache cache_;
+    std::deque<Job> jobs_;
+    std::map<Identity, std::string> known_;  // digests of programs outside the library
+};
+
+std::int64_t wall_seconds();
+
+}  // namespace dcs::server

@@ -1,0 +1,167 @@
+#include "grainserver/shell/identity.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <set>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "grainserver/files/grain_name.h"
+#include "locks/kernel_lock.h"
+
+namespace dcs::server {
+namespace {
+constexpr const char *table_name = "anonymous-uids";
+constexpr const char *lock_name = "anonymous-uids.lock";
+constexpr std::size_t table_max = 64u << 20;
+constexpr std::uint32_t first_login = 1000, nobody = 65534;  // below: the system's own accounts
+constexpr int turn_tries = 500;  // 10 ms each: another server is adding a user
+
+std::string_view next_line(std::string_view &rest) {
+    const std::size_t end = rest.find('\n');
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    return line;
+}
+bool number(std::string_view text, std::uint32_t &value) {
+    const char *end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc{} && stop == end;
+}
+
+// Empty: it may be used.
+std::string why_not(const passwd *login, const std::string &user) {
+    if (login == nullptr || user != login->pw_name) return "this host has no such login";
+    if (login->pw_uid < first_login || login->pw_uid == nobody) return "that is an account of the system";
+    return {};
+}
+
+files::Account login_of(const passwd &login) {
+    files::Account account;
+    account.change = true;
+    account.uid = login.pw_uid;
+    account.gid = login.pw_gid;
+    gid_t groups[256];
+    int count = 256;
+    if (::getgrouplist(login.pw_name, login.pw_gid, groups, &count) < 0) count = 0;  // in more than that: in none
+    for (int i = 0; i < count; ++i) account.groups.push_back(groups[i]);
+    return account;
+}
+
+Result<locks::KernelLock> take_turn(const std::string &path) {
+    for (int tries = 0;; ++tries) {
+        Result<locks::KernelLock> lock =
+            locks::KernelLock::take(path, std::to_string(::getpid()) + " grainserver adds a user\n");
+        if (lock || lock.status().code != Code::refused || tries == turn_tries) return lock;
+        ::usleep(10'000);
+    }
+}
+}  // namespace
+
+Result<std::vector<std::string>> parse_accounts(const std::string &text) {
+    std::vector<std::string> names;
+    if (text == "none") return names;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', at), text.size());
+        names.push_back(text.substr(at, comma - at));
+        if (names.back().empty() || names.back().find_first_of(" /:") != std::string::npos)
+            return fail(Code::invalid, "--accounts must be login names separated by commas, or none");
+        at = comma + 1;
+    }
+    return names;
+}
+
+Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last) {
+    const std::size_t dash = text.find('-');
+    const bool good = dash != std::string::npos && number(text.substr(0, dash), first) &&
+                      number(text.substr(dash + 1), last) && first >= first_login && first <= last &&
+                      last < 4'294'967'294u && (last < nobody || first > nobody + 1);
+    return good ? Status::ok()
+                : fail(Code::invalid, "--anonymous-uids must be FIRST-LAST, from 1000 on and without 65534 and 65535");
+}
+
+Status Identities::open(const std::string &directory, const IdentityOptions &options) {
+    options_ = options;
+    directory_ = directory;
+    if (!options_.users) return Status::ok();
+    Result<files::Fd> fd = files::open_directory(AT_FDCWD, directory);
+    if (!fd) return fd.status();
+    fd_ = std::move(*fd);
+    return read();
+}
+
+// Text: a line "<uid> <encoded user>" for each, and a last line "end".
+Status Identities::read() {
+    const std::string path = directory_ + "/" + table_name;
+    const Result<std::string> text = files::read_file(fd_.get(), table_name, table_max);
+    if (!text && text.status().code == Code::not_found) return Status::ok();
+    if (!text) return text.status();
+    std::map<std::string, std::uint32_t> uids;
+    std::set<std::uint32_t> taken;
+    bool complete = false;
+    for (std::string_view rest = *text; !rest.empty() && !complete;) {
+        const std::string_view line = next_line(rest);
+        complete = line == "end" && rest.empty();
+        if (complete) break;
+        const std::size_t space = line.find(' ');
+        std::uint32_t uid = 0;
+        const bool good = space != std::string_view::npos && number(line.substr(0, space), uid) && uid >= first_login;
+        if (!good || !taken.insert(uid).second || !uids.emplace(line.substr(space + 1), uid).second)
+            return fail(Code::io_error, path + " is damaged at `" + std::string(line) + "`; correct it, or remove it "
+                                               "together with all homes and grains of this server");
+    }
+    if (!complete) return fail(Code::io_error, path + " is not complete; restore it, or remove it together with all "
+                                                      "homes and grains of this server");
+    uids_ = std::move(uids);
+    return Status::ok();
+}
+
+Result<files::Account> Identities::made_up(const std::string &user) {
+    files::Account account;
+    account.change = account.made_up = true;
+    const std::string name = files::encoded_name(user);
+    auto known = uids_.find(name);
+    if (known == uids_.end()) {
+        if (Status s = add(name); !s) return s;
+        known = uids_.find(name);
+    }
+    account.uid = account.gid = known->second;
+    return account;
+}
+
+// One server at a time, by what all of them have remembered so far.
+Status Identities::add(const std::string &name) {
+    const Result<locks::KernelLock> turn = take_turn(directory_ + "/" + lock_name);
+    if (!turn) return turn.status();
+    if (Status s = read(); !s || uids_.count(name) != 0) return s;
+    std::set<std::uint32_t> taken;
+    for (const auto &[other, uid] : uids_) taken.insert(uid);
+    std::uint32_t uid = options_.first;
+    while (uid <= options_.last && (taken.count(uid) != 0 || ::getpwuid(uid) != nullptr)) ++uid;
+    if (uid > options_.last) return fail(Code::limit, "all uids of --anonymous-uids are in use");
+    auto uids = uids_;
+    uids.emplace(name, uid);
+    std::string text;
+    for (const auto &[other, number] : uids) text += std::to_string(number) + " " + other + "\n";
+    if (Status s = files::write_durably(fd_.get(), table_name, text + "end\n"); !s) return s;
+    uids_ = std::move(uids);
+    return Status::ok();
+}
+
+Result<files::Account> Identities::of(const std::string &user, bool own_account, std::string &note) {
+    if (!options_.users) return files::Account{};
+    if (own_account) {
+        const bool agreed = std::find(options_.accounts.begin(), options_.accounts.end(), user) != options_.accounts.end();
+        const passwd *login = agreed ? ::getpwnam(user.c_str()) : nullptr;
+        const std::string wrong = agreed ? why_not(login, user) : "--accounts of this server does not name it";
+        if (wrong.empty()) return login_of(*login);
+        note = "the login " + user + " is not used, " + wrong + "; an anonymous uid is";
+    }
+    return made_up(user);
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,46 @@
+#pragma once
+// Under which account a grain runs (W1). Where the server is root: under the user's own login, if both the
+// scheduler and the owner of this host say so, else under a uid that is made up for this user alone and
+// remembered, so that no two users of a host ever share one.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/files/small_file.h"
+
+namespace dcs::server {
+
+struct IdentityOptions {
+    bool users = false;                         // false: every grain runs as the server does
+    std::vector<std::string> accounts;          // logins that may be used; the host owner's word
+    std::uint32_t first = 2'000'000'000, last = 2'000'065'535;  // of the made-up uids: above all logins
+};
+
+// "ann,bob" or "none"; "2000000000-2000065535". Code::invalid says what is wrong.
+Result<std::vector<std::string>> parse_accounts(const std::string &text);
+Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last);
+
+class Identities {
+public:
+    // `directory`: absolute, where the made-up uids are remembered, for all servers that share it. Code::io_error
+    // if what is remembered cannot be understood: handing out uids anew could give one user another's files.
+    Status open(const std::string &directory, const IdentityOptions &options);
+    bool users() const { return options_.users; }
+    // `own_account`: the scheduler wants the user's login. `note`: why that is not used.
+    Result<files::Account> of(const std::string &user, bool own_account, std::string &note);
+
+private:
+    Status read();
+    Status add(const std::string &name);
+    Result<files::Account> made_up(const std::string &user);
+
+    IdentityOptions options_;
+    std::string directory_;
+    files::Fd fd_;
+    std::map<std::string, std::uint32_t> uids_;  // by encoded user name
+};
+
+}  // namespace dcs::server

@@ -1,0 +1,122 @@
+// The files that a grain made, from its working directory into the library, after it ended (C13). They are
+// foreign: what is no plain file of the grain's own counts as not made.
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+#include "grainserver/shell/contents.h"
+#include "grainserver/shell/paths.h"
+
+namespace dcs::server {
+namespace {
+using files::FileRecord;
+
+std::vector<FileRecord> declared(const files::LaunchRecord &record) {
+    std::vector<FileRecord> outputs;
+    for (const FileRecord &file : record.files) {
+        if (file.role != static_cast<std::uint8_t>(wire::FileRole::output)) continue;
+        outputs.push_back(file);
+        outputs.back().digest.clear();
+        outputs.back().size = 0;
+    }
+    if (outputs.size() > limits::files_per_grain) outputs.resize(limits::files_per_grain);
+    return outputs;
+}
+
+void add_words(std::string &words, const std::string &more) {
+    if (!words.empty()) words += "; ";
+    words += more;
+}
+
+// An output to read, or no descriptor: it was not made, and `words` say what is there instead.
+Result<files::Fd> open_output(const files::Room &room, const std::string &name, std::string &words) {
+    const Result<files::Fd> work = files::open_directory(room.fd.get(), files::work_name);
+    std::string last;
+    Result<files::Fd> folder = work ? enter_folders(*work, name, false, last) : Result<files::Fd>(work.status());
+    if (!folder) {
+        if (folder.status().code != Code::not_found) add_words(words, "output " + folder.status().text);
+        return files::Fd();
+    }
+    const files::Room place{std::move(*folder), room.uid, room.gid};
+    Result<files::Fd> fd = files::open_foreign(place, last);
+    if (!fd) {
+        if (fd.status().code == Code::io_error) return fd.status();
+        if (fd.status().code != Code::not_found) add_words(words, "output " + name + ": " + fd.status().text);
+        return files::Fd();
+    }
+    struct stat st{};
+    if (::fstat(fd->get(), &st) != 0) return files::file_error(name, errno);
+    if (static_cast<std::uint64_t>(st.st_size) <= limits::content_bytes) return fd;
+    add_words(words, "output " + name + " is larger than " + std::to_string(limits::content_bytes >> 20) +
+                         " MiB and was left behind");
+    return files::Fd();
+}
+}  // namespace
+
+// Copied first: from then on nobody changes it, and its name says what it is.
+Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status) {
+    const Result<files::Fd> from = open_output(*room, output->name, *words);
+    if (!from) *status = from.status();
+    if (!from || !*from) co_return;
+    Result<Incoming> to = cache_.begin();
+    if (!to) {
+        *status = to.status();
+        co_return;
+    }
+    Copying copying(from->get(), 0, limits::content_bytes, to->fd.get(), true);
+    Result<bool> done = false;
+    while (done && !*done) {
+        co_yield Slice{};
+        done = copying.go_on();
+    }
+    if (!done) {
+        *status = done.status();
+        co_return;
+    }
+    output->digest = copying.digest();
+    output->size = copying.copied();
+    *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
+}
+
+Work Contents::take_outputs(GrainId id) {
+    const auto trouble = [&](const Status &s) { tell_(OutputsUnkept{id, s.code, s.text}); };
+    const Result<files::Fd> grain = files_.directory_of(id);
+    const Result<files::LaunchRecord> record =
+        grain ? files_.launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
+    if (!record) {
+        trouble(record.status());
+        co_return;
+    }
+    files::OutputsRecord kept{declared(*record), {}};
+    const Result<files::Room> room = files::open_room(grain->get());
+    if (!room) {
+        trouble(room.status());
+        co_return;
+    }
+    Status s;
+    for (FileRecord &output : kept.files) {
+        for (Work keeping = keep_one(&*room, &output, &kept.words, &s); keeping.go_on();) co_yield Slice{};
+        if (s) continue;
+        trouble(s);
+        co_return;
+    }
+    kept.words.resize(std::min(kept.words.size(), limits::message_bytes));
+    failpoint("server.outputs_record.before_write");
+    s = files_.write_outputs(id, kept);
+    failpoint("server.outputs_record.after_write");
+    if (!s) {
+        trouble(s);
+        co_return;
+    }
+    OutputsKept told{id, {}, kept.words};
+    for (const FileRecord &file : kept.files)
+        told.files.push_back({wire::FileRole::output, file.name, file.digest, file.size, {}});
+    tell_(std::move(told));
+}
+
+}  // namespace dcs::server

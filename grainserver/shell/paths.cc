@@ -1,0 +1,29 @@
+#include "grainserver/shell/paths.h"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace dcs::server {
+
+Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, bool make, std::string &last) {
+    Result<files::Fd> here = files::open_directory(work.get(), ".");
+    for (std::size_t from = 0; here;) {
+        const std::size_t slash = name.find('/', from);
+        const std::string part = name.substr(from, slash == std::string::npos ? slash : slash - from);
+        if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+            return fail(Code::invalid, "\"" + name + "\" names no file below the working directory");
+        if (slash == std::string::npos) {
+            last = part;
+            return here;
+        }
+        if (make && ::mkdirat(here->get(), part.c_str(), 0755) != 0 && errno != EEXIST)
+            return files::file_error(name, errno);
+        here = files::open_directory(here->get(), part);
+        from = slash + 1;
+    }
+    return here.status();
+}
+
+}  // namespace dcs::server

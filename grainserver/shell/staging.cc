@@ -1,0 +1,193 @@
+// The files of a grain, from the library into its room, before it starts (W7).
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+#include "grainserver/files/room.h"
+#include "grainserver/shell/contents.h"
+#include "grainserver/shell/paths.h"
+
+namespace dcs::server {
+namespace {
+using files::FileRecord;
+
+bool has_role(const FileRecord &file, wire::FileRole role) { return file.role == static_cast<std::uint8_t>(role); }
+
+// Of several programs that of exactly this class.
+const FileRecord *program_of(const std::vector<FileRecord> &files, const std::string &binary_class) {
+    const FileRecord *found = nullptr;
+    for (const FileRecord &file : files) {
+        if (!has_role(file, wire::FileRole::program)) continue;
+        if (file.binary_class == binary_class) return &file;
+        if (file.binary_class.empty()) found = &file;
+    }
+    return found;
+}
+
+// The file that a program's path means: open, if it is one of that size; `identity` changes with its content.
+std::optional<files::Fd> open_program(const std::string &path, std::uint64_t size,
+                                      std::array<std::int64_t, 7> &identity) {
+    files::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat st{};
+    if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0) return std::nullopt;
+    if (static_cast<std::uint64_t>(st.st_size) != size) return std::nullopt;
+    identity = {static_cast<std::int64_t>(st.st_dev), static_cast<std::int64_t>(st.st_ino), st.st_size,
+                st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_ctim.tv_sec, st.st_ctim.tv_nsec};
+    return fd;
+}
+
+constexpr std::size_t known_max = 4096;  // programs whose digests are remembered
+
+wire::GrainFile missing(const FileRecord &file) {
+    wire::GrainFile x;
+    x.digest = file.digest;
+    x.size = file.size;
+    return x;
+}
+
+// All below this directory, which nobody else could enter so far.
+Status give_all(const files::Fd &folder, const files::Account &account) {
+    const Result<std::vector<std::string>> names = files::list(folder.get());
+    if (!names) return names.status();
+    for (const std::string &name : *names) {
+        if (::fchownat(folder.get(), name.c_str(), account.uid, account.gid, AT_SYMLINK_NOFOLLOW) != 0)
+            return files::file_error(name, errno);
+        const Result<files::Fd> inner = files::open_directory(folder.get(), name);
+        if (!inner) continue;  // a file
+        if (Status s = give_all(*inner, account); !s) return s;
+    }
+    return Status::ok();
+}
+
+// The last step, and the first one of a server that does not know how far another came: the room is the grain's
+// only while nothing is put into it.
+Status give_to_grain(const files::Room &room, const files::Account &account) {
+    if (!account.change) return Status::ok();
+    const Status s = give_all(room.fd, account);
+    return s ? files::give_room(room.fd.get(), account.uid, account.gid) : s;
+}
+Status take_back(const files::Room &room, const files::Account &account) {
+    return account.change ? files::give_room(room.fd.get(), ::geteuid(), ::getegid()) : Status::ok();
+}
+
+// To start anew, also where a server was killed over it: an empty working directory, and the input as far as
+// it is the checkpoint's text.
+Status clear(const files::Room &room, const files::LaunchRecord &record) {
+    if (Status s = take_back(room, record.account); !s) return s;
+    if (Status s = files::remove_tree(room.fd.get(), files::work_name); !s) return s;
+    if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
+    const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat st{};
+    if (input && (::fstat(input.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1))
+        return fail(Code::io_error, "the grain's input was replaced");
+    const bool has_input = std::any_of(record.files.begin(), record.files.end(), [](const FileRecord &file) {
+        return has_role(file, wire::FileRole::input);
+    });
+    if (!input || (has_input && ::ftruncate(input.get(), static_cast<off_t>(record.checkpoint_length)) != 0))
+        return files::file_error(files::input_name, errno);
+    return Status::ok();
+}
+
+// Where the bytes of this file go; nothing for a program, and for an output only its directory.
+Result<files::Fd> destination(const files::Room &room, const files::Fd &work, const FileRecord &file) {
+    if (has_role(file, wire::FileRole::input)) {
+        files::Fd fd(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return files::file_error(files::input_name, errno);
+        return fd;
+    }
+    std::string last;
+    const Result<files::Fd> folder = enter_folders(work, file.name, true, last);
+    if (!folder) return folder.status();
+    if (has_role(file, wire::FileRole::output)) return files::Fd();
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    files::Fd fd(::openat(folder->get(), last.c_str(), flags, 0600));
+    const unsigned mode = has_role(file, wire::FileRole::executable) ? 0755 : 0644;
+    if (!fd || ::fchmod(fd.get(), mode) != 0) return files::file_error(file.name, errno);
+    return fd;
+}
+}  // namespace
+
+// W7: a program is run from where its name says if that is the very one; then *program is set to null.
+Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
+    *program = program_of(record->files, binary_class_);
+    Identity identity{};
+    const std::optional<files::Fd> fd =
+        *program != nullptr ? open_program(record->program, (*program)->size, identity) : std::nullopt;
+    if (!fd) co_return;
+    if (known_.count(identity) == 0) {
+        std::string digest;
+        for (Work reading = read_digest(fd->get(), &digest); reading.go_on();) co_yield Slice{};
+        if (known_.size() >= known_max) known_.clear();
+        known_[identity] = digest;
+    }
+    if (known_[identity] == (*program)->digest) *program = nullptr;
+}
+
+Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *room, Status *status) {
+    *status = clear(*room, *record);
+    if (!*status) co_return;
+    const Result<files::Fd> work = files::open_directory(room->fd.get(), files::work_name);
+    if (!work) *status = work.status();
+    for (const FileRecord &file : record->files) {
+        if (!*status) co_return;
+        if (has_role(file, wire::FileRole::program)) continue;
+        const Result<files::Fd> to = destination(*room, *work, file);
+        if (!to) *status = to.status();
+        if (!to || !*to) continue;
+        const Result<files::Fd> from = cache_.open_content(file.digest, wall_seconds());
+        const std::uint64_t base = has_role(file, wire::FileRole::input) ? record->input_base : 0;
+        Copying copying(from ? from->get() : -1, base, limits::content_bytes, to->get(), false);
+        Result<bool> done = from ? Result<bool>(false) : Result<bool>(from.status());
+        while (done && !*done) {
+            co_yield Slice{};
+            done = copying.go_on();
+        }
+        if (!done) *status = done.status();
+    }
+}
+
+Work Contents::place_files(GrainId id) {
+    const Result<files::Fd> grain = files_.directory_of(id);
+    Result<files::LaunchRecord> record =
+        grain ? files_.launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    if (!record || !room) {
+        const Status &s = record ? room.status() : record.status();
+        tell_(FilesUnplaced{id, s.code, s.text});
+        co_return;
+    }
+    const FileRecord *program = nullptr;
+    for (Work knowing = know_program(&*record, &program); knowing.go_on();) co_yield Slice{};
+    FilesMissing absent{id, {}};
+    for (const FileRecord &file : record->files) {
+        const bool other_program = has_role(file, wire::FileRole::program) && &file != program;
+        if (other_program || has_role(file, wire::FileRole::output)) continue;
+        for (Work verifying = verify(file.digest); verifying.go_on();) co_yield Slice{};
+        if (!cache_.has(file.digest)) absent.files.push_back(missing(file));
+    }
+    if (!absent.files.empty()) {
+        tell_(std::move(absent));
+        co_return;
+    }
+    failpoint("server.files.before_place");
+    Status s;
+    for (Work filling = fill_room(&*record, &*room, &s); filling.go_on();) co_yield Slice{};
+    if (s && program != nullptr) {
+        Result<std::string> path = cache_.program(program->digest, record->argv[0]);
+        if (path) record->program = *path;
+        else s = path.status();
+    }
+    if (s) s = give_to_grain(*room, record->account);
+    if (s) s = files_.write_placed(id, *record);
+    failpoint("server.files.after_place");
+    if (s) tell_(FilesPlaced{id});
+    else tell_(FilesUnplaced{id, s.code == Code::no_space ? s.code : Code::io_error, s.text});
+}
+
+}  // namespace dcs::server
