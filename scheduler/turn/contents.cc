@@ -121,10 +121,12 @@ void Contents::done(const library::JobDone &done) {
 void Contents::sealed(const library::JobDone &done) {
     const std::string &digest = done.job.digest;
     sealing_.erase(digest);
-    damaged_.erase(digest);
-    if (done.status) library_->set(digest, done.job.size, outside_.now());
-    if (!done.status)
+    if (done.status) {
+        damaged_.erase(digest);
+        library_->set(digest, done.job.size, outside_.now());
+    } else {
         outside_.log(Level::warning, name_of(digest) + " was not taken: " + done.status.text);
+    }
     std::vector<Key> others;
     for (auto it = uploads_.begin(); it != uploads_.end();) {
         const auto upload = it++;

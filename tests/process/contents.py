@@ -91,7 +91,7 @@ def large_input(pool):
 
 def killed(pool):
     """The scheduler dies while a content comes: the program brings it again, and nothing is left of the first time."""
-    data = os.urandom(1 << 20) * 200
+    data = os.urandom(1 << 20) * 100
     path = write(os.path.join(pool.base, "killed"), data)
     running = pool.start([HELPER, "1", "6", "file", "x", path, "--", "/bin/true"], stdout=subprocess.PIPE)
     wait_for("a content on its way", lambda: library(pool)[1] or running.poll() is not None, step=0.005)

@@ -135,6 +135,7 @@ private:
         for (const auto &[user, n] : s.users) put(user, n.sessions, n.unfinished, n.running);
         for (const Used &u : s.used) put("used", u.cores, u.memory_mb);
         for (const SessionKey &key : s.unpacked) put("unpacked", to_text(key));
+        for (const auto &[digest, grains] : s.contents) put("content", digest, grains);
         const Policy &p = s.policy;
         put("\npolicy", p.fair_share, p.sessions_per_user, p.grains_per_user, p.running_per_user, p.probation);
         for (const std::string &user : p.users) put(user);
