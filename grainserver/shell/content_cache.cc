@@ -95,7 +95,7 @@ void ContentCache::find_in(int fan, const std::string &name) {
     const std::string digest = from_hex(name);
     const Result<files::Fd> folder = files::open_directory(fan, name);
     struct stat st{};
-    const bool whole = folder && digest.size() == wire::digest_bytes &&
+    const bool whole = folder && digest.size() == limits::digest_bytes &&
                        ::fstatat(folder->get(), content_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
     if (whole) return set(digest, static_cast<std::uint64_t>(st.st_size), st.st_mtim.tv_sec);
     if (!files::remove_tree(fan, name)) return;
