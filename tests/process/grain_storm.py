@@ -21,7 +21,7 @@ GRAINS = os.path.join(os.path.dirname(BIN), "tests", "grains")
 SOURCES = os.path.join(ROOT, "tests/process")
 PYTHON = ["/usr/bin/python3", "-B", os.path.join(SOURCES, "ledger.py")]
 SHELL = ["/bin/sh", os.path.join(SOURCES, "ledger.sh")]
-SECONDS = 12  # what an undisturbed grain rests in all; the events must find it running
+SECONDS = 8  # what an undisturbed grain rests in all; the events must find it running
 HOSTS = ("local1", "local2", "local3")
 
 
@@ -186,7 +186,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "1")))
     parser.add_argument("--events", type=int, default=200 if FULL else 20)
     parser.add_argument("--interval", type=float, default=1.0)
-    parser.add_argument("--large", type=int, default=8000000, help="bytes of the largest input")
+    parser.add_argument("--large", type=int, default=100000000 if FULL else 8000000, help="bytes of the largest input")
     options = parser.parse_args()
     print(f"seed {options.seed} (--seed {options.seed} repeats it)", flush=True)
     rng = random.Random(options.seed)

@@ -46,8 +46,8 @@ def by_hand(env, directory, name, last):
 class Client:
     def __init__(self, pool, env, directory, name, last):
         self.out = os.path.join(pool.base, name + ".out")
-        command = [os.path.join(BIN, "dcs"), "run", "--attempts", "255", "--", os.path.join(directory, name)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=open(self.out, "w"), env=env)
+        command = [os.path.join(BIN, "dcs"), "run", "--attempts", "255", "--", "./" + name]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=open(self.out, "w"), env=env, cwd=directory)
         self.process.stdin.write(f"1 {last} 0\n".encode())
         self.process.stdin.close()
         self.name, self.incarnation, self.went_on = name, 0, 0
@@ -58,7 +58,7 @@ def rows(pool):
     for session in pool.json("session", "ls")["sessions"]:
         answer = pool.dcs("grain", "ls", str(session["session"]), "-o", "json", check=False)  # it may just have ended
         for row in (json.loads(answer.stdout)["grains"] if answer.returncode == 0 else ()):
-            found[os.path.basename(row["argv"][0])] = row
+            found[os.path.basename(row["label"])] = row
     return found
 
 

@@ -43,7 +43,7 @@ def unmodified(pool):
 
 
 def odd_files(base):
-    """Path and what is wrong with it; 127: dcs run knows by itself that there is no such program."""
+    """A program that was found missing is not tried again at once, so each asker has files of its own. Path and what is wrong with it; 127: dcs run knows by itself that there is no such program."""
     def make(name, text, mode=0o755):
         path = os.path.join(base, name)
         with open(path, "wb") as file:
@@ -52,6 +52,8 @@ def odd_files(base):
         return path
 
     true = open("/bin/true", "rb").read()
+    os.mkdir(base)
+    make("script", b"#!/bin/sh\n")
     os.mkdir(os.path.join(base, "directory"))
     os.symlink("nowhere", os.path.join(base, "dangling"))
     return (
@@ -70,12 +72,13 @@ def odd_files(base):
 
 def told(pool):
     env = dict(pool.env, LC_ALL="C.UTF-8")
-    for number, (path, code, words) in enumerate(odd_files(pool.base), 101):
+    for path, code, words in odd_files(os.path.join(pool.base, "run")):
         exit_code, out, err = run([os.path.join(BIN, "dcs"), "run", "--", path, "x"], "", env, pool.base)
         assert (exit_code, out) == (code, b""), f"dcs run {path}: exit {exit_code}, {out}, {err}"
         assert path.encode() in err, f"dcs run {path} does not name it: {err}"
         if code == 126:
             assert words.encode() in err or b"is not an executable file" in err, f"dcs run {path}: {err}"
+    for number, (path, _, words) in enumerate(odd_files(os.path.join(pool.base, "call")), 101):
         exit_code, out, err = run([GEXEC, "real", str(number), "0", path, "x"], "", env, pool.base)
         assert exit_code == 125 and b"d_gwait: " in err and b"can ever run" in err, f"d_gexec {path}: {exit_code}, {err}"
         selector = f"{number}:1"
@@ -89,7 +92,8 @@ def told(pool):
     # Of no use to anybody: neither a result nor an attempt was counted.
     rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 110)]
     assert all(row["failures"] == 0 and row["state"] == "ready" for row in rows), rows
-    told_as_json = pool.dcs("run", "-o", "json", "--", os.path.join(pool.base, "empty"), check=False)
+    os.rename(os.path.join(pool.base, "run", "empty"), os.path.join(pool.base, "run", "empty-2"))
+    told_as_json = pool.dcs("run", "-o", "json", "--", os.path.join(pool.base, "run", "empty-2"), check=False)
     error = json.loads(told_as_json.stderr)["error"]
     assert error["code"] == "cannot_run" and "#! line" in error["message"], error
 
