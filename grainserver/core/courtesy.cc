@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/planted.h"
 #include "grainserver/core/steps.h"
 
 namespace dcs::server {
@@ -34,8 +35,9 @@ std::string megabytes(std::int64_t kb) { return number(static_cast<double>(kb) /
 Duration patience(const State &s) { return std::clamp(s.interval * 2, patience_min, patience_max); }
 Duration calm_needed(const State &s) { return std::clamp(s.interval * 2, calm_min, calm_max); }
 
-void lean(Duration &sum, bool so, Duration time) {
-    sum = so ? sum + time : std::max(Duration{}, Duration{sum.ns - time.ns});
+// Never above what decides, so that what has lasted for hours is not remembered for hours.
+void lean(Duration &sum, bool so, Duration time, Duration decides) {
+    sum = so ? std::min(sum + time, decides) : std::max(Duration{}, Duration{sum.ns - time.ns});
 }
 
 void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
@@ -56,7 +58,7 @@ void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
     b.quiet = b.quiet && is.free_kb > of(low, is.memory_kb) * 2;
     const double rate = static_cast<double>(was.free_kb - is.free_kb) / seconds;
     b.gone = is.free_kb <= of(courtesy::gone, is.memory_kb) ||
-             (b.low && static_cast<double>(is.free_kb) < rate * no_time.seconds());
+             (b.low && b.time <= pace_known && static_cast<double>(is.free_kb) < rate * no_time.seconds());
     b.memory_words = "memory runs out: " + megabytes(is.free_kb) + " of " + megabytes(is.memory_kb) + " of " +
                      is.memory_of + " are left";
 }
@@ -75,7 +77,7 @@ std::int64_t got_since(const Grain &g, const GrainSample &is) {
 }
 
 // Its time without a processor that it wanted is added up.
-void look_at_grain(Grain &g, const GrainSample &is, Duration time, bool others_take_it) {
+void look_at_grain(Grain &g, const GrainSample &is, Duration time, bool others_take_it, Duration decides) {
     const std::int64_t got = got_since(g, is);
     const std::optional<GrainSample> was = std::exchange(g.courtesy.last, is);
     if (!was || time.ns <= 0) return;
@@ -85,7 +87,8 @@ void look_at_grain(Grain &g, const GrainSample &is, Duration time, bool others_t
         waited = static_cast<double>(std::max<std::int64_t>(0, is.waited_us - was->waited_us));
     const double wanted = static_cast<double>(got) + waited;
     lean(g.courtesy.starved,
-         others_take_it && wanted >= wanted_least * all && static_cast<double>(got) < share_least * wanted, time);
+         others_take_it && wanted >= wanted_least * all && static_cast<double>(got) < share_least * wanted, time,
+         decides);
 }
 
 bool runs(const Grain &g) { return g.phase == Phase::running; }
@@ -166,7 +169,7 @@ void relieve(Turn &t, const Between &b) {
         c.strained = Duration{};
         return;
     }
-    lean(c.strained, b.low || b.pages, b.time);
+    lean(c.strained, b.low || b.pages, b.time, strain_patience);
     if (c.strained == Duration{}) c.warned = false;
     if (c.strained >= warn_after && !c.warned) warn_all(t);
     if (c.strained < strain_patience || !(b.low || b.pages)) return;
@@ -179,14 +182,14 @@ void relieve(Turn &t, const Between &b) {
 bool release(Turn &t, const Between &b) {
     Courtesy &c = t.state.courtesy;
     bool any = false;
-    lean(c.crowded, b.room < room_least, b.time);
+    lean(c.crowded, b.room < room_least, b.time, patience(t.state));
     for (auto &[id, g] : t.state.grains) {
         if (!runs(g)) continue;
         any = any || g.courtesy.starved > Duration{};
         if (g.ending != Ending::none || g.courtesy.starved < patience(t.state)) continue;
         give_back(t, id, g, GivenBack::shut_out, b.room_words);
     }
-    if (c.crowded >= patience(t.state)) shut(t, b.room_words);
+    if (b.room < room_least && c.crowded >= patience(t.state)) shut(t, b.room_words);
     return any;
 }
 
@@ -196,7 +199,7 @@ void judge(Turn &t, const Between &b) {
     const bool starving = release(t, b);
     const bool calm = !starving && b.quiet && b.room >= room_again && c.strained == Duration{};
     c.calm = calm ? c.calm + b.time : Duration{};
-    if (!c.shut.empty() && c.calm >= calm_needed(t.state)) open_again(t);
+    if (!c.shut.empty() && c.calm >= calm_needed(t.state) && !planted("server.stays_shut")) open_again(t);
 }
 
 bool any_runs(const State &s) {
@@ -250,7 +253,8 @@ void watched(Turn &t, Watched x) {
     const std::int64_t total = was ? x.host.total_us - was->total_us : 0;
     const bool others_take_it = !first && total > 0 && (x.host.busy_us - was->busy_us - ours) * 2 >= total;
     for (const auto &[id, is] : x.grains)
-        if (Grain *g = t.find(id); g != nullptr && runs(*g)) look_at_grain(*g, is, b.time, others_take_it);
+        if (Grain *g = t.find(id); g != nullptr && runs(*g))
+            look_at_grain(*g, is, b.time, others_take_it, patience(t.state));
     if (!first) {
         look_at_memory(b, *was, x.host);
         look_at_processors(b, *was, x.host, ours);

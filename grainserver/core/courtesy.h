@@ -57,8 +57,9 @@ struct Part { std::int64_t divisor, most_kb; };
 inline constexpr Part low{10, 512 << 10};    // what is left must do for the owner's next program
 inline constexpr Part gone{32, 128 << 10};   // the kernel may look for somebody to kill at any moment
 inline constexpr Part tight{4, 2 << 20};     // worth looking at more often
-// A grain that would fill what is left sooner has no time for a checkpoint.
-inline constexpr Duration no_time = seconds(1);
+// A grain that would fill what is left sooner has no time for a checkpoint. The pace of a longer look than the
+// second may be that of one burst, which is over.
+inline constexpr Duration no_time = seconds(1), pace_known = milliseconds(500);
 // Processes waited for memory so much of the time: the host pages. The second: it does not any more.
 inline constexpr double stalled_most = 0.20, stalled_again = 0.05;
 // Where the kernel does not tell that: pages swapped per second.

@@ -106,7 +106,7 @@ TEST_CASE("gauge: a tree of real processes: who computes, who waits for a core, 
     const pid_t parent = ::fork();
     if (parent == 0) {
         if (::fork() == 0)
-            for (volatile unsigned x = 0; x == 0;) {}
+            for (volatile unsigned x = 0; x == 0;) continue;
         std::string memory(20u << 20, 'x');
         for (volatile char *p = memory.data();; ::pause()) *p = 'y';
     }
