@@ -27,6 +27,11 @@ Status unreadable(const std::string &path, int error) {
     return fail_errno(error == ENOENT ? Code::not_found : Code::invalid, "the file " + path + " cannot be read", error);
 }
 
+Status uncopied(const std::string &what) {
+    return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "copying " + what + " to a temporary file",
+                      errno);
+}
+
 Status too_large(const std::string &what) {
     return fail(Code::limit, what + " has more than " + std::to_string(limits::content_bytes) +
                                  " bytes, the limit of one file: put it onto a file server");
@@ -53,7 +58,7 @@ Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &
         result.size += n;
         if (result.size > limits::content_bytes) return too_large(what);
         if (copy && std::fwrite(buffer.data(), 1, n, copy) != n)
-            return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "copying " + what + " to a temporary file", errno);
+            return uncopied(what);
     }
     if (std::ferror(from) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
     result.digest = sha.finish();
@@ -86,17 +91,44 @@ Result<Digested> digest_of_file(const std::string &path) {
     return digested;
 }
 
+Status upload_once(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
+    std::rewind(from);
+    wire::PutContent piece{content.digest, content.size, 0, {}};
+    do {
+        piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
+        if (std::fread(piece.bytes.data(), 1, piece.bytes.size(), from) != piece.bytes.size())
+            return fail(Code::invalid, name + " became shorter while it was read");
+        const Status s = ask<wire::Done>(piece, How{with}).status();
+        if (!s && s.code == Code::invalid)
+            return fail(s.code, name + " changed while it was read, call again (" + s.text + ")");
+        if (!s) return s;
+        piece.offset += piece.bytes.size();
+    } while (piece.offset < piece.total);
+    return Status::ok();
+}
+
 }  // namespace
+
+Status upload_content(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
+    Status s;
+    for (int attempt = 0; attempt < most_uploads; ++attempt) {
+        s = upload_once(content, from, name, with);
+        if (s.code != Code::not_found) break;
+    }
+    return s;
+}
 
 Status LocalFiles::add(wire::FileRole role, const d_file &file, wire::GrainSpec &spec) {
     if (!file.path || !*file.path) return fail(Code::invalid, "a file of the grain has no path to read it from");
     if (role != wire::FileRole::program && !file.name)
         return fail(Code::invalid, std::string("the file ") + file.path + " has no name for the grain's directory");
     if (role == wire::FileRole::program && file.name)
-        return fail(Code::invalid, std::string("the program ") + file.path + " is called by gargv[0]: its name must be NULL");
+        return fail(Code::invalid,
+                    std::string("the program ") + file.path + " is called by gargv[0]: its name must be NULL");
     auto digested = digest_of_file(file.path);
     if (!digested) return digested.status();
-    wire::GrainFile entry{role, text_or_empty(file.name), digested->digest, digested->size, text_or_empty(file.binary_class)};
+    wire::GrainFile entry{role, text_or_empty(file.name), digested->digest, digested->size,
+                          text_or_empty(file.binary_class)};
     spec.files.push_back(entry);
     sources_.push_back({std::move(entry), file.path, nullptr});
     return Status::ok();
@@ -127,7 +159,7 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
     auto copy = temporary_file();
     if (!copy) return copy.status();
     if (std::fwrite(front.data(), 1, front.size(), copy->get()) != front.size())
-        return fail_errno(Code::io_error, "copying " + what + " to a temporary file", errno);
+        return uncopied(what);
     front.clear();
     front.shrink_to_fit();
     auto rest = digest_of(from.get(), copy->get(), what);
@@ -148,7 +180,8 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
         return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) + " files");
     for (std::size_t i = 0; i < grain.file_count; ++i) {
         const d_file &file = grain.files[i];
-        if (Status s = add(file.executable ? wire::FileRole::executable : wire::FileRole::data, file, spec); !s) return s;
+        const auto role = file.executable ? wire::FileRole::executable : wire::FileRole::data;
+        if (Status s = add(role, file, spec); !s) return s;
     }
     for (std::size_t i = 0; i < grain.program_count; ++i)
         if (Status s = add(wire::FileRole::program, grain.programs[i], spec); !s) return s;
@@ -167,20 +200,7 @@ Status LocalFiles::upload_one(Source &source) {
         if (!file) return file.status();
         opened = std::move(*file);
     }
-    std::FILE *from = source.copy ? source.copy.get() : opened.get();
-    std::rewind(from);
-    wire::PutContent piece{source.file.digest, source.file.size, 0, {}};
-    do {
-        piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
-        if (std::fread(piece.bytes.data(), 1, piece.bytes.size(), from) != piece.bytes.size())
-            return fail(Code::invalid, source.path + " became shorter while it was read");
-        const Status s = ask<wire::Done>(piece).status();
-        if (!s && s.code == Code::invalid)
-            return fail(s.code, source.path + " changed while it was read, call again (" + s.text + ")");
-        if (!s) return s;
-        piece.offset += piece.bytes.size();
-    } while (piece.offset < piece.total);
-    return Status::ok();
+    return upload_content(source.file, source.copy ? source.copy.get() : opened.get(), source.path, With::token);
 }
 
 Status LocalFiles::upload() {
@@ -191,12 +211,7 @@ Status LocalFiles::upload() {
     std::set<std::string> left(missing->digests.begin(), missing->digests.end());
     for (Source &source : sources_) {
         if (left.erase(source.file.digest) == 0) continue;
-        Status s;
-        for (int attempt = 0; attempt < most_uploads; ++attempt) {
-            s = upload_one(source);
-            if (s || s.code != Code::not_found) break;
-        }
-        if (!s) return s;
+        if (Status s = upload_one(source); !s) return s;
     }
     return Status::ok();
 }

@@ -9,6 +9,9 @@
 
 namespace dcs::client {
 
+// Brings one content, from the file's beginning. `name`: for people.
+Status upload_content(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with);
+
 class LocalFiles {
 public:
     // Fills spec.files, and spec.input if input_path or input_fd hold no more than goes inline.

@@ -310,7 +310,8 @@ Status grain_file(const char *user, int session_num, int grain_num, const char *
     if (!name || !*name) return fail(Code::invalid, "the file's name is missing");
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     if (Status s = check_user(user); !s) return s;
-    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX, With::any, name);
+    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX, With::any,
+                          name);
     if (!f) return f.status();
     *file = f->release();
     return Status::ok();

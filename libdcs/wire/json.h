@@ -29,7 +29,10 @@ public:
         text_ += field.name();
         text_ += "\":";
         if constexpr (std::is_same_v<T, std::string>)
-            if (std::string_view(field.name()) == "digest") return void(text_ += json_string(in_hex(field.const_value())));
+            if (std::string_view(field.name()) == "digest") {
+                text_ += json_string(in_hex(field.const_value()));
+                return;
+            }
         text_ += value_of(field.const_value());
     }
 

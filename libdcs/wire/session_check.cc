@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "wire/content_check.h"
 
 namespace dcs::wire {
 namespace {
@@ -74,13 +75,30 @@ std::string wrong_streams(const ExportedGrain &g) {
     if (g.message.length > limits::message_bytes)
         return "\"message\" has " + n(g.message.length) + " bytes, the limit is " +
                n(limits::message_bytes);
-    if (g.input_position > g.input.length)
-        return "\"input_position\" is behind the end of the input, which has " +
-               n(g.input.length) + " bytes";
-    if (g.checkpoint.length + (g.input.length - g.input_position) > limits::restart_bytes)
+    const GrainFile *content = input_of(g.spec);
+    if (content && g.input.length > 0) return "the input stands there twice: as \"input\" and among \"files\"";
+    const std::uint64_t length = content ? content->size : g.input.length;
+    if (g.input_position > length)
+        return "\"input_position\" is behind the end of the input, which has " + n(length) + " bytes";
+    if (g.checkpoint.length + (content ? 0 : length - g.input_position) > limits::restart_bytes)
         return "\"checkpoint\" and unread input have more than " + n(limits::restart_bytes) +
                " bytes";
     return {};
+}
+
+// Outputs stand there as they came back, if they did.
+std::string wrong_files(const ExportedGrain &g) {
+    GrainSpec submitted = g.spec;
+    for (GrainFile &file : submitted.files) {
+        if (file.role != FileRole::output || file.digest.empty()) continue;
+        if (g.state != "finished") return "\"files\": " + file.name + " has a digest, but the grain is " + g.state;
+        if (file.digest.size() != limits::digest_bytes || file.size > limits::content_bytes)
+            return "\"files\": " + file.name + " does not name a content";
+        file.digest.clear();
+        file.size = 0;
+    }
+    const Status s = check_files(submitted);
+    return s ? std::string() : "\"files\": " + s.text;
 }
 
 std::string wrong_grain(const ExportedGrain &g) {
@@ -94,6 +112,7 @@ std::string wrong_grain(const ExportedGrain &g) {
         return "\"nogo\" names a host twice";
     std::string wrong = wrong_words(g.spec);
     if (wrong.empty()) wrong = wrong_numbers(g);
+    if (wrong.empty()) wrong = wrong_files(g);
     return wrong.empty() ? wrong_streams(g) : wrong;
 }
 

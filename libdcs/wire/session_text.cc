@@ -44,6 +44,17 @@ std::string place(const StreamPlace &p) {
     return r + "}";
 }
 
+std::string files_text(const std::vector<GrainFile> &files) {
+    std::string r;
+    for (const GrainFile &file : files) {
+        r += (r.empty() ? "{\"role\":" : ",{\"role\":") + json_string(name_of(file.role));
+        r += ",\"name\":" + words(file.name);
+        r += ",\"digest\":\"" + in_hex(file.digest) + "\",\"size\":" + std::to_string(file.size);
+        r += ",\"binary_class\":" + words(file.binary_class) + "}";
+    }
+    return "[" + r + "]";
+}
+
 // ---- from text ----------------------------------------------------------------------------
 
 const char *type_of(const json::value &v) {
@@ -87,7 +98,7 @@ public:
         ++taken_;
         return &found->value();
     }
-    void spoil(std::string why) {
+    void spoil(std::string why) {  // empty: nothing is wrong
         if (wrong.empty()) wrong = std::move(why);
     }
     void bad(std::string_view key, const json::value &v, const std::string &wanted) {
@@ -213,6 +224,41 @@ std::string usage_of(const json::object &object, Usage &u) {
     return keys.wrong;
 }
 
+std::string file_of(const json::object &object, GrainFile &file) {
+    Keys keys(object, "\"files\", ");
+    keys.knows({"role", "name", "digest", "size", "binary_class"});
+    std::string role, hex;
+    keys.bytes("role", role);
+    keys.bytes("name", file.name);
+    keys.bytes("digest", hex);
+    keys.number<std::uint64_t>("size", file.size, 0, limits::content_bytes);
+    keys.bytes("binary_class", file.binary_class);
+    bool known = false;
+    for (int r = 0; r <= static_cast<int>(last_of(FileRole())); ++r)
+        if (role == name_of(static_cast<FileRole>(r))) known = true, file.role = static_cast<FileRole>(r);
+    if (!known) keys.spoil("\"files\", \"role\" must be data, executable, program, input or output");
+    const auto digest = from_hex(hex);
+    if (!digest || (!digest->empty() && digest->size() != limits::digest_bytes))
+        keys.spoil("\"files\", \"digest\" must be 64 hex digits");
+    else
+        file.digest = *digest;
+    keys.finish();
+    return keys.wrong;
+}
+
+void files(Keys &keys, GrainSpec &spec) {
+    const json::value *v = keys.take("files", false);
+    if (!v) return;
+    if (!v->is_array() || v->as_array().size() > limits::grain_files)
+        return keys.bad("files", *v, "a list of at most " + std::to_string(limits::grain_files) + " objects");
+    for (const json::value &item : v->as_array()) {
+        GrainFile file;
+        if (!item.is_object()) return keys.bad("files", item, "a list of objects");
+        keys.spoil(file_of(item.as_object(), file));
+        spec.files.push_back(std::move(file));
+    }
+}
+
 void submitted(Keys &keys, GrainSpec &spec) {
     constexpr std::int32_t most = INT32_MAX;
     keys.list("argv", spec.argv, limits::argv_items);
@@ -283,6 +329,7 @@ std::string to_line(const GrainLine &line) {
     r += ",\"usage\":" + JsonText::of(g.usage) + ",\"input_position\":" + n(g.input_position);
     r += ",\"input\":" + place(line.input) + ",\"checkpoint\":" + place(line.checkpoint);
     r += ",\"message\":" + place(line.message);
+    if (!s.files.empty()) r += ",\"files\":" + files_text(s.files);
     return r + ",\"out\":" + place(line.out) + ",\"err\":" + place(line.err) + "}";
 }
 
@@ -305,11 +352,12 @@ Result<GrainLine> grain_of_line(std::string_view text) {
     keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
                 "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence",
                 "queue", "result", "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
-                "checkpoint", "message", "out", "err"});
+                "checkpoint", "message", "files", "out", "err"});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);
     keys.bytes("state", line.grain.state);
     submitted(keys, line.grain.spec);
     happened(keys, line.grain);
+    files(keys, line.grain.spec);
     stream(keys, "input", line.input);
     stream(keys, "checkpoint", line.checkpoint);
     stream(keys, "message", line.message);

@@ -35,7 +35,8 @@ GrainNumber first_ready(const Session &session) {
 }
 
 struct Counts {
-    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0, nogo = 0;
+    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0;
+    int nogo = 0;
 };
 
 Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {

@@ -162,7 +162,8 @@ Status run(const Arguments &line) {
     setup.library = std::move(*library);
     auto library_disk = store::open_posix_disk(state);  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
-    Service service(std::move(settings), *signals, **suspect, **store, std::move(*library_disk), *loop, std::move(setup));
+    Service service(std::move(settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
+                    std::move(setup));
     failpoint("shell.start.before_listen");
     if (Status s = service.listen(); !s) return s;
     failpoint("shell.start.after_listen");

@@ -121,10 +121,12 @@ void Contents::done(const library::JobDone &done) {
 void Contents::sealed(const library::JobDone &done) {
     const std::string &digest = done.job.digest;
     sealing_.erase(digest);
-    damaged_.erase(digest);
-    if (done.status) library_->set(digest, done.job.size, outside_.now());
-    if (!done.status)
+    if (done.status) {
+        damaged_.erase(digest);
+        library_->set(digest, done.job.size, outside_.now());
+    } else {
         outside_.log(Level::warning, name_of(digest) + " was not taken: " + done.status.text);
+    }
     std::vector<Key> others;
     for (auto it = uploads_.begin(); it != uploads_.end();) {
         const auto upload = it++;
@@ -228,7 +230,8 @@ void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64
     if (bytes && offset < total && bytes->empty()) bytes = fail(Code::io_error, name_of(digest) + " became shorter");
     if (!bytes) return refuse_want(peer, digest, bytes.status());
     if (peer.server)
-        return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}}, peer.request);
+        return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}},
+                             peer.request);
     outside_.send(peer.conn, wire::Piece{total, std::move(*bytes)}, peer.request);
 }
 

@@ -138,7 +138,7 @@ Status import_session(DecodeContext &context, const Arrival &arrival, const Conn
     auto stream = context.uploads.take(arrival.conn, who.user, call);
     if (!stream && stream.status().code != Code::not_found) return stream.status();
     if (stream) {
-        auto content = read_import(*stream, who.user, context.state);
+        auto content = read_import(*stream, who.user, context.state, context.contents);
         if (!content) return content.status();
         import.content = std::move(*content);
     }
@@ -193,7 +193,8 @@ bool leases(const core::State &state, core::HostId host, const std::function<boo
 }
 
 // True: it was one of the calls about contents.
-bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId host, const wire::AnyMessage &message) {
+bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId host,
+                    const wire::AnyMessage &message) {
     const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config.name};
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
         const auto names = [want](const core::GrainFiles &files) { return files.names(want->digest); };

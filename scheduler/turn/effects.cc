@@ -163,7 +163,8 @@ void Effects::act(const core::ReplyDoctor &e) {
                                       "is tried again and again",
                                       "restore the file, or kill the grain and submit it anew"});
     for (const auto &[digest, what] : contents_.damaged())
-        reply.problems.push_back({"library", library::path_of(digest), what, "grains that name it cannot start or be read",
+        reply.problems.push_back({"library", library::path_of(digest), what,
+                                  "grains that name it cannot start or be read",
                                   "submit a grain with the same file: it is uploaded anew"});
     const auto room = store_.space();
     if (room && room->free_bytes < limits::disk_low_bytes)

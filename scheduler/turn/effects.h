@@ -25,7 +25,8 @@ class Effects {
 public:
     Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents,
             Outside &outside, AboutProcess about)
-        : state_(state), store_(store), scrub_(scrub), contents_(contents), outside_(outside), about_(std::move(about)) {}
+        : state_(state), store_(store), scrub_(scrub), contents_(contents), outside_(outside),
+          about_(std::move(about)) {}
 
     void perform(const core::Effect &effect);
 

@@ -58,6 +58,9 @@ Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::Exporte
     row.spec = std::move(*spec);
     row.input = {row.spec.input.size(), true, std::move(row.spec.input)};
     row.spec.input.clear();
+    for (wire::GrainFile &file : row.spec.files)  // outputs as they came back
+        for (const wire::GrainFile &made : g.files->outputs)
+            if (file.role == wire::FileRole::output && file.name == made.name) file = made;
     return Status::ok();
 }
 

@@ -9,6 +9,7 @@
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
 #include "wire/message.h"
+#include "wire/content_check.h"
 #include "wire/session_check.h"
 
 namespace dcs::turn {
@@ -34,7 +35,8 @@ GrainStatus status_of(const std::string &state) {
 
 class Import {
 public:
-    Import(const core::State &state, const std::string &user) : state_(state), user_(user) {}
+    Import(const core::State &state, const Contents &contents, const std::string &user)
+        : state_(state), library_(contents), user_(user) {}
 
     Result<std::shared_ptr<const core::ImportContent>> read(std::string_view stream);
 
@@ -48,12 +50,14 @@ private:
     };
     Status add(wire::ExportedGrain g);
     void keep_params(wire::ExportedGrain &g, Grain &grain);
+    Status keep_files(wire::ExportedGrain &g, Grain &grain);
     void keep_streams(wire::ExportedGrain &g, Grain &grain);
     void keep_file(GrainNumber grain, File file, std::string &bytes);
     core::HostId known(const std::string &host) const { return state_.host_id(host); }
     void make_queue();
 
     const core::State &state_;
+    const Contents &library_;
     const std::string &user_;
     wire::ExportedSession head_;
     core::ImportContent content_;
@@ -82,6 +86,22 @@ void Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
     }
     grain.params_offset = inputs_.size();
     inputs_ += packed;
+}
+
+// What is not finished needs all that it names; of the rest what came back must be readable. The parameters
+// are those of the submission again.
+Status Import::keep_files(wire::ExportedGrain &g, Grain &grain) {
+    if (g.spec.files.empty()) return Status::ok();
+    core::GrainFiles files = files_of(g.spec);
+    for (wire::GrainFile &file : g.spec.files) {
+        const bool output = file.role == wire::FileRole::output;
+        const bool wanted = !file.digest.empty() && (output || grain.status == GrainStatus::ready);
+        if (wanted && !library_.has(file))
+            return bad("grain " + std::to_string(g.grain) + ": the library does not have its " + to_text(file));
+        if (output) file = {wire::FileRole::output, file.name, {}, 0, {}};
+    }
+    grain.files = std::move(files);
+    return Status::ok();
 }
 
 void Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
@@ -126,7 +146,8 @@ Status Import::add(wire::ExportedGrain g) {
     grain.exit_code = g.exit_code;
     grain.signal = g.signal;
     grain.result_index = g.result_index;
-    grain.input_length = g.input.length;
+    grain.input_length = wire::input_length(g.spec) + g.input.length;  // one of them is 0
+    if (Status s = keep_files(g, grain); !s) return s;
     grain.input_position = g.input_position;
     grain.past = g.usage;
     // A lease of before cannot be taken up again; where a grain ended is only for people.
@@ -180,8 +201,8 @@ Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view
 }  // namespace
 
 Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
-                                                               const core::State &state) {
-    return Import(state, user).read(stream);
+                                                               const core::State &state, const Contents &contents) {
+    return Import(state, contents, user).read(stream);
 }
 
 }  // namespace dcs::turn

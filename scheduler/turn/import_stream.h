@@ -7,11 +7,12 @@
 
 #include "base/status.h"
 #include "scheduler/core/input.h"
+#include "scheduler/turn/contents.h"
 
 namespace dcs::turn {
 
 // Hosts that `state` does not know are forgotten. `user`: whose session it becomes.
 Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
-                                                               const core::State &state);
+                                                               const core::State &state, const Contents &contents);
 
 }  // namespace dcs::turn

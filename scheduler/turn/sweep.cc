@@ -43,7 +43,8 @@ void Contents::sweep(const core::State &state) {
         sweep_not_before_ = now + sweep_pause;
     for (const std::string &digest : gone) library_->remove(digest);
     if (!gone.empty())
-        outside_.log(Level::info, "library: " + std::to_string(gone.size()) + " contents that no grain names were removed");
+        outside_.log(Level::info,
+                     "library: " + std::to_string(gone.size()) + " contents that no grain names were removed");
 }
 
 }  // namespace dcs::turn

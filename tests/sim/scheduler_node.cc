@@ -227,7 +227,8 @@ void SchedulerNode::start_commit(std::vector<store::TreeUpdate> updates, store::
 
 void SchedulerNode::start_library_job(library::Job job) {
     library_jobs_.push_back(std::move(job));
-    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, name, job_done, life_);
+    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, name, job_done,
+               life_);
 }
 
 void SchedulerNode::library_answered() {

@@ -259,6 +259,10 @@ Status Reader::add(wire::GrainLine line) {
         const int other = wrong->other < 0 ? 0 : line_of(wrong->other);
         return invalid(wrong->why + (other > 0 ? " (line " + std::to_string(other) + ")" : ""));
     }
+    const bool over = g.state == "finished" || g.state == "killed";
+    for (const wire::GrainFile &file : g.spec.files)
+        if (!file.digest.empty() && (!over || file.role == wire::FileRole::output))
+            out_.contents.emplace(file.digest, file);
     return emit(wire::pack(g));
 }
 

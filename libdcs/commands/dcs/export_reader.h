@@ -2,6 +2,7 @@
 // Reads an export back, all of it, before anything of it is sent anywhere. Files are only opened in
 // the export's directory and its `files`, never through a symbolic link.
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "base/status.h"
@@ -15,6 +16,7 @@ struct PackedSession {
     client::File stream;  // as wire/session_calls.h has it, positioned at its beginning
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
+    std::map<std::string, wire::GrainFile> contents;  // by digest: what the library must have
 };
 // An error names file and line: "grains:17: ...".
 Result<PackedSession> read_export(const std::string &directory);

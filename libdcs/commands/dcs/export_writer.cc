@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/checksum.h"
+#include "wire/json.h"
 
 namespace dcs::commands {
 namespace {
@@ -35,6 +36,8 @@ Status check_free(const std::string &directory) {
 }
 
 }  // namespace
+
+std::string content_file(const std::string &digest) { return "content-" + wire::in_hex(digest); }
 
 Result<std::unique_ptr<ExportWriter>> ExportWriter::create(const std::string &directory,
                                                            ExportStyle style) {
@@ -144,6 +147,12 @@ Result<wire::StreamPlace> ExportWriter::keep(const std::string &name, std::FILE 
     place.length = length;
     place.crc = crc;
     return place;
+}
+
+Status ExportWriter::keep_content(const std::string &digest, std::FILE *from) {
+    auto kept = keep(content_file(digest), from);
+    if (kept) contents_.insert(digest);
+    return kept.status();
 }
 
 Status ExportWriter::add(const wire::GrainLine &line) {

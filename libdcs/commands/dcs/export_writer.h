@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct ExportStyle {
 // Sessions with more grains than this are packed.
 inline constexpr std::uint64_t pack_above = 1000;
 
+// Its name below files/.
+std::string content_file(const std::string &digest);
+
 class ExportWriter {
 public:
     // Fails (refused) if `directory` is there and not empty.
@@ -34,6 +38,9 @@ public:
     // Where a stream went. `name`: "17.out".
     Result<wire::StreamPlace> keep(const std::string &name, std::string_view bytes);
     Result<wire::StreamPlace> keep(const std::string &name, std::FILE *from);
+    // A content of the library, into files/content-HEX; once.
+    bool has_content(const std::string &digest) const { return contents_.count(digest) != 0; }
+    Status keep_content(const std::string &digest, std::FILE *from);
     Status add(const wire::GrainLine &line);
     std::uint64_t lines() const { return lines_; }
     Status finish(const wire::ExportedSession &head);
@@ -50,6 +57,7 @@ private:
     const std::string directory_, temporary_;
     const ExportStyle style_;
     bool has_files_ = false, whole_ = false;
+    std::set<std::string> contents_;
     StreamFile grains_, packed_;
     std::uint64_t lines_ = 0, packed_length_ = 0;
 };

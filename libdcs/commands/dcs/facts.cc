@@ -109,8 +109,8 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
     for (std::size_t i = 0; i < row.file_count; ++i) {
         const d_file_row &file = row.files[i];
         const std::string not_there = state == "finished" ? ", not made" : ", not yet";
-        facts.add(i == 0 ? "files" : "", text(file.name) +
-                      (text(file.digest).empty() ? not_there : ", " + bytes_text(file.size) + ", sha256:" + file.digest));
+        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + text(file.digest);
+        facts.add(i == 0 ? "files" : "", text(file.name) + (text(file.digest).empty() ? not_there : there));
     }
     facts.add_if(!text(row.message).empty(), "message", text(row.message));
     return facts.text();

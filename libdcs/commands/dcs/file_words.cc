@@ -45,6 +45,11 @@ void FileWords::put_into(d_grain &grain) {
     grain.files = list_.data();
     grain.file_count = list_.size();
     grain.outputs = names_.data();
+    if (!program.empty()) {
+        program_.path = program.c_str();
+        grain.programs = &program_;
+        grain.program_count = 1;
+    }
     if (any()) grain.directory = nullptr;
 }
 

@@ -15,6 +15,7 @@ struct FileWords {
     struct Pair { std::string name, path; };
     std::vector<Pair> files;    // name in the grain's directory, path here
     std::vector<Pair> outputs;  // the same, after the run
+    std::string program;        // CMD's file, if it goes along
 
     bool any() const { return !files.empty() || !outputs.empty(); }
     // The grain then runs in a directory of its own. This outlives the d_gexec_grain call.
@@ -22,6 +23,7 @@ struct FileWords {
 
 private:
     std::vector<d_file> list_;
+    d_file program_{};
     std::vector<const char *> names_;
 };
 

@@ -97,8 +97,8 @@ std::optional<Failure> cat_one(const std::string &name, const d_grain_row &row, 
     const int error = output ? d_grain_file(row.user, row.session, row.grain, output->c_str(), &file)
                              : d_grain_stream(row.user, row.session, row.grain, stream, &file);
     if (error != NO_ERROR)
-        return call_failure((output ? "the file " + *output : "the stream " + std::string(stream)) + " of grain " + name,
-                            error);
+        return call_failure((output ? "the file " + *output : std::string("the stream ") + stream) + " of grain " +
+                                name, error);
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;

@@ -311,7 +311,8 @@ of the first run, and a warning names the variable.
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",
     with_demands(
-        {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false}, {"--null", 0, false}}),
+        {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false},
+         {"--null", 0, false}}),
     true,
     exits::map_failed,
     map};

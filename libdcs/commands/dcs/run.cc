@@ -67,6 +67,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ);
+    if (call.arguments.has("--bring")) command.files.program = *program;
     return take_file_words(call.arguments, command.files);
 }
 
@@ -208,13 +209,14 @@ Examples:
   dcs run --class 0x2 --attempts 3 -- ./simulate 42
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
 
-Usage: dcs run [--file [NAME=]PATH]... [--output NAME[=PATH]]... [--class MASK] [--attempts N] [--cores N]
-               [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent] [--] CMD [ARG...]
+Usage: dcs run [--file [NAME=]PATH]... [--output NAME[=PATH]]... [--bring] [--class MASK] [--attempts N]
+               [--cores N] [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent] [--] CMD [ARG...]
 
   --file [NAME=]PATH
                  this file lies in the grain's directory, under its own name or NAME
   --output NAME[=PATH]
                  a file that CMD makes in the grain's directory; after the run it lies here, as NAME or PATH
+  --bring        CMD's file goes along: hosts that lack it, or have another one there, run this one
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
   --attempts N   run it again after a failure, N times in all (default 1: a failure is a result)
   --cores N      cores that it keeps busy (counts as 1 when not said)
@@ -232,7 +234,7 @@ The session of the grain is removed at the end; Ctrl-C kills the grain.
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 not executable;
 125 DCS itself failed.
 )",
-    with_demands({{"--file", 0, true}, {"--output", 0, true}}),
+    with_demands({{"--file", 0, true}, {"--output", 0, true}, {"--bring", 0, false}}),
     true,
     exits::run_failed,
     run};

@@ -35,6 +35,8 @@ private:
     Status keep(const wire::ExportedGrain &grain, const wire::ExportedStream &stream,
                 wire::Stream which, const char *name, wire::StreamPlace &place);
 
+    Status keep_contents(const wire::ExportedGrain &grain);
+
     const Session &session_;
     ExportWriter &writer_;
     bool active_ = false;
@@ -72,6 +74,24 @@ Result<wire::GrainLine> Exporter::line_of(const wire::ExportedGrain &grain) {
     return line;
 }
 
+// What came back, and the input of what has still to run; once, however many grains name it.
+Status Exporter::keep_contents(const wire::ExportedGrain &grain) {
+    const auto keep_one = [&](const wire::GrainFile &file, wire::Stream which) {
+        if (writer_.has_content(file.digest)) return Status::ok();
+        auto fetched = client::fetch_stream(session_.user, session_.number, grain.grain, which, {}, file.size,
+                                            client::With::any, file.name);
+        return fetched ? writer_.keep_content(file.digest, fetched->get()) : fetched.status();
+    };
+    const bool over = grain.state == "finished" || grain.state == "killed";
+    for (const wire::GrainFile &file : grain.spec.files) {
+        Status s;
+        if (file.role == wire::FileRole::output && !file.digest.empty()) s = keep_one(file, wire::Stream::file);
+        if (file.role == wire::FileRole::input && !over) s = keep_one(file, wire::Stream::input);
+        if (!s) return s;
+    }
+    return Status::ok();
+}
+
 // Streams that do not come with the page must be of the same moment as their row.
 bool same_moment(const wire::ExportedGrain &a, const wire::ExportedGrain &b) {
     return a.state == b.state && a.sequence == b.sequence && a.incarnation == b.incarnation &&
@@ -101,6 +121,7 @@ Status Exporter::add(wire::ExportedGrain grain) {
         for (wire::ExportedStream *s : {&grain.input, &grain.out, &grain.err, &grain.checkpoint,
                                         &grain.message})
             s->content.clear();
+        if (Status s = keep_contents(grain); !s) return s;
         line->grain = std::move(grain);
         return writer_.add(*line);
     }

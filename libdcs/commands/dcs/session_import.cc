@@ -5,7 +5,9 @@
 #include "base/limits.h"
 #include "call.h"
 #include "client/call.h"
+#include "client/local_files.h"
 #include "export_reader.h"
+#include "export_writer.h"
 #include "json.h"
 #include "table.h"
 
@@ -48,6 +50,30 @@ Status send(PackedSession &session, std::int32_t number, bool replace) {
     return s;
 }
 
+// Brings what the library does not have, from files/ of the export.
+Status bring_contents(const PackedSession &session, const std::string &directory) {
+    std::vector<std::string> missing;
+    for (auto it = session.contents.begin(); it != session.contents.end();) {
+        wire::AskContents some;
+        for (; it != session.contents.end() && some.digests.size() < limits::grain_files; ++it)
+            some.digests.push_back(it->first);
+        auto reply = client::ask<wire::MissingContents>(some, any_caller);
+        if (!reply) return reply.status();
+        missing.insert(missing.end(), reply->digests.begin(), reply->digests.end());
+    }
+    for (const std::string &digest : missing) {
+        const auto found = session.contents.find(digest);
+        if (found == session.contents.end()) return fail(Code::protocol, "the scheduler misses what was not asked for");
+        const std::string name = "files/" + content_file(digest);
+        const client::File file(std::fopen((directory + "/" + name).c_str(), "re"));
+        if (!file)
+            return fail(Code::invalid, "the scheduler does not have " + to_text(found->second) + ", and there is no " +
+                                           name + ": put that file there, or submit a grain with it first");
+        if (Status s = client::upload_content(found->second, file.get(), name, client::With::any); !s) return s;
+    }
+    return Status::ok();
+}
+
 int tell(const Call &call, std::int32_t number, const wire::ExportedSession &head) {
     if (call.format == Format::json) {
         JsonObject row;
@@ -85,6 +111,8 @@ int import(const Call &call) {
     // A million grains are decided, written and synced before the answer comes.
     set_patience(patience_s);
     const auto number = static_cast<std::int32_t>(wanted.value_or(session->head.session));
+    if (Status s = bring_contents(*session, directory); !s)
+        return call.fail(failure_of(directory + " was not imported", s));
     if (Status s = send(*session, number, call.arguments.has("--replace")); !s)
         return call.fail(failure_of(directory + " was not imported", s));
     return tell(call, number, session->head);

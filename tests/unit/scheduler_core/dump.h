@@ -40,6 +40,9 @@ private:
         usage(g.before);
         put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
         put(g.demand->cores, g.demand->memory_mb, g.demand->wall_s);
+        for (const std::string &digest : g.files->digests) put("content", digest);
+        for (const std::string &name : g.files->binary_classes) put("class", name);
+        for (const wire::GrainFile &file : g.files->outputs) put("output", wire::to_text(file));
         for (const Move &m : g.moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail, m.at.ns);
     }
     void session(const Session &s) {
@@ -65,6 +68,7 @@ private:
     }
     void shape(const Shape &s) {
         put("\n  shape", s.host_class, int{s.thrash_bits}, int{s.memory_bits}, int{s.program_group}, s.cores);
+        for (const std::string &name : s.binary_classes) put("class", name);
     }
     void config(const HostConfig &c) {
         put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns,
@@ -131,6 +135,7 @@ private:
         for (const auto &[user, n] : s.users) put(user, n.sessions, n.unfinished, n.running);
         for (const Used &u : s.used) put("used", u.cores, u.memory_mb);
         for (const SessionKey &key : s.unpacked) put("unpacked", to_text(key));
+        for (const auto &[digest, grains] : s.contents) put("content", digest, grains);
         const Policy &p = s.policy;
         put("\npolicy", p.fair_share, p.sessions_per_user, p.grains_per_user, p.running_per_user, p.probation);
         for (const std::string &user : p.users) put(user);

@@ -94,6 +94,14 @@ const std::map<Why, Scene> &scenes() {
          }},
         {Why::earlier_first, [](Stage &s) { s.occupy(); s.submit(98); s.submit(0); }},
         {Why::other_class, [](Stage &s) { s.pool.gexec(s.ann, 1, 0, 2); }},
+        {Why::no_binary,
+         [](Stage &s) {
+             s.h1().binary_class = "x";
+             s.settle();
+             SubmitGrain g = s.grain(0);
+             g.files.binary_classes = {"none-such"};
+             s.submit(g);
+         }},
         {Why::not_permitted, [](Stage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
         {Why::no_slots, [](Stage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
         {Why::no_program, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},

@@ -98,6 +98,7 @@ TEST_CASE("paths") {
     CHECK_FALSE(valid_path(std::string(256, 'a')));
     CHECK_FALSE(valid_tree_directory("turns/x"));
     CHECK_FALSE(valid_tree_directory("reserve"));
+    CHECK_FALSE(valid_tree_directory("library/ab"));
     CHECK(valid_tree_directory("sessions/ann/3"));
     CHECK(is_below("a/b", "a"));
     CHECK(is_below("a", "a"));

@@ -1,0 +1,48 @@
+// The library's own files on a disk that loses what was not synced.
+#include "pki/digest.h"
+#include "scheduler/library/library.h"
+#include "support/catch.h"
+#include "support/sim_disk.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+TEST_CASE("a crash anywhere in a put shows the content whole or not at all, and keeps what was answered") {
+    const CrashModel model = GENERATE(CrashModel::weak, CrashModel::journal);
+    const std::string bytes(1500, 'c'), digest = pki::sha256_text(bytes);
+    SimDisk disk;
+    bool answered = false;
+    std::size_t states = 0, with = 0;
+    const auto look = [&](SimDisk &left) {
+        left.after_operation = nullptr;
+        auto library = library::Library::open(left, Instant{});
+        REQUIRE(library);
+        ++states;
+        const library::Content *found = (*library)->find(digest);
+        if (answered) REQUIRE(found);
+        CHECK(left.files("library/incoming").size() <= 1);  // the directory itself
+        for (const auto &[name, content] : left.files("library/incoming")) CHECK(name.back() == '/');
+        if (!found) return;
+        ++with;
+        CHECK(library::work(left, {library::Job::Kind::check, digest, found->size, {}}).status);
+        // Seen once, it stays: somebody may have been told.
+        SimDisk later = left.crashed();
+        auto again = library::Library::open(later, Instant{});
+        REQUIRE(again);
+        CHECK((*again)->find(digest));
+    };
+    disk.after_operation = [&] {
+        disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+    };
+    auto library = library::Library::open(disk, Instant{});
+    REQUIRE(library);
+    auto temporary = (*library)->begin(bytes.size());
+    REQUIRE(temporary);
+    REQUIRE((*library)->append(*temporary, 0, bytes.substr(0, 700)));
+    REQUIRE((*library)->append(*temporary, 700, bytes.substr(700)));
+    REQUIRE(library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), *temporary}).status);
+    answered = true;
+    disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+    CHECK(states > 20);
+    CHECK(with > 2);
+}
