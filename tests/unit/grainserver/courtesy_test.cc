@@ -113,7 +113,7 @@ TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut 
 
 TEST_CASE("courtesy: a grain that sleeps or waits for a disk is not shut out, however busy the host is") {
     Desk desk;
-    CHECK(play(desk, {{9, 2.0, 0.0, 0.0, ""}, {9, 1.7, 0.0, 0.0, ""}, {9, 1.7, 0.02, 0.3, ""}}) == "");
+    CHECK(play(desk, {{9, 2.0, 0.0, 0.0, ""}, {9, 1.7, 0.0, 0.0, ""}, {30, 1.7, 0.02, 0.3, ""}}) == "");
 }
 
 TEST_CASE("courtesy: grains that are in each other's way are not shut out by anybody") {
