@@ -99,6 +99,12 @@ bool hand_down(const std::string &own, const std::string &controllers) {
 }
 }  // namespace
 
+// The keeper of a dead launcher may have removed it meanwhile.
+bool Cgroups::Hierarchy::make_group() const {
+    if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST;
+    return handed_down.empty() || write_text(path + "/cgroup.subtree_control", handed_down);
+}
+
 void Cgroups::use(Hierarchy h, const std::string &own) {
     if (h.unified) {
         const std::vector<std::string> offered = split(read_text(own + "/cgroup.controllers").substr(0, 4096), ' ');
@@ -109,6 +115,7 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
         }
         if (!make_directory(h.path)) return;
         if (!wanted.empty() && hand_down(own, wanted) && write_text(h.path + "/cgroup.subtree_control", wanted)) {
+            h.handed_down = wanted;
             h.memory = wanted.find("+memory") != std::string::npos;
             h.pids = wanted.find("+pids") != std::string::npos;
             h.cpu = wanted.find("+cpu") != std::string::npos;
@@ -190,7 +197,7 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
         // One only for memory costs the most and names no process that the others do not.
         if (h.memory && !h.unified && !h.pids && !h.cpu && limits.memory_mb == 0) continue;
         const std::string leaf = h.path + "/" + name;
-        if (make_directory(h.path) && make_directory(leaf) && set_limits(h, leaf, limits, made)) {
+        if (h.make_group() && make_directory(leaf) && set_limits(h, leaf, limits, made)) {
             made.there = true;
             continue;
         }

@@ -137,18 +137,25 @@ bool Keeper::hold(const std::string &dir, int slot) {
     extra->cmsg_type = SCM_RIGHTS;
     extra->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(extra), &slot, sizeof slot);
-    return socket_ && ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    return known(socket_ && ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0);
 }
 
 bool Keeper::drop(const std::string &dir) {
     const std::string text = "drop " + dir;
-    if (!socket_ || ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return false;
+    if (!socket_ || ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return known(false);
     pollfd answer{socket_.get(), POLLIN, 0};
     int ready;
     do ready = ::poll(&answer, 1, answer_ms);
     while (ready < 0 && errno == EINTR);
     char word[8];
-    return ready == 1 && ::recv(socket_.get(), word, sizeof word, MSG_DONTWAIT) > 0;
+    return known(ready == 1 && ::recv(socket_.get(), word, sizeof word, MSG_DONTWAIT) > 0);
+}
+
+// One that does not answer is none: what it holds, start() ends with it.
+bool Keeper::known(bool good) {
+    if (!good) socket_ = files::Fd();
+    return good;
 }
 
 }  // namespace dcs::launcher

@@ -16,13 +16,14 @@ public:
     // A new process. `grains`: path of the directory that holds the grains' directories.
     Status start(const std::string &grains, const Cgroups &cgroups);
     pid_t pid() const { return pid_; }
-    int fd() const { return socket_.get(); }  // readable: the keeper is gone
+    int fd() const { return socket_.get(); }  // -1 or readable: the keeper is gone
     // From now on it has a copy, whatever becomes of us. False: it is gone, start another and tell it everything.
     bool hold(const std::string &dir, int slot);
     // When it returns the keeper has none any more. False: as above.
     bool drop(const std::string &dir);
 
 private:
+    bool known(bool good);
     files::Fd socket_;
     pid_t pid_ = 0;
 };

@@ -68,8 +68,10 @@ Status Launcher::open(const LauncherOptions &options) {
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
     place_ = Place{grains_fd_.get(), path_, slots, files::boot_id(), &cgroups_, &keeper_};
     struct stat st{};
-    if (options.cgroups && ::fstat(base_.get(), &st) == 0)
-        std::printf("%s\n", cgroups_.open("dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino)).c_str());
+    if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
+        const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
+        std::printf("%s\n", cgroups_.open(group).c_str());
+    }
     std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -116,9 +118,9 @@ void Launcher::bury_the_dead() {
     if (const Result<std::vector<std::string>> dirs = files::list(grains_fd_.get()))
         for (const std::string &dir : *dirs) {
             const Result<files::Fd> grain = files::open_directory(grains_fd_.get(), dir);
-            if (!grain || !files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name))
-                continue;
-            bury(dir, grain->get());
+            if (!grain) continue;
+            const bool ended = files::exists(grain->get(), files::exit_name);
+            if (files::exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
     for (const std::string &leaf : cgroups_.leaves()) {
         cgroups_.seal(leaf);

@@ -146,7 +146,7 @@ void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::La
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // As many as all grains of the user on this host may have: a first fence; the limit itself is watched.
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
-        plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(slot_limit);
+        plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes * slot_limit);
 }
 
 // Without a slot: only to prove that it could run.

@@ -36,7 +36,8 @@ bool read_carry(Building &b, const files::Room &room, std::uint64_t from, std::u
     if (!input) return b.give_up(Why::unreadable, input.status().text);
     std::string text(to - from, '\0');
     for (std::size_t done = 0; done < text.size();) {
-        const ssize_t n = ::pread(input->get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
+        const ssize_t n =
+            ::pread(input->get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
         done += static_cast<std::size_t>(n);

@@ -114,8 +114,8 @@ Status let_pass(const std::string &path) {
         struct stat st{};
         if (::stat(part.c_str(), &st) != 0) return files::file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
-            return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " + part +
-                                           " is closed to others; choose another --dir, or --run-as self");
+            return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " +
+                                           part + " is closed to others; choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
             return fail(Code::invalid, part + ", on the way to " + path + ", can be written by everybody");
         if (slash == std::string::npos) return Status::ok();

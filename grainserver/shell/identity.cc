@@ -155,7 +155,8 @@ Status Identities::add(const std::string &name) {
 Result<files::Account> Identities::of(const std::string &user, bool own_account, std::string &note) {
     if (!options_.users) return files::Account{};
     if (own_account) {
-        const bool agreed = std::find(options_.accounts.begin(), options_.accounts.end(), user) != options_.accounts.end();
+        const auto &list = options_.accounts;
+        const bool agreed = std::find(list.begin(), list.end(), user) != list.end();
         const passwd *login = agreed ? ::getpwnam(user.c_str()) : nullptr;
         const std::string wrong = agreed ? why_not(login, user) : "--accounts of this server does not name it";
         if (wrong.empty()) return login_of(*login);

@@ -24,7 +24,7 @@ std::vector<FileRecord> declared(const files::LaunchRecord &record) {
         outputs.back().digest.clear();
         outputs.back().size = 0;
     }
-    if (outputs.size() > limits::files_per_grain) outputs.resize(limits::files_per_grain);
+    if (outputs.size() > limits::grain_files) outputs.resize(limits::grain_files);
     return outputs;
 }
 

@@ -69,7 +69,8 @@ struct Performer {
         failpoint("server.launch_record.before_write");
         const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
         failpoint("server.launch_record.after_write");
-        if (const std::string note = s.files_.take_note(); !note.empty()) s.log_(Level::info, to_text(e.id) + ": " + note);
+        const std::string note = s.files_.take_note();
+        if (!note.empty()) s.log_(Level::info, to_text(e.id) + ": " + note);
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }

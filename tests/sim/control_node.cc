@@ -290,6 +290,7 @@ void ControlNode::opened(const wire::AnyMessage &reply) {
 }
 
 void ControlNode::course_reply(const wire::AnyMessage &reply, bool was_in_doubt) {
+    if (brings(reply)) return;
     if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
         if (was_in_doubt && static_cast<Code>(error->code) == Code::grain_exists) {
             self_.course->did();

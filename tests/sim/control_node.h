@@ -1,6 +1,7 @@
 #pragma once
 // A user's control program and its process: runs a Course over client::Conversation, is killed and run
 // again, and goes on to the next session when one is done.
+#include <deque>
 #include <optional>
 
 #include "client/conversation.h"
@@ -57,6 +58,7 @@ private:
         bool link_up = false, busy = false;
         std::uint64_t pause = 0;
         std::string fetched;         // of the stream at hand
+        std::deque<wire::PutContent> bring;  // pieces of contents that the scheduler lacks
         bool met = false;
     };
 
@@ -75,6 +77,7 @@ private:
     void replied();
     void opened(const wire::AnyMessage &reply);
     void course_reply(const wire::AnyMessage &reply, bool was_in_doubt);
+    bool brings(const wire::AnyMessage &reply);
     bool course_error(const wire::ErrorReply &error);
     void closed();
     void next_job();

@@ -95,6 +95,7 @@ void draw_work(Plan &p, Random &r, const Options &o) {
     p.classes = static_cast<int>(between(r, 1, 3));
     p.slots = o.slots > 0 ? o.slots : static_cast<int>(spread(r, 1, 8));
     p.grains = o.grains > 0 ? o.grains : spread(r, 20, 400);
+    p.contents = o.contents;
     p.grain_cpu_max = spread(r, seconds(60), seconds(6 * 3600));
 }
 

@@ -35,6 +35,7 @@ struct Options {
     int jobs = 1;
     double seconds = 0;                 // begin no further seed after so long; 0: no limit
     std::string faults = "all", plant;
+    bool contents = false;              // grains have files
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };
@@ -47,6 +48,7 @@ struct Plan {
     int hosts = 0, slots = 0, users = 1, programs = 1, classes = 1;
     std::int64_t grains = 0;
     Duration grain_cpu_max{};
+    bool contents = false;              // some grains have their input, files and outputs in the library
     bool scale = false;                 // nothing but the core's work is of interest
     // paces
     Duration delay_min{}, delay_max{};  // of a message

@@ -1,6 +1,10 @@
 #include "sim/program.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "pki/digest.h"
 
 namespace dcs::sim {
 
@@ -11,6 +15,7 @@ Script draw_script(Random &r, const Plan &plan, int grains) {
     s.first = static_cast<int>(between(r, 1, s.most));
     s.classes = plan.classes;
     s.cpu_max = plan.grain_cpu_max;
+    s.contents = plan.contents;
     s.polls = r.chance(15);
     if (r.chance(12)) s.close_after = static_cast<int>(between(r, 1, s.most));
     if (plan.scale) {
@@ -36,6 +41,7 @@ wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const 
     wire::GrainSpec spec;
     spec.argv = {"/opt/model", to_text(m), owner + ":" + std::to_string(grain)};
     spec.input = input_of(m);
+    if (contents) add_files(grain, spec);
     if (!may_fail) return spec;
     if (r.chance(10)) spec.env = {"PADDING=" + std::string(static_cast<std::size_t>(spread(r, 8, 40'000)), 'p')};
     if (classes > 1 && r.chance(40)) spec.host_class = 1u << r.below(static_cast<std::uint64_t>(classes));
@@ -47,6 +53,34 @@ wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const 
     spec.attempts = static_cast<std::int32_t>(between(r, 1, 4));
     if (r.chance(10)) spec.label = "grain " + std::to_string(grain);
     return spec;
+}
+
+namespace {
+std::string staged_text(GrainNumber grain) { return "staged for " + std::to_string(grain % 7); }  // shared by some
+}  // namespace
+
+void Script::add_files(GrainNumber grain, wire::GrainSpec &spec) const {
+    const auto content = [&](wire::FileRole role, const std::string &name, const std::string &bytes) {
+        spec.files.push_back({role, name, pki::sha256_text(bytes), bytes.size(), {}});
+    };
+    if (grain % 3 == 0) content(wire::FileRole::input, "", std::exchange(spec.input, {}));
+    if (grain % 3 != 1) content(wire::FileRole::data, "staged", staged_text(grain));
+    if (grain % 2 == 0) spec.files.push_back({wire::FileRole::output, "made", {}, 0, {}});
+    if (grain % 4 == 0) spec.files.push_back({wire::FileRole::output, "more/large", {}, 0, {}});
+}
+
+std::vector<std::string> Script::contents_of(GrainNumber grain) const {
+    std::vector<std::string> all;
+    if (grain % 3 == 0) all.push_back(input_of(model(grain)));
+    if (grain % 3 != 1) all.push_back(staged_text(grain));
+    return all;
+}
+
+std::string output_of(const GrainKey &key, const std::string &name) {
+    const std::string line = name + " of " + to_text(key) + "\n";
+    std::string text = line;
+    while (name == "more/large" && text.size() < limits::content_piece_bytes * 2) text += text;
+    return text;
 }
 
 Course::Course(const Script &script) : script_(&script) {

@@ -30,10 +30,18 @@ struct Script {
     bool polls = false;           // does not block in d_gwait
     int close_after = 0;          // results; 0: when nothing is left
     bool may_fail = true;
+    bool contents = false;
 
     Model model(GrainNumber grain) const;
     wire::GrainSpec spec(GrainNumber grain, const std::string &owner) const;
+    // Bytes of the contents that its spec names.
+    std::vector<std::string> contents_of(GrainNumber grain) const;
+
+private:
+    void add_files(GrainNumber grain, wire::GrainSpec &spec) const;
 };
+// What a grain puts into an output of this name.
+std::string output_of(const GrainKey &key, const std::string &name);
 Script draw_script(Random &r, const Plan &plan, int grains);
 
 // One run through it.

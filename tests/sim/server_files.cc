@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "grainserver/core/checkpoint_file.h"
 #include "pki/digest.h"
+#include "sim/program.h"
 #include "sim/server_node.h"
 
 namespace dcs::sim {

@@ -17,7 +17,8 @@ namespace files = dcs::files;
 TEST_CASE("directory names are injective and cannot leave the directory") {
     std::set<std::string> names;
     const std::vector<std::pair<std::string, std::string>> hosts = {{"a", "b,c"}, {"a,b", "c"}, {"..", "c"}};
-    for (const auto &[host, user] : hosts) REQUIRE(names.insert(files::directory_name(host, {{user, 3}, 17}, 2)).second);
+    for (const auto &[host, user] : hosts)
+        REQUIRE(names.insert(files::directory_name(host, {{user, 3}, 17}, 2)).second);
     for (const std::string user : {"ann", "a,nn", "a%2Cnn", "..", ".", "", "a/b", "\xc3\xa4", "ANN", "a\nb", "%"}) {
         const GrainKey key{{user, 3}, 17};
         const std::string name = files::directory_name("local1", key, 2);
@@ -31,8 +32,9 @@ TEST_CASE("directory names are injective and cannot leave the directory") {
         REQUIRE(back->key == key);
         REQUIRE(back->incarnation == 2);
     }
-    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2", "h,ann,3,17,2,1", "h,ann,03,17,2", "h,ann,3,17,x", "h,a%zz,3,1,1",
-                            "h,a%2cnn,3,17,2", "h,ann,3,17,99999999999", ".h,ann,1,1,1", "h,ann, 3,17,2"})
+    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2", "h,ann,3,17,2,1", "h,ann,03,17,2", "h,ann,3,17,x",
+                            "h,a%zz,3,1,1", "h,a%2cnn,3,17,2", "h,ann,3,17,99999999999", ".h,ann,1,1,1",
+                            "h,ann, 3,17,2"})
         REQUIRE_FALSE(files::parse_directory_name(bad));
 }
 

@@ -23,7 +23,7 @@ TEST_CASE("a runner gets its own words, then the program's path and arguments") 
     REQUIRE(p.ask({files::Verb::prove, g}).verb == files::Verb::proved);
     REQUIRE(p.start(g).verb == files::Verb::started);
     REQUIRE(p.exit_of(g).status == 0);
-    REQUIRE(get_file(p.path(g) + "/out.3") == "-0\nprogram\n" + program + "\na b\n\n");
+    REQUIRE(get_file(p.room(g) + "/out.3") == "-0\nprogram\n" + program + "\na b\n\n");
 }
 
 TEST_CASE("a runner does not hide that there is no program") {
