@@ -59,7 +59,7 @@ def missing_program(pool, top):
     blocker = run(pool, "--", "/bin/sh", "-c", f"while [ ! -e {go} ]; do sleep 0.1; done")
     wait_for("the slot to be taken", lambda: pool.grain_processes())
     path = write(os.path.join(top, "vanishing"), b'#!/bin/sh\nbasename "$0"; cat here; [ "$0" -ef "$1" ] || echo elsewhere\n', 0o755)
-    running = run(pool, "--bring", "--bring", "--file", "here=" + write(os.path.join(top, "staged"), b"staged\n"), "--", path, path)
+    running = run(pool, "--bring", "--file", "here=" + write(os.path.join(top, "staged"), b"staged\n"), "--", path, path)
     wait_for("the grain to be queued", lambda: any(g["state"] == "ready" for s in pool.json("session", "ls")["sessions"]
                                                    for g in pool.grains(s["session"])))
     os.unlink(path)
