@@ -77,6 +77,7 @@ TEST_CASE("an exported grain keeps its files, outputs as they came back") {
     line.grain.spec.directory.clear();
     line.grain.state = "finished";
     line.grain.queued = false;
+    line.grain.usage = Usage{};
     ExportedGrain &g = line.grain;
     for (auto *stream : {&g.out, &g.err, &g.checkpoint, &g.message, &g.input}) *stream = {0, true, ""};
     GrainFile made = file(FileRole::output, "made");
