@@ -69,13 +69,13 @@ class Hopper:
         def there():
             grain = row(self.pool, self.session)
             return grain if grain["state"] == "running" and grain["host"] == host else None
-        incarnation = wait_for(f"session {self.session} on {host}", there)["incarnation"]
+        incarnation = wait_for(f"session {self.session} on {host}", there, timeout=300)["incarnation"]
         lines = self.line()
 
         def progressed():
             grain = there()
             return grain and grain["incarnation"] == incarnation and (self.line() > lines or lines >= 200)
-        wait_for(f"a checkpoint of session {self.session} on {host}", progressed)
+        wait_for(f"a checkpoint of session {self.session} on {host}", progressed, timeout=300)
         entry = [e for e in self.pool.grain_processes(host) if f",{self.session},1," in e[1]]
         if entry:
             program = os.path.basename(os.readlink(f"/proc/{entry[0][2]}/exe"))

@@ -90,8 +90,8 @@ def start_all(pool, rng, large):
     add("C++ own buffers", cc, lines(rng, 500000), "own")
     add("Python", PYTHON, lines(rng, 200000), "text")
     add("Python sys", PYTHON, lines(rng, 200000), "sys")
-    add("shell", SHELL, lines(rng, 20000), "")
-    add("shell again", SHELL, lines(rng, 20000), "again")
+    add("shell", SHELL, lines(rng, 8000), "")
+    add("shell again", SHELL, lines(rng, 4000), "again")
     add("unmodified", ["/bin/sh", "-c", "sleep 4; exec sort"], lines(rng, 100000))
     for name, command in (("C", c), ("C++", cc), ("Python", PYTHON), ("shell", SHELL)):
         for size in (0, 1):

@@ -117,7 +117,12 @@ def main():
         left = dict(PROGRAMS)
         while left:
             clients = [Client(pool, env, directory, name, last) for name, last in left.items()]
-            disturb(pool, clients)
+            try:
+                disturb(pool, clients)
+            except BaseException:
+                for client in clients:
+                    client.process.kill()
+                raise
             for client in clients:
                 wait_for("the end of " + client.name, lambda: hurry(pool) or client.process.poll() is not None, timeout=600, step=0.5)
                 assert client.process.returncode == 0, f"{client.name}: exit {client.process.returncode}"
