@@ -317,8 +317,8 @@ void run(std::uint64_t seed, int steps) {
         CAPTURE(kind);
         CHECK(w.reached[kind] > 0);
     }
-    CHECK(w.reached["launch"] > steps / 40);
-    CHECK(w.reached["result"] > steps / 200);
+    CHECK(w.reached["launch"] > steps / 60);
+    CHECK(w.reached["result"] > steps / 400);
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ TEST_CASE("arguments are checked before anything else") {
     g.params = {};
     CHECK(code(g) == "ann: error INVALID");
     g = Pool::grain(1, 1);
-    g.input_length = limits::input_bytes + 1;
+    g.input_length = limits::content_bytes + 1;
     CHECK(code(g) == "ann: error LIMIT");
-    g.input_length = limits::input_bytes;
+    g.input_length = limits::content_bytes;
     g.grain = 2147483647;
     CHECK(pool.call(find, g) == Lines{"ann: done"});
 }
