@@ -104,7 +104,7 @@ def hidden_process(host):
 
 
 def main():
-    cases = (flood, disk_filler, closed_streams, deaf_to_signals, hidden_process)
+    cases = (fork_bomb, memory_hog, flood, disk_filler, closed_streams, deaf_to_signals, hidden_process)
     with Pool(2, 1, 1.0) as pool:
         host = Host(pool)
         for case in cases:
