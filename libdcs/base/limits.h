@@ -34,6 +34,11 @@ inline constexpr std::size_t moves_kept = 8;
 inline constexpr std::size_t move_detail_bytes = 120;
 // Kinds of grains that one session may have waiting, by class and what they ask for: a host looks at each.
 inline constexpr std::size_t shapes_per_session = 1024;
+// Staged, brought back or otherwise named by one grain (C13): its record lists them.
+inline constexpr std::size_t grain_files = 1024;
+inline constexpr std::size_t digest_bytes = 32;  // SHA-256
+// One content of the library: a program, a staged file, an input or an output of a grain.
+inline constexpr std::uint64_t content_bytes = 1u << 30;
 // login names, control idents, host names, labels
 inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;

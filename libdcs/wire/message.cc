@@ -22,7 +22,8 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
-    "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel"};
+    "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel",
+    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -30,7 +31,8 @@ constexpr Cap caps[] = {
     {"user", limits::name_bytes},
     {"ident", limits::name_bytes},
     {"host", limits::name_bytes},
-    {"name", limits::name_bytes},
+    {"name", limits::path_bytes},
+    {"file", limits::path_bytes},
     {"binary_class", limits::name_bytes},
     {"status", limits::name_bytes},
     {"level", limits::name_bytes},
@@ -39,6 +41,10 @@ constexpr Cap caps[] = {
     {"argv", limits::argv_items},
     {"env", limits::argv_items},
     {"nogo", limits::nogo_items},
+    {"digest", limits::digest_bytes},
+    {"digests", limits::grain_files},
+    {"files", limits::grain_files},
+    {"shut", limits::message_bytes},
     {"bytes", limits::fetch_chunk_bytes},
 };
 

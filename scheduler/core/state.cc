@@ -20,7 +20,7 @@ const char *name_of(HostStatus s) {
 const char *name_of(MoveReason r) {
     constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
                                      "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
-                                     "restarted",  "session_closed", "longer_copy"};
+                                     "restarted",  "session_closed", "longer_copy",  "over_limit"};
     static_assert(std::size(names) == move_reasons);
     return names[static_cast<int>(r)];
 }

@@ -47,9 +47,10 @@ enum class MoveReason : std::uint8_t {
     gap,           // its reports left something out: it went back to its checkpoint
     restarted,     // by command
     session_closed,
-    longer_copy    // an older lease of it came back, and had run longer
+    longer_copy,   // an older lease of it came back, and had run longer
+    over_limit     // finished so: it broke a limit that it would meet again anywhere; the detail says which
 };
-inline constexpr int move_reasons = 13;
+inline constexpr int move_reasons = 14;
 const char *name_of(MoveReason r);
 
 struct Move {

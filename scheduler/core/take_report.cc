@@ -167,6 +167,7 @@ void take_end(Taking &t) {
     const bool last = t.old.failures + 1 >= t.old.attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
+        if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
     // It runs again from its last checkpoint and writes again what came after that.

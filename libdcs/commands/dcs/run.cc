@@ -120,6 +120,17 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
     std::_Exit(128 + number);
 }
 
+// A grain that broke a limit ended by a signal that says little. The scheduler knows the words.
+void tell_broken_limit(int session) {
+    Info info;
+    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return;
+    const d_grain_row &row = info->grains[0];
+    if (row.move_count == 0) return;
+    const d_move_row &last = row.moves[row.move_count - 1];
+    if (std::string(last.reason) == "over_limit")
+        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", last.host, last.detail);
+}
+
 int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
     int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
     FILE *out = nullptr, *err = nullptr;
@@ -135,6 +146,7 @@ int wait_for_end(const Call &call, int session, std::atomic<bool> &ending) {
     }
     const bool copied = copy(out, stdout) & copy(err, stderr);
     const int copy_error = errno;
+    if (signal != 0) tell_broken_limit(session);
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (!copied && copy_error != EPIPE)

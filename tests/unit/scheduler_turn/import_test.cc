@@ -323,6 +323,7 @@ TEST_CASE("hostile streams are refused or become a sound session") {
     small.head.grains = small.grains.size();
     const std::string good = stream_of(small);
     REQUIRE(import_session(a.pool, a.control, good, 1, true) == Code::ok);
+    a.server.strangers = true;
     Random random(20240229);
     int accepted = 0, refused = 0;
     for (int i = 0; i < 4000; ++i) {

@@ -125,6 +125,7 @@ public:
         std::optional<wire::GrainReport> unacknowledged;
     };
     std::map<GrainKey, Held> held;
+    bool strangers = false;             // its grains were not made by this model: checkpoints may say anything
     ConnId conn() const { return conn_; }
 
 private:

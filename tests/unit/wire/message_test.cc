@@ -179,12 +179,18 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(Reload);
     SAME_NAME(SetLogLevel);
     SAME_NAME(LogLevel);
+    SAME_NAME(AskContents);
+    SAME_NAME(MissingContents);
+    SAME_NAME(PutContent);
+    SAME_NAME(ContentTaken);
+    SAME_NAME(WantContent);
+    SAME_NAME(ContentPiece);
 #undef SAME_NAME
 }
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 2, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 3, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
@@ -201,6 +207,16 @@ TEST_CASE("golden bytes of packed parameters") {
                              std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" +
                              le32(2) + le32(3) + le32(4);
     CHECK(pack(s) == want);
+    s.files = {{FileRole::program, "n", std::string(32, 'd'), 5, "c"}};
+    const std::string file = std::string(1, '\2') + le32(1) + "n" + le32(32) + std::string(32, 'd') + le32(5) + le32(0) +
+                             le32(1) + "c";
+    CHECK(pack(s) == want + le32(1) + file);
+    CHECK(unpack_spec(pack(s))->files == s.files);
+    s.cores = s.memory_mb = s.wall_s = 0;
+    CHECK(unpack_spec(pack(s))->files == s.files);
+    s.files.clear();
+    CHECK(pack(s) == want.substr(0, want.size() - 12));
+    CHECK(unpack_spec(pack(s))->label == "L");
 }
 
 TEST_CASE("a frame that is cut anywhere is an error") {
@@ -258,7 +274,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(!with(4, static_cast<char>(std::variant_size_v<AnyMessage> + 1)));
     CHECK(with(4, static_cast<char>(std::variant_size_v<AnyMessage>)));
     CHECK(!with(5, 1));    // kind 256 + ...
-    CHECK(with(6, 3).status().text.find("protocol version 3") != std::string::npos);
+    CHECK(with(6, 4).status().text.find("protocol version 4") != std::string::npos);
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
     CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
 }
@@ -276,7 +292,7 @@ TEST_CASE("values that a type does not have are refused") {
     open[4] = 2, open[5] = 2;
     refuse(5, open, "sent_reset");
     std::string fetch = encode(Fetch{"", 1, 2, Stream::out, 0, 1}, 1).substr(header_bytes);
-    fetch[12] = 5;
+    fetch[12] = 6;
     refuse(14, fetch, "stream");
     std::string query = encode(Query{}, 1).substr(header_bytes);
     query[0] = 9;
@@ -293,6 +309,9 @@ TEST_CASE("values that a type does not have are refused") {
     std::string call_in = encode(CallIn{}, 1).substr(header_bytes);
     call_in[7] = '\x7f', call_in[6] = '\xf8';  // not a number
     refuse(20, call_in, "load");
+    std::string report = encode(GrainReport{}, 1).substr(header_bytes);
+    report[report.size() - 5] = 3;  // before the number of its files
+    refuse(21, report, "given_back");
 }
 
 TEST_CASE("caps of fields hold") {
@@ -315,4 +334,12 @@ TEST_CASE("caps of fields hold") {
     spec.argv = {std::string(100000, 'x')};  // the cap of argv counts its items
     CHECK(!refused(Gexec{1, 1, spec}));
     CHECK(refused(Piece{1, std::string(limits::fetch_chunk_bytes + 1, 'x')}));
+    CHECK(refused(PutContent{"d", 1u << 30, 0, std::string(limits::fetch_chunk_bytes + 1, 'x')}));
+    CHECK(refused(WantContent{std::string(limits::digest_bytes + 1, 'x'), 0, 1}));
+    spec = {};
+    spec.files.resize(limits::grain_files + 1);
+    CHECK(refused(Gexec{1, 1, spec}));
+    spec.files.resize(1);
+    spec.files[0].name.assign(limits::path_bytes + 1, 'x');
+    CHECK(refused(Gexec{1, 1, spec}));
 }

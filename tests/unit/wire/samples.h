@@ -19,6 +19,9 @@ inline GrainSpec spec() {
     s.directory = "work/dir";
     s.label = "a label";
     s.cores = 2, s.memory_mb = 512, s.wall_s = 3600;
+    s.files = {{FileRole::program, "", std::string(32, 'p'), 9000, "x86_64-linux-gnu"},
+               {FileRole::data, "in/table", std::string(32, '\0'), 0, ""},
+               {FileRole::output, "out/result", "", 0, ""}};
     return s;
 }
 
@@ -77,34 +80,40 @@ inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "re
 
 inline std::vector<AnyMessage> all() {
     const WireGrain key{"ann", 3, 17};
+    const std::string digest(32, 'd');
     GrainReport report;
     report.key = key, report.incarnation = 2, report.first_seq = 3, report.last_seq = 4;
     report.has_checkpoint = true, report.checkpoint = "ckpt", report.message = "msg";
     report.input_position = 99, report.out = "out", report.err = "err", report.usage = usage();
     report.ended = true, report.exit_code = 1, report.signal = 6, report.innocent = true;
-    report.reason = "because", report.limit = true;
+    report.reason = "because", report.limit = true, report.given_back = GivenBack::thrashing;
+    report.files = spec().files;
     Launch launch;
     launch.key = key, launch.incarnation = 2, launch.argv = {"a", "b"}, launch.env = {"C=d"};
     launch.directory = "dir", launch.input = "input", launch.checkpoint_length = 2;
     launch.input_base = 77, launch.next_seq = 5, launch.notice = 3;
-    launch.wall_s = 3600, launch.tentative = true;
+    launch.wall_s = 3600, launch.memory_mb = 512, launch.account = true, launch.tentative = true;
+    launch.files = spec().files;
     return {Hello{protocol_version, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
         AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true},
         OpenReply{OpenedAs::replay, 4, 5}, CloseSession{"ann", 3, 9}, CleanSession{"ann", 3},
         Gexec{3, 17, spec()}, Gkill{"ann", 3, 17}, Done{}, Gwait{3, 8, true},
         GrainResult{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"},
-        Fetch{"ann", 3, 17, Stream::input, 1ull << 33, 4096}, Piece{100, "bytes"},
+        Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result"}, Piece{100, "bytes"},
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
         ErrorReply{11, "differs"},
         FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}},
-        CallIn{0.5, 1000, true}, report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
+        CallIn{0.5, 1000, true, "the owner works"}, report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
         Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
         Withdraw{key, 2, true, "killed"}, ExportPage{"ann", 3, 16, 2},
         ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
         Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
-        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"}};
+        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
+        AskContents{{digest, digest}}, MissingContents{{digest}}, PutContent{digest, 1ull << 33, 3, "bytes"},
+        ContentTaken{digest, 8, 16, "full"}, WantContent{digest, 7, 4096},
+        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"}};
 }
 
 }  // namespace dcs::wire::samples
