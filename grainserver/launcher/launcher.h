@@ -70,7 +70,6 @@ private:
     bool clear_tree(const std::string &dir, Running &grain);
     Found tree_of(const std::string &dir, const Running &grain) const;
     Found tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;
-    void snap_at_strays(const std::string &dir, const Running &grain) const;
     void kill_tree(const std::string &dir, Running &grain);
     std::set<pid_t> not_strays() const;  // our children that are no grain's left-overs
     void keep_keeper();

@@ -19,7 +19,6 @@ namespace dcs::launcher {
 namespace {
 constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
 constexpr Duration exec_patience = seconds(2);  // for a stray that shows no environment yet
-constexpr int snaps = 500;
 constexpr Duration patience = seconds(5);  // for processes that do not even die of KILL
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
@@ -103,30 +102,10 @@ Found Launcher::tree_in(const ProcessTable &table, const std::string &dir, const
     return found;
 }
 
-// What has just lost its parent is our child, and its pid nobody else's before we have waited for it: no need to
-// look twice. Quick enough for one that forks and exits without end.
-void Launcher::snap_at_strays(const std::string &dir, const Running &grain) const {
-    const std::string mark = cookie(path_ + "/" + dir);
-    const std::set<pid_t> known = not_strays();
-    for (int round = 0; round < snaps; ++round) {
-        bool any = false;
-        for (const pid_t pid : own_children()) {
-            if (known.count(pid) != 0) continue;
-            if (grains_.size() > 1 && ::getsid(pid) != grain.pid && carries(pid, mark) != Carries::yes) continue;
-            siginfo_t end{};
-            const int looked = ::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | WNOWAIT);
-            if (looked == 0 && end.si_pid == pid) continue;
-            any = ::kill(pid, SIGKILL) == 0 || any;
-        }
-        if (!any) return;
-    }
-}
-
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
     if (grain.in_group) cgroups_.seal(dir);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
-    snap_at_strays(dir, grain);
 }
 
 // Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
@@ -140,7 +119,6 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
     }
     if (!any) return true;
     if (grain.in_group) cgroups_.seal(dir);
-    snap_at_strays(dir, grain);
     const Found left = strike([&] { return tree_of(dir, grain); });
     return left.processes.empty() && (!left.unclear || boot_clock() >= grain.unclear_until);
 }

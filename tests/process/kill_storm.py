@@ -87,7 +87,7 @@ class Storm:
             return
         killed = self.pool.kill_host(host)
         for entry, cpu in killed:
-            reported = known.get(entry.split(",", 1)[1])
+            reported = known.get(entry.split(",", 2)[2])  # without host and user
             if reported is not None and cpu is not None:
                 self.lost.append(max(0.0, cpu - reported))
         self.counts["host"] += 1

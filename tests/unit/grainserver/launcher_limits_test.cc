@@ -54,8 +54,11 @@ TEST_CASE("a process that flees by forking and exiting without end is caught") {
         Place p(groups);
         if (groups && !p.has_groups("v2")) continue;
         const std::string d = p.dir.path;
-        // eight of them, each time in a session of its own; the bound is for us if they get away
-        put_file(d + "/rabbit", "import os\nfor i in range(3):\n    os.fork()\nfor i in range(100000):\n"
+        // eight of them, no more modest than they must be, each time in a session of its own; the bound is for us if
+        // they get away
+        put_file(d + "/rabbit", "import os\ntry:\n    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\n"
+                 "    os.setpriority(os.PRIO_PROCESS, 0, 0)\nexcept OSError: pass\n"
+                 "for i in range(3):\n    os.fork()\nfor i in range(100000):\n"
                  "    if os.fork():\n        os._exit(0)\n    os.setsid()\n"
                  "    if i == 20: open('" + d + "/runs', 'w')\nopen('" + d + "/away', 'w')\n");
         const std::string g = p.shell("env -i /usr/bin/python3 " + d + "/rabbit; sleep 60");
