@@ -19,7 +19,7 @@ struct RandomPool {
         for (int i = 0; i < 6; ++i) {
             HostConfig &c = pool.add_host("h" + std::to_string(i), 1u << dice.below(3), dice.below(4));
             if (dice.once_in(4)) c.users = {"ann"};
-            if (dice.once_in(2)) c.binary_class = "x";
+            if (dice.once_in(4)) c.binary_class = "x";
             if (dice.once_in(3)) c.cores = 1 + dice.below(4);
             if (dice.once_in(3)) c.memory_mb = 50 + dice.below(200);
         }
@@ -46,7 +46,7 @@ struct RandomPool {
         if (dice.once_in(3)) g.demand.memory_mb = dice.below(200);
         g.program = static_cast<std::uint32_t>(dice.below(4));
         g.urgent = dice.once_in(5);
-        if (dice.once_in(4)) g.files.binary_classes = {dice.once_in(2) ? "x" : "y"};
+        if (dice.once_in(8)) g.files.binary_classes = {dice.once_in(2) ? "x" : "y"};
         pool.call(p, g);
     }
     void host_event() {
@@ -123,7 +123,7 @@ struct RandomPool {
 
 TEST_CASE("on random pools, a host is said to take a grain exactly when it does") {
     std::map<Why, int> seen;
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 90; ++seed) {
         CAPTURE(seed);
         RandomPool w(seed);
         for (int step = 0; step < 60; ++step) {
@@ -135,7 +135,7 @@ TEST_CASE("on random pools, a host is said to take a grain exactly when it does"
     // the pools were random enough
     for (const Why why : {Why::takes_it, Why::usurps, Why::busy, Why::others_first, Why::thrash, Why::cores_in_use,
                           Why::held_back, Why::program_missing, Why::drained, Why::not_connected, Why::user_quota,
-                          Why::memory_in_use, Why::no_program, Why::too_few_cores}) {
+                          Why::memory_in_use, Why::no_program, Why::too_few_cores, Why::no_binary}) {
         CAPTURE(reason_of(why).word);
         CHECK(seen[why] > 0);
     }
