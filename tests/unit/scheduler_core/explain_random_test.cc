@@ -19,7 +19,7 @@ struct RandomPool {
         for (int i = 0; i < 6; ++i) {
             HostConfig &c = pool.add_host("h" + std::to_string(i), 1u << dice.below(3), dice.below(4));
             if (dice.once_in(4)) c.users = {"ann"};
-            if (dice.once_in(2)) c.binary_class = "x";
+            if (dice.once_in(4)) c.binary_class = "x";
             if (dice.once_in(3)) c.cores = 1 + dice.below(4);
             if (dice.once_in(3)) c.memory_mb = 50 + dice.below(200);
         }

@@ -167,11 +167,13 @@ private:
         s.attempts = 1 + dice.below(4);
         if (dice.once_in(4)) s.demand = {dice.below(3), dice.below(80), dice.below(2)};
         s.program = static_cast<std::uint32_t>(dice.below(3));
-        if (dice.once_in(4)) s.files.digests = {some_digest()};
-        if (dice.once_in(4)) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
+        if (grain % 4 == 1) s.files.digests = {some_digest(s.thrash + s.attempts)};
+        if (grain % 3 == 1) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
         return call(p, s);
     }
-    std::string some_digest() { return std::string(limits::digest_bytes, static_cast<char>('a' + dice.below(3))); }
+    static std::string some_digest(std::int64_t n) {
+        return std::string(limits::digest_bytes, static_cast<char>('a' + n % 3));
+    }
     std::int32_t next_of(const std::string &user, int number) {
         const Session *s = pool.state.session({user, number});
         if (!s || dice.once_in(20)) return dice.below(5) - 1;
@@ -213,7 +215,8 @@ private:
         if (r.ended && dice.once_in(2)) r.exit_code = 1;
         r.innocent = r.ended && dice.once_in(4);
         r.usage.user_us = dice.below(1000);
-        if (dice.once_in(2)) r.files = {{wire::FileRole::output, "made", some_digest(), 9, ""}};
+        const std::string digest = some_digest(r.usage.user_us);
+        if (r.usage.user_us % 2 == 0) r.files = {{wire::FileRole::output, "made", digest, 9, ""}};
         return ServerReport{conn_of(id), id, std::make_shared<const wire::GrainReport>(r)};
     }
     Input launch_result() {

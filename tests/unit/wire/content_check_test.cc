@@ -79,6 +79,7 @@ TEST_CASE("an exported grain keeps its files, outputs as they came back") {
     line.grain.queued = false;
     line.grain.usage = Usage{};
     ExportedGrain &g = line.grain;
+    g.usage = Usage();
     for (auto *stream : {&g.out, &g.err, &g.checkpoint, &g.message, &g.input}) *stream = {0, true, ""};
     GrainFile made = file(FileRole::output, "made");
     made.digest = some_digest;
