@@ -13,6 +13,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int question_patience_s = 2;  // a scheduler that is just being restarted
+constexpr const char *format_option = "--format";  // where --output is something else
 const std::vector<Option> common = {
     {"--output", 'o', true}, {"--dir", 0, true}, {"--help", 'h', false}, {"--version", 0, false}};
 
@@ -92,9 +93,9 @@ bool format_of(const std::string &text, Format &format) {
 }
 
 // Takes the options that every verb has; an error is reported in the format that was asked for.
-Status take_common(const Arguments &arguments, Call &call) {
+Status take_common(const Arguments &arguments, bool own_output, Call &call) {
     for (const auto &[name, value] : arguments.options) {
-        if (name == "--output" && !format_of(value, call.format))
+        if (name == (own_output ? format_option : "--output") && !format_of(value, call.format))
             return fail(Code::invalid, "-o " + value + ": table, json or name");
         if (name == "--dir" && value.empty()) return fail(Code::invalid, "--dir needs a directory");
         if (name == "--dir") call.directory = absolute_path(value);
@@ -105,10 +106,13 @@ Status take_common(const Arguments &arguments, Call &call) {
 int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call) {
     call.failure_exit = verb.failure_exit;
     std::vector<Option> known = common;
+    const bool own_output = std::any_of(verb.options.begin(), verb.options.end(),
+                                        [](const Option &o) { return std::string_view(o.name) == "--output"; });
+    if (own_output) known[0].name = format_option;  // of `dcs run` it is a file; -o stays what it is everywhere
     known.insert(known.end(), verb.options.begin(), verb.options.end());
     Status parsed = parse_arguments(line, known, verb.command_follows, call.arguments);
     if (call.arguments.has("--help")) return print_help(verb.noun, &verb);
-    if (Status taken = take_common(call.arguments, call); parsed && !taken) parsed = taken;
+    if (Status taken = take_common(call.arguments, own_output, call); parsed && !taken) parsed = taken;
     if (!parsed)
         return call.fail(
             usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
@@ -143,7 +147,7 @@ int run_command(const std::vector<std::string> &line) {
     Call call;
     Arguments front;  // options before the verb
     const Status parsed = parse_arguments(line, common, true, front);
-    const Status taken = take_common(front, call);
+    const Status taken = take_common(front, false, call);
     if (!parsed || !taken)
         return call.fail(
             usage_failure(parsed ? taken.text : parsed.text, "`dcs --help` lists the commands"));

@@ -31,7 +31,8 @@ Code checked(std::vector<GrainFile> files, std::string input = "", std::string d
 
 TEST_CASE("names of files stay below the working directory") {
     for (const char *good : {"a", "a/b.txt", "..a", ".a", "a/...", "a b"}) CHECK(good_file_name(good));
-    for (const char *bad : {"", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"}) CHECK_FALSE(good_file_name(bad));
+    for (const char *bad : {"", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b"})
+        CHECK_FALSE(good_file_name(bad));
     CHECK_FALSE(good_file_name(std::string("a\0b", 3)));
     CHECK_FALSE(good_file_name(std::string(256, 'a')));
     CHECK_FALSE(good_file_name(std::string(limits::file_name_bytes / 2, 'a') + "/" + std::string(2000, 'b')));
@@ -76,20 +77,21 @@ TEST_CASE("an exported grain keeps its files, outputs as they came back") {
     line.grain.spec.directory.clear();
     line.grain.state = "finished";
     line.grain.queued = false;
-    for (auto *stream : {&line.grain.out, &line.grain.err, &line.grain.checkpoint, &line.grain.message, &line.grain.input})
-        *stream = {0, true, ""};
+    ExportedGrain &g = line.grain;
+    g.usage = Usage();
+    for (auto *stream : {&g.out, &g.err, &g.checkpoint, &g.message, &g.input}) *stream = {0, true, ""};
     GrainFile made = file(FileRole::output, "made");
     made.digest = some_digest;
     made.size = 7;
-    line.grain.spec.files = {file(FileRole::data, "a/\"b\""), file(FileRole::program, "", "x"), file(FileRole::input, ""),
-                             made, file(FileRole::output, "not")};
+    g.spec.files = {file(FileRole::data, "a/\"b\""), file(FileRole::program, "", "x"), file(FileRole::input, ""), made,
+                    file(FileRole::output, "not")};
     line.grain.input_position = 5;
     const auto back = grain_of_line(to_line(line));
     INFO((back ? "" : back.status().text));
     REQUIRE(back);
     CHECK(back->grain.spec.files == line.grain.spec.files);
-    const auto wrong = [&](ExportedGrain g) {
-        const auto found = SessionCheck().add(g);
+    const auto wrong = [&](const ExportedGrain &grain) {
+        const auto found = SessionCheck().add(grain);
         return found ? found->why : std::string();
     };
     CHECK(wrong(line.grain) == "");
