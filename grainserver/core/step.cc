@@ -101,7 +101,8 @@ std::string check_contents(const State &state) {
         for (const std::string &digest : c.missing)
             if (state.fetches.count(digest) == 0) return who + "a content is missing and nobody fetches it";
         for (const std::string &digest : c.unsent)
-            if (g.looked_after_end && state.puts.count(digest) == 0) return who + "an output is not sent and nobody puts it";
+            if (g.looked_after_end && state.puts.count(digest) == 0)
+                return who + "an output is not sent and nobody puts it";
         if (g.outstanding && g.outstanding->ended && !c.unsent.empty() && !g.hold)
             return who + "its end was reported before its outputs were there";
     }

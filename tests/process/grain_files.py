@@ -3,12 +3,12 @@
 and outputs, and grain servers killed while contents come and go."""
 import os
 import subprocess
-import sys
 
 from pool import Pool, program, wait_for
 
 MB = int(os.environ.get("DCS_FILES_MB", "100"))
 CUT = 4 << 20
+STARTED = []
 
 
 def write(path, data, mode=0o644):
@@ -24,8 +24,9 @@ def read(path):
 
 
 def run(pool, *words, data=None, **options):
-    return subprocess.Popen([program("dcs"), "run", *words], env=pool.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            stdin=data if data is not None else subprocess.DEVNULL, **options)
+    STARTED.append(subprocess.Popen([program("dcs"), "run", *words], env=pool.env, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, stdin=data if data is not None else subprocess.DEVNULL, **options))
+    return STARTED[-1]
 
 
 def finished(process):
@@ -111,4 +112,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    finally:
+        for process in STARTED:
+            if process.poll() is None:
+                process.kill()

@@ -11,8 +11,8 @@ namespace {
     if (!why.empty()) std::fprintf(stderr, "dcs_sim: %s\n", why.c_str());
     std::fprintf(why.empty() ? stdout : stderr,
                  "usage: dcs_sim [--seed S] [--seeds N] [--hosts N] [--days D] [--interval SECONDS] [--slots K]\n"
-                 "               [--grains N] [--contents] [--faults all|none|LIST] [--plant NAME] [--jobs J] [--seconds S]\n"
-                 "               [--trace] [--hash] [--quiet] [--scale-table]\n"
+                 "               [--grains N] [--contents] [--faults all|none|LIST] [--plant NAME]\n"
+                 "               [--jobs J] [--seconds S] [--trace] [--hash] [--quiet] [--scale-table]\n"
                  "Runs whole pools in virtual time: the real scheduler, store, grain servers' decisions and\n"
                  "conversations, with simulated disks, connections, hosts and programs. The same seed, the same\n"
                  "history. What is wrong is printed with the events before it and the command that repeats it.\n");

@@ -321,7 +321,8 @@ TEST_CASE("outputs that are plain files of the grain come back, nothing else") {
     }
     for (std::size_t i = 0; i < bad.size(); ++i) {
         REQUIRE(kept.files[good.size() + i].digest.empty());
-        if (bad[i] != "none" && bad[i] != "way/secret") REQUIRE(kept.words.find("output " + bad[i]) != std::string::npos);
+        if (bad[i] != "none" && bad[i] != "way/secret")
+            REQUIRE(kept.words.find("output " + bad[i]) != std::string::npos);
     }
     REQUIRE(kept.words.find("none") == std::string::npos);
 }
