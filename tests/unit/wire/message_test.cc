@@ -208,8 +208,8 @@ TEST_CASE("golden bytes of packed parameters") {
                              le32(2) + le32(3) + le32(4);
     CHECK(pack(s) == want);
     s.files = {{FileRole::program, "n", std::string(32, 'd'), 5, "c"}};
-    const std::string file = std::string(1, '\2') + le32(1) + "n" + le32(32) + std::string(32, 'd') + le32(5) + le32(0) +
-                             le32(1) + "c";
+    const std::string file = std::string(1, '\2') + le32(1) + "n" + le32(32) + std::string(32, 'd') + le32(5) +
+                             le32(0) + le32(1) + "c";
     CHECK(pack(s) == want + le32(1) + file);
     CHECK(unpack_spec(pack(s))->files == s.files);
     s.cores = s.memory_mb = s.wall_s = 0;
