@@ -372,3 +372,37 @@ TEST_CASE("what is given up in the middle leaves no half content") {
     REQUIRE(files::list(files::open_directory(AT_FDCWD, s.dir.path + "/library/incoming")->get())->empty());
     REQUIRE(s.told.empty());
 }
+
+TEST_CASE("under an account of its own the grain owns what was placed, and only its own files come back") {
+    if (::geteuid() != 0) {
+        WARN("SKIPPED: only root can give files away");
+        return;
+    }
+    Shell s;
+    GrainRules rules;
+    rules.identity.users = true;
+    REQUIRE(::chmod(s.dir.path.c_str(), 0711) == 0);
+    REQUIRE(s.files.open(s.dir.path, "local1", files::boot_id(), rules));
+    const auto a = s.fetched(FileRole::data, "in/a", "data"), input = s.fetched(FileRole::input, "", "typed");
+    s.prepare({a, input, {FileRole::output, "mine", "", 0, ""}, {FileRole::output, "theirs", "", 0, ""}});
+    struct stat st{};
+    REQUIRE(::stat(s.room().c_str(), &st) == 0);
+    REQUIRE(st.st_uid == 0);  // as long as files are put there
+    s.place();
+    REQUIRE(::stat(s.room().c_str(), &st) == 0);
+    const uid_t uid = st.st_uid;
+    REQUIRE(uid != 0);
+    for (const char *name : {"/input", "/work", "/work/in", "/work/in/a"}) {
+        REQUIRE(::stat((s.room() + name).c_str(), &st) == 0);
+        REQUIRE(st.st_uid == uid);
+    }
+    put_file(s.work() + "/mine", "mine");
+    REQUIRE(::chown((s.work() + "/mine").c_str(), uid, st.st_gid) == 0);
+    put_file(s.work() + "/theirs", "theirs");
+    s.contents.keep_outputs(s.id);
+    s.run();
+    const auto kept = s.take<OutputsKept>();
+    REQUIRE(kept.files[0].digest == pki::sha256_text("mine"));
+    REQUIRE(kept.files[1].digest.empty());
+    REQUIRE(kept.words.find("somebody else's") != std::string::npos);
+}
