@@ -147,8 +147,15 @@ void kill_largest(Turn &t, const std::string &why) {
 
 void warn_all(Turn &t) {
     t.state.courtesy.warned = true;
-    for (const auto &[id, g] : t.state.grains)
-        if (runs(g) && g.facts.announced && g.ending == Ending::none) t.emit(ThrashSignal{id});
+    for (auto &[id, g] : t.state.grains) {
+        if (!runs(g) || g.ending != Ending::none) continue;
+        if (g.facts.announced) {
+            t.emit(ThrashSignal{id});
+        } else {  // it may have announced itself since the last look
+            g.want_warning = true;
+            t.emit(Look{id});
+        }
+    }
 }
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {

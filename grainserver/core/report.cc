@@ -1,5 +1,6 @@
 // What is reported, in which order, and what an answer means (W4).
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/planted.h"
@@ -181,6 +182,8 @@ void looked(Turn &t, Looked x) {
         const bool useful = g->ending == Ending::none || g->ending == Ending::asked;
         if (g->want_signal && g->facts.announced && useful) t.emit(CheckpointSignal{x.id});
         g->want_signal = false;
+        if (std::exchange(g->want_warning, false) && g->facts.announced && g->ending == Ending::none)
+            t.emit(ThrashSignal{x.id});
         if (g->ending == Ending::asked) withdraw_looked(t, x.id, *g);
     }
     consider_report(t, x.id, *g);

@@ -87,6 +87,7 @@ struct Grain {
     int unreadable = 0;                  // failed attempts to read its files
     bool report_even_nothing = false;    // call-in: usage goes although there is nothing new
     bool want_signal = false;            // checkpoint signal is due at the next look
+    bool want_warning = false;           // thrash signal, likewise
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
     std::string reason;                  // of the ending

@@ -99,9 +99,18 @@ bool hand_down(const std::string &own, const std::string &controllers) {
 }
 }  // namespace
 
+// Whoever else wants a processor comes first. The kernel weighs a group among its brothers: what its leaves
+// have counts only among themselves, so the group itself must give way, too.
+void Cgroups::Hierarchy::give_way(const std::string &group) const {
+    if (!cpu || write_text(group + "/cpu.idle", "1")) return;
+    if (unified) write_text(group + "/cpu.weight", "1");
+    else write_text(group + "/cpu.shares", "2");
+}
+
 // The keeper of a dead launcher may have removed it meanwhile.
 bool Cgroups::Hierarchy::make_group() const {
     if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST;
+    give_way(path);
     return handed_down.empty() || write_text(path + "/cgroup.subtree_control", handed_down);
 }
 
@@ -123,6 +132,7 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
     } else if (!make_directory(h.path)) {
         return;
     }
+    h.give_way(h.path);
     const std::string probe = h.path + "/probe";  // what we may not make for a grain is of no use
     if (!make_directory(probe)) return;
     const bool joinable = ::access((probe + "/cgroup.procs").c_str(), W_OK) == 0;
@@ -185,8 +195,7 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
     }
     if (h.pids && limits.processes > 0)
         made.processes = write_text(leaf + "/pids.max", std::to_string(limits.processes));
-    if (h.cpu && h.unified && !write_text(leaf + "/cpu.idle", "1")) write_text(leaf + "/cpu.weight", "1");
-    if (h.cpu && !h.unified) write_text(leaf + "/cpu.shares", "2");
+    h.give_way(leaf);
     made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     return static_cast<bool>(made.joins.back());
 }

@@ -45,6 +45,7 @@ private:
         bool unified = false, memory = false, pids = false, cpu = false;
         std::string handed_down;  // version 2: the controllers of the leaves
         bool make_group() const;
+        void give_way(const std::string &group) const;
     };
     void use(Hierarchy hierarchy, const std::string &own);
     bool set_limits(const Hierarchy &h, const std::string &leaf, const files::Limits &limits, Leaf &made) const;

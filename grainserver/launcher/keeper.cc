@@ -123,6 +123,13 @@ Status Keeper::start(const std::string &grains, const Cgroups &cgroups) {
     return Status::ok();
 }
 
+void Keeper::finish() {
+    socket_ = files::Fd();
+    if (pid_ <= 0) return;
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    pid_ = 0;
+}
+
 bool Keeper::hold(const std::string &dir, int slot) {
     std::string text = "hold " + dir;
     iovec part{text.data(), text.size()};

@@ -21,6 +21,8 @@ public:
     bool hold(const std::string &dir, int slot);
     // When it returns the keeper has none any more. False: as above.
     bool drop(const std::string &dir);
+    // An orderly end of ours: waits until it has gone too. Only if it holds nothing any more.
+    void finish();
 
 private:
     bool known(bool good);

@@ -136,6 +136,7 @@ void Launcher::run() {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
+    if (grains_.empty()) keeper_.finish();
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
 
