@@ -78,7 +78,12 @@ class Hopper:
         wait_for(f"a checkpoint of session {self.session} on {host}", progressed, timeout=300)
         entry = [e for e in self.pool.grain_processes(host) if f",{self.session},1," in e[1]]
         if entry:
-            program = os.path.basename(os.readlink(f"/proc/{entry[0][2]}/exe"))
+            exe = f"/proc/{entry[0][2]}/exe"
+
+            def executed():  # the file that names it is there just before its exec
+                name = os.path.basename(os.readlink(exe))
+                return name if name != "dcs_launcher" else None
+            program = wait_for("the exec of the grain", executed)
             assert program == ("qemu-aarch64-static" if MACHINES[host].startswith("aarch64") else "hop"), program
             self.hosts.append(host)
 
