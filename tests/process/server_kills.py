@@ -3,7 +3,7 @@
 
     server_kills.py [--seed N] [--kills N]
 
-First only servers: every grain is adopted, none is started twice. Then launchers, alone or with their server: what ran is
+First only servers: every grain that runs is adopted, none runs twice. Then launchers, alone or with their server: what ran is
 started again, and nobody is blamed. An observer that looks only at /proc checks all the time that no server has more
 grains than slots, and at the end that nothing is left of any grain.
 """
@@ -177,9 +177,10 @@ def main():
         observer = Observer(pool)
         observer.start()
         done, rows, runs = round_of(pool, rng, observer, a.kills, [("server",)])
-        moved = [row for row in rows if row["restarts"] != 0]
-        assert not moved and runs == len(rows), f"a server's death moved grains: {moved}"
-        print(f"{done} kills of servers: {len(rows)} grains, {runs} runs, all adopted")
+        # A launch that reached a server which died before it could write it down is given to somebody again.
+        lost = sum(row["restarts"] for row in rows)
+        assert runs == len(rows) and lost <= done, f"{runs} runs of {len(rows)} grains, {lost} launched again"
+        print(f"{done} kills of servers: {len(rows)} grains, {runs} runs, all adopted; {lost} launched again before they ran")
         done, rows, runs = round_of(pool, rng, observer, max(a.kills // 2, 1), [("launcher",), ("server", "launcher")])
         print(f"{done} kills of launchers and servers: {len(rows)} grains, {runs} runs")
         observer.stop_now = True
