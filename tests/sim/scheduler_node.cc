@@ -73,7 +73,8 @@ void SchedulerNode::lose(bool power, Duration away) {
     flushing_ = fail_sync_ = false;
     ++life_;
     links_->lose_listener(power);
-    clock_.put(clock_.now + away, this, name, start_again, life_);
+    stopped_until_ = clock_.now + away;
+    clock_.put(stopped_until_, this, name, start_again, life_);
 }
 
 // If a commit or flush was under way it ends somewhere in the middle, at one of its disk operations.
