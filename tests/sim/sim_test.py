@@ -46,7 +46,7 @@ def sweep(contents=False):
     seconds, seeds = int(os.environ.get("DCS_SIM_SECONDS", "110")), 20000
     if contents:
         words += ["--contents"]
-        seconds, seeds = seconds // 6, 2000
+        seconds, seeds = max(1, seconds // 6), 2000
     words += ["--seeds", str(seeds)] if os.environ.get("DCS_TESTS_FULL") else ["--seeds", "1000000", "--seconds", str(seconds)]
     code, output = run(*words)
     if code != 0:
