@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <sys/stat.h>
@@ -155,10 +156,11 @@ bool SlotTable::is_locked(int number) {
 
 Status SlotTable::load(bool may_write) {
     const bool whole = read_hints(head_, states_) || planted("locks.slots_damage_is_empty");
-    const bool sound = whole && states_.find_first_not_of("hf") == std::string::npos;
+    const auto count = [this](char state) { return std::count(states_.begin(), states_.end(), state); };
+    const bool sound = whole && count(held_state) + count(free_state) == static_cast<std::ptrdiff_t>(states_.size());
     if (!head_.keeps_records() || !sound)
         if (Status s = rebuild(may_write); !s) return s;
-    held_ = static_cast<int>(std::count(states_.begin(), states_.end(), held_state));
+    held_ = static_cast<int>(count(held_state));
     return Status::ok();
 }
 
