@@ -156,6 +156,7 @@ void Getting::learn_limits() {
         soft = learned.soft;
         hard = learned.hard;
     }
+    record.burst_factor = learned.burst_factor;
     if (learned.spammed) spammer_ = learned.spammer;
 }
 

@@ -70,13 +70,13 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     granted.world_ = &world;
     granted.file_ = std::move(getting.file);
     granted.place_ = request.place;
+    granted.taker_ = own_identity().pid;
     granted.record_ = std::move(getting.record);
     granted.soft_ = getting.soft;
     granted.hard_ = getting.hard;
     granted.waited_ = getting.waited;
     granted.shared_ = request.shared;
     granted.log_ = request.log;
-    granted.taker_ = ::getpid();
     lock = std::move(granted);
     return answer;
 }

@@ -37,11 +37,11 @@ void count_expiry(Record &record, std::int64_t wall) {
 }
 
 // Unlike a pid and a time, never the same on two hosts or after a clock step.
-std::uint64_t new_cookie() {
+std::uint64_t new_cookie(pid_t self) {
     thread_local std::uint64_t last = 0;
     thread_local pid_t process = 0;
-    if (process != ::getpid()) {
-        process = ::getpid();
+    if (process != self) {
+        process = self;
         if (::getrandom(&last, sizeof last, GRND_NONBLOCK) != sizeof last)
             last = static_cast<std::uint64_t>(process) << 40 ^ static_cast<std::uint64_t>(::time(nullptr));
     }
@@ -105,7 +105,7 @@ Owner own_owner(const World &world) {
     own.boot = world.boot;
     own.pid_namespace = world.pid_namespace;
     own.host = world.host;
-    own.cookie = new_cookie();
+    own.cookie = new_cookie(process.pid);
     return own;
 }
 
