@@ -81,7 +81,7 @@ Getting::Next Getting::turn() {
     if (planted("locks.check_outside")) read();
     const Result<bool> got = file.hold(request_.shared, Deadline::none());
     if (!got) return fail_with(got.status());
-    return *got ? with_lock(false) : without_lock();
+    return *got ? with_lock() : without_lock();
 }
 
 Getting::Next Getting::queue_up() {
@@ -102,14 +102,14 @@ void Getting::read() {
 }
 
 // Whoever comes here has the kernel lock: nothing can change under it.
-Getting::Next Getting::with_lock(bool after_wait) {
+Getting::Next Getting::with_lock() {
     failpoint("locks.get.locked");
     if (!planted("locks.no_still_named") && !file.still_named()) {
         place_.reset();
         file = LockFile();
         return Next::again;
     }
-    if (after_wait) clock_ = world_.now();
+    clock_ = world_.now();  // later than the end of every run before; than the request itself need not be
     if (file.kind() == FileKind::foreign) return grant(Ruling{});
     if (!request_.shared)
         if (Status s = file.make_whole(); !s) return fail_with(std::move(s));
@@ -271,13 +271,13 @@ Getting::Next Getting::wait_for_unknown() {
         if (record.outcome == Outcome::running) return Next::again;
         const Result<bool> got = file.hold(request_.shared, Deadline::none());
         if (!got) return fail_with(got.status());
-        if (*got) return with_lock(true);
+        if (*got) return with_lock();
     }
     // Nobody who takes it after these can expire sooner.
     learn_limits();
     const Result<bool> got = file.hold(request_.shared, over() ? Deadline::none() : at_most(soft));
     if (!got) return fail_with(got.status());
-    if (*got) return with_lock(true);
+    if (*got) return with_lock();
     clock_ = world_.now();
     if (!over()) return Next::again;
     Ruling ruling{Verdict::busy};
@@ -293,7 +293,7 @@ Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {
     const std::int64_t left = request_.shared ? no_limit : std::max(ruling.again_in, least);
     const Result<bool> got = file.hold(request_.shared, at_most(left));
     if (!got) return fail_with(got.status());
-    if (*got) return with_lock(true);
+    if (*got) return with_lock();
     if (!file.still_named()) {
         place_.reset();
         file = LockFile();

@@ -73,6 +73,7 @@ public:
     bool held() const { return file_.is_open(); }
     std::uint64_t generation() const { return record_.generation; }  // fencing token
     std::uint64_t cookie() const { return record_.owner.cookie; }
+    const Owner &owner() const { return record_.owner; }
     std::int64_t soft() const { return soft_; }   // limits in force for this run
     std::int64_t hard() const { return hard_; }
     int fd() const { return file_.fd(); }
