@@ -1,13 +1,12 @@
 // A storm of SIGKILL over processes that take locks in every way there is. No two holders, no stall, no stranger
 // signalled, nothing left of an expired command's tree, and each bug that is planted is found.
-//   locks_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] [--command DCS_LOCK]
+//   locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] [--command DCS_LOCK]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/planted.h"
@@ -34,9 +33,11 @@ struct Options {
 
 // Which family sees which bug.
 const std::pair<const char *, const char *> bugs[] = {
-    {"locks.hold_anyway", "hold"},          {"locks.hold_anyway", "adaptive"}, {"locks.queue_no_range", "fifo"},
-    {"locks.identity_is_a_pid", "adaptive"}, {"locks.generation", "adaptive"},  {"locks.check_outside", "adaptive"},
-    {"locks.slots_no_guard", "slots"},      {"locks.slots_no_guard", "limits"},
+    {"locks.hold_anyway", "hold"},           {"locks.hold_anyway", "shared"},
+    {"locks.hold_anyway", "adaptive"},       {"locks.queue_no_range", "fifo"},
+    {"locks.identity_is_a_pid", "adaptive"}, {"locks.generation", "adaptive"},
+    {"locks.slots_hints_only", "slots"},     {"locks.slots_hints_only", "limits"},
+    {"locks.slots_no_bell", "slots"},
 };
 
 std::string folder(const std::string &base, int number) {
@@ -67,9 +68,11 @@ bool rounds(const Options &options, const std::string &base, int &number) {
     for (const int workers : {2, 3 + storm::pick(random, 13), 64}) {
         for (const storm::FamilyKind *kind : kinds) {
             storm::Round round{kind, folder(base, number++), "", workers, options.acquisitions / shares / 3, random()};
+            if (!plant.empty()) round.patience = 5;
             const storm::Outcome outcome = storm::run_workers(round);
             print(kind->name, round, outcome);
             good = good && outcome.good() && outcome.kills > 0;
+            if (!plant.empty() && !outcome.good()) return false;  // found
         }
         if (!commands) continue;
         storm::Round round{nullptr, folder(base, number++), options.command, std::min(workers, 16),
@@ -89,7 +92,7 @@ bool bugs_are_found(const Options &options, const std::string &base, int &number
         plant = bug;
         bool found = false;
         for (int round = 0; round < 5 && !found; ++round) {
-            Options one{options.seed + static_cast<std::uint64_t>(round), 6000, family, ""};
+            const Options one{options.seed + static_cast<std::uint64_t>(round), 6000, family, ""};
             found = !rounds(one, base, number);
         }
         plant.clear();
@@ -118,13 +121,13 @@ bool parse(int argc, char **argv, Options &options) {
 
 int main(int argc, char **argv) {
     if (argc == 6 && std::strcmp(argv[1], "--inside") == 0)
-        return storm::inside_command(argv[2], std::atoi(argv[3]), std::strtoull(argv[4], nullptr, 10),
+        return storm::inside_command(argv[2], std::atoi(argv[3]), std::atoi(argv[4]),
                                      std::strcmp(argv[5], "hang") == 0);
     Options options;
     if (const char *seed = std::getenv("DCS_SEED")) options.seed = std::strtoull(seed, nullptr, 10);
     if (std::getenv("DCS_TESTS_FULL") != nullptr) options.acquisitions = 100'000;
     if (!parse(argc, argv, options)) {
-        std::fprintf(stderr, "usage: locks_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] "
+        std::fprintf(stderr, "usage: locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] "
                              "[--command DCS_LOCK]\n");
         return 2;
     }

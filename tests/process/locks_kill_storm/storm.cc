@@ -7,6 +7,7 @@
 
 #include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,11 +16,11 @@ namespace storm {
 namespace {
 
 constexpr std::size_t witnesses_max = 12;
-constexpr std::int64_t patience_ns = 60'000'000'000;  // only ends a round that hangs
 
 std::atomic<int> *signals_of_witnesses = nullptr;
 
 [[noreturn]] void witness() {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int number = 1; number < 65; ++number)
         ::signal(number, [](int) { ++*signals_of_witnesses; });
     for (;;) ::pause();
@@ -31,6 +32,7 @@ void hang(Arena &arena, Occupant &self, Random &random) {
         ::signal(SIGINT, SIG_IGN);
         ::signal(SIGTERM, SIG_IGN);
     }
+    self.hangs = true;
     while (!arena.over) {
         ++self.beat;
         sleep_ns(1'000'000);
@@ -50,6 +52,7 @@ void hang(Arena &arena, Occupant &self, Random &random) {
 }
 
 [[noreturn]] void work(Arena &arena, const Round &round, int index, std::uint64_t seed) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     Random random(seed);
     Occupant &self = arena.occupants[index];
     settle(self);
@@ -81,11 +84,10 @@ public:
         for (int i = 0; i < round.workers; ++i) employ(i);
     }
     Outcome run() {
-        Watchdog watchdog;
+        Watchdog watchdog(round_.patience);
         while (!arena_.over && !outcome_.stalled && !arena_.told) {
-            sleep_ns(200'000 + static_cast<std::int64_t>(random_() % 1'500'000));
-            const pid_t victim = pids_[random_() % pids_.size()];
-            if (pick(random_, 3) != 0 && ::kill(victim, SIGKILL) == 0) ++outcome_.kills;
+            sleep_ns(100'000 + static_cast<std::int64_t>(random_() % 700'000));
+            kill_one();
             while (reap(WNOHANG)) {}
             outcome_.stalled = watchdog.stalled(arena_);
         }
@@ -98,6 +100,17 @@ private:
         const pid_t pid = ::fork();
         if (pid == 0) work(arena_, round_, index, seed);
         pids_[static_cast<std::size_t>(index)] = pid;
+    }
+    // While somebody hangs, it is mostly left to those who end it when its lock has expired. In the last fifth nobody
+    // is killed: a death is no release, and whoever waits must be woken by that.
+    void kill_one() {
+        if (arena_.acquisitions > arena_.wanted - arena_.wanted / 5) return;
+        const auto hangs = [&](int i) { return arena_.occupants[i].hangs.load(); };
+        bool anybody = false;
+        for (int i = 0; i < round_.workers; ++i) anybody = anybody || hangs(i);
+        const std::size_t index = random_() % pids_.size();
+        if (anybody && pick(random_, hangs(static_cast<int>(index)) ? 100 : 20) != 0) return;
+        if (::kill(pids_[index], SIGKILL) == 0) ++outcome_.kills;
     }
     // False: nobody is dead.
     bool reap(int flags) {
@@ -122,7 +135,7 @@ private:
             for (const pid_t pid : pids_)
                 if (pid > 0) ::kill(pid, SIGKILL);
         }
-        Watchdog watchdog;
+        Watchdog watchdog(round_.patience);
         while (std::any_of(pids_.begin(), pids_.end(), [](pid_t pid) { return pid > 0; })) {
             if (!reap(WNOHANG)) sleep_ns(1'000'000);
             if (!watchdog.stalled(arena_)) continue;
@@ -192,7 +205,7 @@ bool Watchdog::stalled(const Arena &arena) {
         seen_ = count;
         since_ = now;
     }
-    return now - since_ > patience_ns;
+    return now - since_ > patience_;
 }
 
 Outcome outcome_of(const Arena &arena) {

@@ -12,15 +12,16 @@
 
 namespace storm {
 
-constexpr int occupants_max = 8192, areas_max = 2;
+constexpr int occupants_max = 65536, areas_max = 4;
 
 struct Occupant {
     std::atomic<pid_t> pid{0};            // 0: nobody
     std::atomic<std::uint64_t> born{0};   // its start time: the pid may be another process's by now
     std::atomic<std::uint32_t> grant{0};  // odd: inside
     std::atomic<std::uint32_t> beat{0};
-    std::atomic<int> area{0};             // bits: the locks it has
+    std::atomic<int> area{0};             // bits: the locks that it has
     std::atomic<bool> shared{false};
+    std::atomic<bool> hangs{false};       // stays inside until somebody ends it
 };
 
 struct Arena {

@@ -14,6 +14,7 @@ struct Round {
     std::string command;               // dcs_lock, for commands
     int workers = 8, acquisitions = 1000;
     std::uint64_t seed = 1;
+    int patience = 60;                 // seconds without an acquisition until it is a stall
 };
 
 struct Outcome {
@@ -29,7 +30,7 @@ struct Outcome {
 Outcome run_workers(const Round &round);
 Outcome run_commands(const Round &round);
 // What dcs_lock runs in a storm of commands.
-int inside_command(const std::string &arena_path, int index, std::uint64_t seed, bool hang);
+int inside_command(const std::string &arena_path, int index, int area, bool hang);
 
 // Strangers: processes that have nothing to do with the locks, some with the pid of a dead worker. No signal may
 // reach them.
@@ -53,9 +54,11 @@ private:
 // Notices that nothing goes on any more.
 class Watchdog {
 public:
+    explicit Watchdog(int seconds) : patience_(seconds * std::int64_t{1'000'000'000}) {}
     bool stalled(const Arena &arena);
 
 private:
+    std::int64_t patience_;
     int seen_ = -1;
     std::int64_t since_ = 0;
 };

@@ -41,7 +41,8 @@ bool runs_inside(const Seen &seen) {
 }
 
 // Those in `area` who were inside together at one moment since our grant, as far as they are alive.
-int others_inside(const Arena &arena, const Occupant &self, int area, bool exclusive_only, std::string &who) {
+int others_inside(const Arena &arena, const Occupant &self, int place, bool exclusive_only, std::string &who) {
+    const int area = 1 << place;
     std::vector<Seen> seen;
     const int used = arena.used;
     for (int i = 0; i < used; ++i) {
@@ -54,8 +55,7 @@ int others_inside(const Arena &arena, const Occupant &self, int area, bool exclu
     }
     std::erase_if(seen, [](const Seen &s) { return s.occupant->grant != s.grant || s.occupant->pid != s.pid; });
     int alive = 0;
-    const int limit = arena.limits[area == 1 ? 0 : 1];
-    if (static_cast<int>(seen.size()) < limit) return 0;
+    if (static_cast<int>(seen.size()) < arena.limits[place]) return 0;
     for (const Seen &s : seen) {
         if (!runs_inside(s)) continue;
         ++alive;
@@ -106,14 +106,14 @@ void enter(Arena &, Occupant &self, int area, bool shared) {
 }
 
 void look_around(Arena &arena, const Occupant &self) {
-    for (const int area : {1, 2}) {
-        if ((self.area & area) == 0) continue;
+    for (int place = 0; place < areas_max; ++place) {
+        if ((self.area & 1 << place) == 0) continue;
         std::string who;
-        const int limit = arena.limits[area == 1 ? 0 : 1];
-        const int others = others_inside(arena, self, area, self.shared, who);
+        const int limit = arena.limits[place];
+        const int others = others_inside(arena, self, place, self.shared, who);
         if (others < limit) continue;
         ++arena.doubles;
-        tell(arena, "process " + std::to_string(::getpid()) + " was granted lock " + std::to_string(area) +
+        tell(arena, "process " + std::to_string(::getpid()) + " was granted lock " + std::to_string(place) +
                         " for " + std::to_string(limit) + " while these ran inside:" + who);
     }
 }
@@ -128,6 +128,7 @@ void beat_for(Occupant &self, std::int64_t nanoseconds) {
 
 void bury(Occupant &occupant) {
     occupant.pid = 0;
+    occupant.hangs = false;
     if (occupant.grant % 2 == 1) ++occupant.grant;
 }
 
