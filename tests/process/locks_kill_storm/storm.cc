@@ -67,7 +67,7 @@ void hang(Arena &arena, Occupant &self, Random &random) {
         const int chance = pick(random, 200);
         if (family->hangs && chance < 3) hang(arena, self, random);
         else if (family->hangs && chance < 4) leak();
-        else beat_for(self, 20'000 + static_cast<std::int64_t>(random() % 60'000));
+        else beat_for(self, 50'000 + static_cast<std::int64_t>(random() % 300'000));
         leave(self);
         family->release();
         if (++arena.acquisitions >= arena.wanted) arena.over = true;
@@ -86,7 +86,7 @@ public:
     Outcome run() {
         Watchdog watchdog(round_.patience);
         while (!arena_.over && !outcome_.stalled && !arena_.told) {
-            sleep_ns(100'000 + static_cast<std::int64_t>(random_() % 700'000));
+            sleep_ns(50'000 + static_cast<std::int64_t>(random_() % 500'000));
             kill_one();
             while (reap(WNOHANG)) {}
             outcome_.stalled = watchdog.stalled(arena_);
@@ -143,6 +143,7 @@ private:
             for (const pid_t pid : pids_)
                 if (pid > 0) ::kill(pid, SIGKILL);
         }
+        if (arena_.signalled > 0) tell(arena_, "a witness was signalled");
         Outcome all = outcome_of(arena_);
         all.kills = outcome_.kills;
         all.innocents += outcome_.innocents;
