@@ -68,7 +68,7 @@ public:
 
     static Answer get(const World &world, const LockRequest &request, AdaptiveLock &lock);
 
-    bool held() const { return file_.open(); }
+    bool held() const { return file_.is_open(); }
     std::uint64_t generation() const { return record_.generation; }  // fencing token
     std::uint64_t cookie() const { return record_.owner.cookie; }
     std::int64_t soft() const { return soft_; }   // limits in force for this run

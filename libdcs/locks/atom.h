@@ -20,6 +20,8 @@ constexpr std::size_t name_part_max = 16 * 1024;  // bytes of each part; longer 
 // locale. Over 200 bytes: the first 160, '~' and a hash of 128 bits; the lock file has the whole name and
 // who opens it compares. Code::invalid: the operation is empty, or a part is too long or holds a NUL.
 Result<std::string> encoded_name(const Atom &atom);
+// The same, never shortened, for inside the file; the parts must be usable.
+std::string full_name(const Atom &atom);
 // The opposite; Code::invalid if the text is no encoded name, or a shortened one.
 Result<Atom> decoded_name(const std::string &text);
 
@@ -31,9 +33,11 @@ Result<std::string> lock_directory();
 // What a command line calls NAME: with a '/' a path, else an atom in lock_directory().
 struct Place {
     std::string path;       // of the lock file
-    std::string directory;  // where it and the run log are
+    std::string directory;  // of the run log: lock_directory(); empty: no log
     Atom atom;              // for a path: operation = the path, as given
-    bool ours = true;       // the directory is ours: an empty file there may be made a lock file
+    bool named = true;      // false: a path. Its file may have been made under another spelling of the path
+    bool adopt = true;      // an empty file may be made a lock file. For a path only if the caller sets it, as
+                            // an empty file may be somebody's data
 };
 // `suffix` ".lock" or ".slots" is put behind a name, never behind a path.
 Result<Place> place_of(const std::string &name, const std::string &suffix);

@@ -43,15 +43,14 @@ enum class FileKind : std::uint8_t {
     atom,     // made by us, for one atom
     slots,    // made by us, a shard of counted slots
     foreign,  // somebody else's: locked, never written
-    broken,   // begins like ours and is damaged: locked; the header is made anew by the next exclusive holder
+    broken,   // ours without a whole header (empty, truncated, damaged): locked; see make_whole()
 };
 
 // Until when somebody waits. Waiting is the kernel's: no polling. A wait with an end uses a timer with
 // signal SIGRTMAX-1, aimed at the waiting thread alone.
 struct Deadline {
-    std::int64_t boot = INT64_MAX;        // CLOCK_BOOTTIME, nanoseconds; 0: do not wait
-    const volatile bool *stop = nullptr;  // set by a signal handler: the wait ends as at its deadline
-    static Deadline none() { return {0, nullptr}; }
+    std::int64_t boot = INT64_MAX;  // CLOCK_BOOTTIME, nanoseconds; 0: do not wait
+    static Deadline none() { return {0}; }
     static Deadline never() { return {}; }
 };
 
@@ -64,9 +63,11 @@ public:
 
     // Opens what exists first (O_CREAT of somebody else's file in a sticky directory is refused by the
     // kernel), else makes it whole under another name and links it in, so that nobody sees half a header.
-    // No symbolic links, no FIFOs. A file that is there and is not ours is `foreign`, except an empty one
-    // in our own directory. `mode` is for a new file. Code::invalid: a link, a directory, another kind or
-    // another atom's file than `kind` and `place` say. Code::not_found: its directory is missing.
+    // No symbolic links, no FIFOs. What is there and has none of our headers is `foreign`, also a directory or
+    // a file that may only be read; one that is empty is `broken` if the place says that it may be adopted.
+    // `mode` is for a new file. Code::invalid: a link, or another kind or another atom's file than `kind` and
+    // `place` say. Code::not_found: its directory is missing. Code::refused: no permission, or its owner is
+    // neither we nor root though it lies in our directory.
     static Result<LockFile> open(const Place &place, FileKind kind, unsigned mode = 0600);
     // The file if it exists, to look at: Code::not_found if not. Never creates, never writes.
     static Result<LockFile> look(const Place &place);
@@ -75,11 +76,14 @@ public:
 
     int fd() const { return fd_; }
     int release_fd() { return std::exchange(fd_, -1); }
-    bool open() const { return fd_ >= 0; }
+    bool is_open() const { return fd_ >= 0; }
     FileKind kind() const { return kind_; }
     bool keeps_records() const { return kind_ == FileKind::atom || kind_ == FileKind::slots; }
     const std::string &path() const { return path_; }
     const Atom &atom() const { return atom_; }
+
+    // Writes the header. Only by who holds holder_byte exclusively or the guard; does nothing to a whole file.
+    Status make_whole();
 
     // --- kernel locks; true: got it, false: somebody else's (or the deadline came) -----------------
     Result<bool> lock(std::int64_t byte, std::int64_t length, bool shared, const Deadline &until) const;
@@ -91,13 +95,16 @@ public:
     // holder_byte and flock(2), both or none. A descriptor opened read-only takes flock alone.
     Result<bool> hold(bool shared, const Deadline &until);
     void let_go() const;
-    // After a wait: does the path still name this file? A file that was replaced meanwhile guards nothing.
+    // Once a lock is held: is this still the file of its name? One that was replaced meanwhile guards nothing.
+    // Looks at the link count only, unless some lock was waited for: then at the name too.
     bool still_named() const;
 
 private:
     int fd_ = -1;
     bool borrowed_ = false;
     bool writable_ = true;
+    mutable bool waited_ = false;
+    FileKind kind_wanted_ = FileKind::atom;
     FileKind kind_ = FileKind::foreign;
     std::string path_;
     Atom atom_;

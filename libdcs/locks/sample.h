@@ -27,7 +27,7 @@ struct Denial {  // one refusal
     bool too_soon = false;  // else busy
     uid_t uid = 0;
     pid_t pid = 0, parent = 0;
-    std::string command;  // of who asked, at most 32 bytes
+    std::string command;  // of who asked, at most 19 bytes are kept
 };
 
 // `number` is Record::samples of the writer, who holds the atom.
