@@ -9,6 +9,8 @@ using locks::Keep;
 
 constexpr unsigned bit(Verb verb) { return static_cast<unsigned>(verb); }
 constexpr unsigned everywhere = ~0U, run = bit(Verb::run), runs = run | bit(Verb::descriptor),
+                   names = run | bit(Verb::list) | bit(Verb::check) | bit(Verb::wait) | bit(Verb::breaking) |
+                           bit(Verb::log) | bit(Verb::advise),
                    takes = runs | bit(Verb::get), adaptive = run | bit(Verb::get);
 
 Status unknown_value(const char *option, const std::string &value, const char *good) {
@@ -107,7 +109,7 @@ const OptionKind kinds[] = {
     {"limit", 'l', true, run, add_limit},
     {"if-elapsed", 'i', true, adaptive | bit(Verb::check), set_if_elapsed},
     {"expire-after", 'e', true, adaptive, set_expire_after},
-    {"atom", 'a', true, run, set_atom},
+    {"atom", 'a', true, names, set_atom},
     {"busy-code", 'E', true, takes,
      [](Options &o, const std::string &v) { return store(whole_number_of("-E", v, 0, 255), o.busy_code); }},
     {"busy-is-ok", 'x', false, takes, raise<&Options::busy_is_ok>},

@@ -108,6 +108,11 @@ Status check_verb_words(Reader &reader, const VerbName &verb) {
         }
         words.push_back(reader.line[reader.at++]);
     }
+    if (found.verb != verb.verb) return Status::ok();  // --help, --version
+    if (found.atom && verb.most == 1) {  // -a is a name spelt out
+        if (!words.empty()) return usage("-a and NAME both name a lock");
+        return Status::ok();
+    }
     if (words.size() < verb.least || words.size() > verb.most)
         return fail(Code::invalid, std::string(verb.name) + ": wrong number of words; say " + verb.form);
     if (verb.verb == Verb::get || verb.verb == Verb::put) {
