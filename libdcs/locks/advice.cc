@@ -119,11 +119,11 @@ std::string advice(const std::string &name, const std::vector<Sample> &samples, 
         const Learned rest = learn(peaks.rest, denials, bounds, interval_hint, -1, -1);
         text += "peaks         " + counted(peaks.runs, "run") + ", one every " + duration_text(peaks.every) +
                 ", took at least " + number(peaks.ratio, "%.0f") +
-                " times as long as any other: give these runs an operand of their own, then the limit of the others is " +
-                duration_text(rest.soft) + "\n";
+                " times as long as any other: give these runs an operand of their own, then the limit of the others "
+                "is " + duration_text(rest.soft) + "\n";
     }
-    return text + "to use it     dcs_lock -i " + duration_text(learned.if_elapsed) + " -e " + duration_text(learned.soft) +
-           " ..., or -i auto -e auto to have the limits follow\n";
+    return text + "to use it     dcs_lock -i " + duration_text(learned.if_elapsed) + " -e " +
+           duration_text(learned.soft) + " ..., or -i auto -e auto to have the limits follow\n";
 }
 
 }  // namespace dcs::locks

@@ -24,7 +24,7 @@ template <class Number> void put(std::string &text, Number number, int digits = 
     char buffer[24];
     const char *end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
     for (auto length = end - buffer; length < digits; ++length) text.push_back('0');
-    text.append(buffer, end);
+    text.append(buffer, static_cast<std::size_t>(end - buffer));
 }
 
 // Howard Hinnant's conversions between days since 1970 and the calendar.

@@ -138,8 +138,8 @@ double quantile(std::vector<double> values, double q) {
 
 void expiry_table(int seeds, int runs) {
     std::printf("False kills per thousand good runs / limit over the median runtime when a run hangs\n"
-                "(%d seeds x %d hourly runs of 60 s, 1 %% hang; -i auto: ExpireAfter > IfElapsed holds too)\n", seeds,
-                runs);
+                "(%d seeds x %d hourly runs of 60 s, 1 %% hang; -i auto: ExpireAfter > IfElapsed holds too;\n"
+                "first/5: the first limit is a fifth of the runtime)\n", seeds, runs);
     std::printf("%-18s", "");
     for (const Workload &work : workloads()) std::printf(" %14s", work.name);
     std::printf("\n");
@@ -150,8 +150,8 @@ void expiry_table(int seeds, int runs) {
             Figures &figures = all.emplace_back();
             for (int seed = 1; seed <= seeds; ++seed)
                 live(work, rule.rule, static_cast<std::uint64_t>(seed), runs, figures);
-            std::printf(" %6.1f / %4.1fx", 1000.0 * static_cast<double>(figures.killed) / static_cast<double>(figures.good),
-                        quantile(figures.detection, 0.5));
+            const double good = static_cast<double>(figures.good), killed = static_cast<double>(figures.killed);
+            std::printf(" %6.1f / %4.1fx", 1000 * killed / good, quantile(figures.detection, 0.5));
         }
         std::printf("\n%-18s", "  worst hang");
         for (const Figures &figures : all) std::printf("          %4.0fx", quantile(figures.detection, 0.9));
@@ -159,9 +159,9 @@ void expiry_table(int seeds, int runs) {
             std::printf("\n%-18s", "  predicted");
             for (const Figures &f : all) std::printf(" %6.1f        ", f.predicted / static_cast<double>(f.foretold));
         }
-        std::printf("\n%-18s kills before the first success, first limit a fifth of the runtime: median %.0f, worst %.0f%s\n",
-                    "", quantile(all.back().kills_before, 0.5), quantile(all.back().kills_before, 1),
-                    quantile(all.back().kills_before, 0.5) >= runs ? " (never succeeds)" : "");
+        const double kills = quantile(all.back().kills_before, 0.5);
+        std::printf("\n%-18s kills before the first success in first/5: median %.0f, worst %.0f%s\n", "", kills,
+                    quantile(all.back().kills_before, 1), kills >= runs ? " (never succeeds)" : "");
     }
 }
 
@@ -230,7 +230,8 @@ void if_elapsed_of(Guard guard, std::uint64_t seed, double granted[3], double as
 }
 
 void if_elapsed_table(int seeds) {
-    std::printf("\nIfElapsed: granted requests (60 -> 20 min cron, 84 by hand, 5 bursts of 500 in 30 min; %d seeds)\n", seeds);
+    std::printf("\nIfElapsed: granted requests (60 -> 20 min cron, 84 by hand, 5 bursts of 500 in 30 min; %d seeds)\n",
+                seeds);
     std::printf("%-24s %10s %10s %16s %14s\n", "", "cron", "by hand", "of each burst", "longest limit");
     const std::pair<const char *, Guard> guards[] = {{"fixed 15 min", Guard::fixed_15},
                                                      {"none", Guard::none},
@@ -270,7 +271,8 @@ void replay(const std::string &name, const std::vector<Sample> &runs) {
             if (!runtimes.empty()) {
                 std::vector<std::int64_t> sorted = runtimes;
                 std::sort(sorted.begin(), sorted.end());
-                over_median.push_back(limits.soft / static_cast<double>(std::max<std::int64_t>(sorted[sorted.size() / 2], 1)));
+                const std::int64_t middle = std::max<std::int64_t>(sorted[sorted.size() / 2], 1);
+                over_median.push_back(limits.soft / static_cast<double>(middle));
             }
             before.push_back(run);
             if (before.size() > samples_kept) before.erase(before.begin());

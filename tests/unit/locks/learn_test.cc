@@ -122,6 +122,7 @@ TEST_CASE("runs that failed at once, crashed or were lost are no evidence") {
     CHECK(limits(runs(50, 100 * hour, Outcome::crashed)).longest == 0);
     CHECK(limits(runs(50, 100 * hour, Outcome::lost)).longest == 0);
     CHECK(limits(with(runs(100, minute), runs(1, 3 * minute, Outcome::failed))).longest == 3 * minute);
+    CHECK(limits(with(runs(1, minute), runs(99, s, Outcome::failed))).soft == 195 * s);  // as after one run
 }
 
 TEST_CASE("P32 what is learned keeps to the bounds of the user") {
