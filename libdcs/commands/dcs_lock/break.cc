@@ -23,7 +23,8 @@ Outcome said(const std::string &name, const char *result, int exit, const std::s
     return outcome;
 }
 
-void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner, const std::string &text) {
+void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner,
+               const std::string &text) {
     locks::LogLine line;
     line.wall = world.now().wall;
     if (auto name = locks::encoded_name(place.atom)) line.name = *name;
@@ -34,7 +35,8 @@ void log_break(const locks::World &world, const locks::Place &place, const locks
     if (!place.directory.empty()) locks::append_log(place.directory, line);
 }
 
-Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, const locks::Owner &owner) {
+Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place,
+                   const locks::Owner &owner) {
     const std::string name = shown_name(options);
     const std::string who = "pid " + std::to_string(owner.process.pid) + " (" + owner.command + ")";
     const locks::KillReport report = locks::kill_carefully(world, owner, options.grace);
@@ -42,8 +44,10 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
     log_break(world, place, owner, report.result == locks::Killed::gone ? "broken by an operator" : "not broken" + why);
     switch (report.result) {
     case locks::Killed::gone: return said(name, "broken", exits::ok, who + " has ended");
-    case locks::Killed::not_permitted: return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's" + why);
-    case locks::Killed::own_ancestor: return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
+    case locks::Killed::not_permitted:
+        return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's" + why);
+    case locks::Killed::own_ancestor:
+        return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
     case locks::Killed::elsewhere:
         return said(name, "elsewhere", exits::busy, who + " runs on another host or in another pid namespace" + why);
     case locks::Killed::unkillable: return said(name, "unkillable", exits::busy, who + " does not end" + why);
@@ -84,15 +88,20 @@ int break_lock(const locks::World &world, const Options &options) {
         }
         if (seen.counted && !seen.slots.empty()) {
             if (!options.slot)
-                return tell(options, failed(name, name + ": " + std::to_string(seen.slots.size()) +
-                                                      " slots are taken; say which with --slot, `dcs_lock list` shows them"));
+                return tell(options,
+                            failed(name, name + ": " + std::to_string(seen.slots.size()) +
+                                             " slots are taken; say which with --slot, `dcs_lock list` shows them"));
             for (const locks::SlotHolder &slot : seen.slots)
-                if (slot.number == *options.slot) return tell(options, end_holder(world, options, seen.place, slot.owner));
+                if (slot.number == *options.slot)
+                    return tell(options, end_holder(world, options, seen.place, slot.owner));
         }
         if (!seen.counted && seen.atom.held && !options.slot) {
             if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
-                return tell(options, failed(name, name + ": its holder left no record, so nobody can be ended with certainty; "
-                                                         "`fuser " + seen.place.path + "` may show who it is"));
+                return tell(options,
+                            failed(name, name +
+                                             ": its holder left no record, so nobody can be ended with certainty; "
+                                             "`fuser " +
+                                             seen.place.path + "` may show who it is"));
             return tell(options, end_holder(world, options, seen.place, seen.atom.record.owner));
         }
     }

@@ -54,12 +54,13 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     const locks::Ruling ruling = locks::rule(world, record, state->held, asked);
     if (state->held) {
         const bool known = record.outcome == locks::Outcome::running && !state->shared;
-        const std::string overdue = ruling.verdict == locks::Verdict::expired
-            ? ", past its limit of " + spoken(record.expire_after) : "";
-        Outcome outcome = verdict(options, "busy", exits::busy, known
-            ? "held by pid " + std::to_string(record.owner.process.pid) + " (" + record.owner.command + ") for " +
-                  spoken(ruling.age) + overdue
-            : state->shared ? std::string("shared") : std::string("held by somebody who left no record"));
+        const std::string overdue =
+            ruling.verdict == locks::Verdict::expired ? ", past its limit of " + spoken(record.expire_after) : "";
+        Outcome outcome = verdict(options, "busy", exits::busy,
+                                  known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" +
+                                              record.owner.command + ") for " + spoken(ruling.age) + overdue
+                                  : state->shared ? std::string("shared")
+                                                  : std::string("held by somebody who left no record"));
         if (known) {
             outcome.holder = record.owner;
             outcome.age = ruling.age;
@@ -67,8 +68,9 @@ Outcome check_atom(const locks::World &world, const Options &options) {
         return outcome;
     }
     if (ruling.verdict == locks::Verdict::too_soon) {
-        Outcome outcome = verdict(options, "too-soon", exits::too_soon, "free, but too soon: it ran " +
-                                  spoken(ruling.elapsed) + " ago; again in " + spoken(ruling.again_in));
+        Outcome outcome = verdict(
+            options, "too-soon", exits::too_soon,
+            "free, but too soon: it ran " + spoken(ruling.elapsed) + " ago; again in " + spoken(ruling.again_in));
         outcome.elapsed = ruling.elapsed;
         outcome.again_in = ruling.again_in;
         return outcome;
@@ -122,8 +124,8 @@ int wait_for_lock(const locks::World &world, const Options &options) {
         }
     }
     Outcome outcome = free ? verdict(options, "free", exits::ok, "free")
-                           : verdict(options, "busy", exits::busy, "still busy" +
-                                     (options.wait ? " after " + spoken(*options.wait) : std::string()));
+                           : verdict(options, "busy", exits::busy,
+                                     "still busy" + (options.wait ? " after " + spoken(*options.wait) : std::string()));
     outcome.quiet = free;
     return tell(options, outcome);
 }

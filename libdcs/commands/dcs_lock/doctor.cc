@@ -30,7 +30,9 @@ const char *network_file_system(const std::string &path) {
     if (::statfs(path.c_str(), &fs) != 0) return nullptr;
     switch (static_cast<unsigned long>(fs.f_type) & 0xffffffffUL) {
     case 0x6969: return "NFS";
-    case 0xff534d42: case 0xfe534d42: case 0x517b: return "SMB";
+    case 0xff534d42:
+    case 0xfe534d42:
+    case 0x517b: return "SMB";
     case 0x01021997: return "9P";
     case 0x5346414f: return "AFS";
     case 0x00c36400: return "Ceph";
@@ -43,18 +45,22 @@ void examine_directory(const std::string &path, Findings &found) {
     struct stat st = {};
     if (::stat(path.c_str(), &st) != 0) return;
     if (st.st_uid != ::geteuid())
-        found.push_back({"owner", path, "belongs to uid " + std::to_string(st.st_uid) +
-                                            ", who can replace every lock in it; set DCS_LOCK_DIR to a directory of your own"});
+        found.push_back({"owner", path,
+                         "belongs to uid " + std::to_string(st.st_uid) +
+                             ", who can replace every lock in it; set DCS_LOCK_DIR to a directory of your own"});
     if ((st.st_mode & 022) != 0)
         found.push_back({"mode", path, "others may write here and replace every lock; chmod 700 " + path});
     if (const char *kind = network_file_system(path))
-        found.push_back({"network", path, std::string("lies on ") + kind + ", where a lock may be told late or not be one "
-                                              "between hosts; set DCS_LOCK_DIR to a local directory"});
+        found.push_back({"network", path,
+                         std::string("lies on ") + kind +
+                             ", where a lock may be told late or not be one "
+                             "between hosts; set DCS_LOCK_DIR to a local directory"});
     struct statvfs space = {};
     if (::statvfs(path.c_str(), &space) == 0 && space.f_blocks > 0 && space.f_bavail == 0)
         found.push_back({"full", path, "the file system is full, so new locks are refused; make room"});
     if (::access(path.c_str(), W_OK) != 0)
-        found.push_back({"read-only", path, "cannot be written, so locks are refused; look at its permissions and mount"});
+        found.push_back(
+            {"read-only", path, "cannot be written, so locks are refused; look at its permissions and mount"});
 }
 
 bool is_stopped(pid_t pid) {
@@ -67,24 +73,28 @@ void examine_file(const Seen &seen, Findings &found) {
     struct stat st = {};
     if (::lstat(seen.place.path.c_str(), &st) != 0) return;
     if (!S_ISREG(st.st_mode))
-        found.push_back({"kind", name, seen.place.path + " is no regular file, so the lock is refused; see who put it there, "
-                                                         "and remove it"});
+        found.push_back({"kind", name,
+                         seen.place.path + " is no regular file, so the lock is refused; see who put it there, "
+                                           "and remove it"});
     else if (st.st_uid != ::geteuid() && st.st_uid != 0)
-        found.push_back({"owner", name, seen.place.path + " belongs to uid " + std::to_string(st.st_uid) +
-                                            "; see who put it there"});
+        found.push_back({"owner", name,
+                         seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; see who put it there"});
     if (S_ISREG(st.st_mode) && (st.st_mode & 0002) != 0)
-        found.push_back({"mode", name, "anybody may lock it; chmod o-rwx " + seen.place.path + " unless that is wanted"});
+        found.push_back(
+            {"mode", name, "anybody may lock it; chmod o-rwx " + seen.place.path + " unless that is wanted"});
     if (!seen.trouble) found.push_back({"unreadable", name, seen.trouble.text});
     if (seen.atom.damaged)
-        found.push_back({"damaged", name, "its record is damaged, so when it last ran is not known; the next run makes it anew"});
+        found.push_back(
+            {"damaged", name, "its record is damaged, so when it last ran is not known; the next run makes it anew"});
     if (!seen.waiting.empty() && seen.waiting.front().state == 'T')
-        found.push_back({"stopped-head", name, "the first waiter, pid " + std::to_string(seen.waiting.front().process.pid) +
-                                                   ", is stopped and holds up all behind it; continue it, or dcs_lock break "
-                                                   "--head"});
+        found.push_back({"stopped-head", name,
+                         "the first waiter, pid " + std::to_string(seen.waiting.front().process.pid) +
+                             ", is stopped and holds up all behind it; continue it, or dcs_lock break "
+                             "--head"});
     const pid_t holder = seen.atom.held ? seen.atom.record.owner.process.pid : 0;
     if (is_stopped(holder))
-        found.push_back({"stopped-holder", name, "its holder, pid " + std::to_string(holder) +
-                                                     ", is stopped; continue it, or dcs_lock break"});
+        found.push_back({"stopped-holder", name,
+                         "its holder, pid " + std::to_string(holder) + ", is stopped; continue it, or dcs_lock break"});
 }
 
 void examine_history(const Seen &seen, Findings &found) {
@@ -94,11 +104,13 @@ void examine_history(const Seen &seen, Findings &found) {
     const std::string name = shown_name(seen.place.atom);
     const locks::Learned learned = locks::learn(locks::read_samples(*file), locks::read_denials(*file), {}, 0, -1, -1);
     if (learned.starving)
-        found.push_back({"starving", name, "it was ended at its limit " + std::to_string(learned.killed) +
-                                               " times and never completed; dcs_lock advise tells a better -e"});
+        found.push_back({"starving", name,
+                         "it was ended at its limit " + std::to_string(learned.killed) +
+                             " times and never completed; dcs_lock advise tells a better -e"});
     if (learned.spammed)
-        found.push_back({"spam", name, "it is asked for again and again before its time: " + learned.spammer +
-                                           "; ask less often, or with -i auto"});
+        found.push_back({"spam", name,
+                         "it is asked for again and again before its time: " + learned.spammer +
+                             "; ask less often, or with -i auto"});
 }
 
 // Lock files that are held and have no name any more: who comes next locks another file of that name.
@@ -117,8 +129,9 @@ void examine_replaced(const std::string &directory, Findings &found) {
             const std::size_t gone = path.rfind(" (deleted)");
             if (gone == std::string::npos || path.compare(0, directory.size() + 1, directory + "/") != 0) continue;
             found.push_back({"replaced", path.substr(0, gone),
-                             std::string("pid ") + process->d_name + " has the file open, which was removed, so another may "
-                             "run beside it; never remove lock files, and wait for that process or end it"});
+                             std::string("pid ") + process->d_name +
+                                 " has the file open, which was removed, so another may "
+                                 "run beside it; never remove lock files, and wait for that process or end it"});
         }
         ::closedir(open_files);
     }
@@ -145,9 +158,14 @@ int examine_locks(const locks::World &world, const Options &options) {
     if (options.json) {
         std::vector<std::string> items;
         for (const Finding &one : found)
-            items.push_back(JsonObject().text("finding", one.word).text("name", one.name).text("message", one.text).done());
-        print(JsonObject("dcs_lock.doctor/1").text("directory", *directory).count("locks", all->size())
-                  .raw("findings", array_of(items)).done() + "\n");
+            items.push_back(
+                JsonObject().text("finding", one.word).text("name", one.name).text("message", one.text).done());
+        print(JsonObject("dcs_lock.doctor/1")
+                  .text("directory", *directory)
+                  .count("locks", all->size())
+                  .raw("findings", array_of(items))
+                  .done() +
+              "\n");
     } else {
         std::string out;
         for (const Finding &one : found) out += one.name + ": " + one.text + "\n";

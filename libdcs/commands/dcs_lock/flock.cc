@@ -42,7 +42,8 @@ int complain_as_flock(int exit, const std::string &text) {
 void take_option(int letter, FlockOptions &found) {
     switch (letter) {
     case 's': found.common.shared = true; break;
-    case 'x': case 'e': found.common.shared = false; break;
+    case 'x':
+    case 'e': found.common.shared = false; break;
     case 'u': found.unlock = true; break;
     case 'n': found.common.wait = 0; break;
     case 'o': found.close = true; break;
@@ -50,33 +51,46 @@ void take_option(int letter, FlockOptions &found) {
     case 'v': found.common.verbose = true; break;
     case 'w': {
         const auto time = duration_of("-w", ::optarg, second_ns);
-        if (time) found.common.wait = *time;
-        else found.error = time.status().text;
+        if (time)
+            found.common.wait = *time;
+        else
+            found.error = time.status().text;
         break;
     }
     case 'E': {
         const auto code = whole_number_of("-E", ::optarg, 0, 255);
-        if (code) found.busy = *code;
-        else found.error = code.status().text;
+        if (code)
+            found.busy = *code;
+        else
+            found.error = code.status().text;
         break;
     }
-    case 'h': print(flock_help); found.done = true; break;
-    case 'V': print("flock from dcs_lock (DCS) " DCS_VERSION "\n"); found.done = true; break;
+    case 'h':
+        print(flock_help);
+        found.done = true;
+        break;
+    case 'V':
+        print("flock from dcs_lock (DCS) " DCS_VERSION "\n");
+        found.done = true;
+        break;
     default: found.error = "wrong use; `flock --help` shows the options";
     }
 }
 
 FlockOptions flock_options(std::vector<char *> &argv) {
-    static const option longs[] = {
-        {"shared", 0, nullptr, 's'}, {"exclusive", 0, nullptr, 'x'}, {"unlock", 0, nullptr, 'u'},
-        {"nonblock", 0, nullptr, 'n'}, {"nb", 0, nullptr, 'n'}, {"timeout", 1, nullptr, 'w'}, {"wait", 1, nullptr, 'w'},
-        {"conflict-exit-code", 1, nullptr, 'E'}, {"close", 0, nullptr, 'o'}, {"no-fork", 0, nullptr, 'F'},
-        {"verbose", 0, nullptr, 'v'}, {"help", 0, nullptr, 'h'}, {"version", 0, nullptr, 'V'}, {nullptr, 0, nullptr, 0}};
+    static const option longs[] = {{"shared", 0, nullptr, 's'},  {"exclusive", 0, nullptr, 'x'},
+                                   {"unlock", 0, nullptr, 'u'},  {"nonblock", 0, nullptr, 'n'},
+                                   {"nb", 0, nullptr, 'n'},      {"timeout", 1, nullptr, 'w'},
+                                   {"wait", 1, nullptr, 'w'},    {"conflict-exit-code", 1, nullptr, 'E'},
+                                   {"close", 0, nullptr, 'o'},   {"no-fork", 0, nullptr, 'F'},
+                                   {"verbose", 0, nullptr, 'v'}, {"help", 0, nullptr, 'h'},
+                                   {"version", 0, nullptr, 'V'}, {nullptr, 0, nullptr, 0}};
     FlockOptions found;
     ::opterr = 0;
     int letter = 0;
     while (found.error.empty() && !found.done &&
-           (letter = ::getopt_long(static_cast<int>(argv.size()) - 1, argv.data(), "+sexnuow:hVE:F", longs, nullptr)) != -1)
+           (letter = ::getopt_long(static_cast<int>(argv.size()) - 1, argv.data(), "+sexnuow:hVE:F", longs, nullptr)) !=
+               -1)
         take_option(letter, found);
     return found;
 }
@@ -125,12 +139,14 @@ int run_flock(const locks::World &world, const std::vector<std::string> &line) {
     } else {
         found.common.words.assign(rest.begin() + 1, rest.end());
         if (rest[1] == "-c" || rest[1] == "--command") {
-            if (rest.size() != 3) return complain_as_flock(EX_USAGE, rest[1] + " requires exactly one command argument");
+            if (rest.size() != 3)
+                return complain_as_flock(EX_USAGE, rest[1] + " requires exactly one command argument");
             const char *shell = std::getenv("SHELL");
             found.common.words = {shell != nullptr && *shell != '\0' ? shell : "/bin/sh", "-c", rest[2]};
         }
         fd = open_as_flock(rest[0]);
-        if (fd < 0) return complain_as_flock(EX_NOINPUT, "cannot open lock file " + rest[0] + ": " + std::strerror(errno));
+        if (fd < 0)
+            return complain_as_flock(EX_NOINPUT, "cannot open lock file " + rest[0] + ": " + std::strerror(errno));
     }
     locks::LockFile file = locks::LockFile::around(fd);
     if (found.unlock) {

@@ -70,11 +70,18 @@ std::uint64_t ticks_of(pid_t script) {
 // Stays until it is told to go.
 class Keeper {
 public:
-    Keeper(const locks::World &world, const locks::Owner &owner, const locks::KillGrace &grace, locks::AdaptiveLock lock,
-           locks::Slots slots)
-        : world_(world), owner_(owner), grace_(grace), lock_(std::move(lock)), slots_(std::move(slots)),
-          started_(world.now().mono), soft_(lock_.soft()), hard_(std::max(lock_.soft(), lock_.hard())),
-          measured_(soft_ == hard_), extended_(soft_ == hard_) {}
+    Keeper(const locks::World &world, const locks::Owner &owner, const locks::KillGrace &grace,
+           locks::AdaptiveLock lock, locks::Slots slots)
+        : world_(world),
+          owner_(owner),
+          grace_(grace),
+          lock_(std::move(lock)),
+          slots_(std::move(slots)),
+          started_(world.now().mono),
+          soft_(lock_.soft()),
+          hard_(std::max(lock_.soft(), lock_.hard())),
+          measured_(soft_ == hard_),
+          extended_(soft_ == hard_) {}
 
     [[noreturn]] void stay(int signals, const locks::ProcessHandle &script) {
         for (;;) {
@@ -125,7 +132,7 @@ private:
         if (::read(signals, &info, sizeof info) != sizeof info) return;
         if (info.ssi_signo == keeper_done) end(locks::Outcome::done);
         if (info.ssi_signo == keeper_failed) end(locks::Outcome::failed);
-        // A plain TERM is for the script, which it was sent to as well at a shutdown; while that lives, so does the lock.
+        // A plain TERM is for the script, which gets it as well at a shutdown; while that lives, so does the lock.
         if (info.ssi_signo == SIGTERM && info.ssi_code == SI_QUEUE && info.ssi_int == locks::expire_request) expire();
     }
 
@@ -151,7 +158,8 @@ private:
 // Nothing of the script's but its locks: its terminal, pipes and directory are free to go away.
 void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::setsid();
-    if (::chdir("/") != 0) { /* then its directory stays busy; nothing else */ }
+    if (::chdir("/") != 0) { /* then its directory stays busy; nothing else */
+    }
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd : {0, 1, 2})
         if (null >= 0) ::dup2(null, fd);
@@ -167,8 +175,9 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::close_range(from, ~0U, 0);
 }
 
-[[noreturn]] void be_keeper(const locks::World &world, const locks::ProcessIdentity &script, const locks::KillGrace &grace,
-                            locks::AdaptiveLock &lock, locks::Slots &slots, int told, sigset_t &signals) {
+[[noreturn]] void be_keeper(const locks::World &world, const locks::ProcessIdentity &script,
+                            const locks::KillGrace &grace, locks::AdaptiveLock &lock, locks::Slots &slots, int told,
+                            sigset_t &signals) {
     std::vector<int> kept = slots.lock_fds();
     kept.push_back(lock.fd());
     let_go_of_the_script(told, kept);
@@ -183,7 +192,8 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     if (slots.held()) slots.set_owner(world, owner);
     failpoint("lock_command.keeper.ready");
     const char ready = 'y';
-    if (::write(told, &ready, 1) != 1) { /* the caller is gone; the script will tell or end */ }
+    if (::write(told, &ready, 1) != 1) { /* the caller is gone; the script will tell or end */
+    }
     ::close(told);
     Keeper(world, owner, grace, std::move(lock), std::move(slots)).stay(arriving, *handle);
 }
@@ -196,7 +206,8 @@ Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &sc
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "no pipe to the keeper", errno);
     sigset_t signals, before;
     sigemptyset(&signals);
-    for (int signal : {keeper_done, keeper_failed, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE}) sigaddset(&signals, signal);
+    for (int signal : {keeper_done, keeper_failed, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE})
+        sigaddset(&signals, signal);
     ::sigprocmask(SIG_BLOCK, &signals, &before);  // one that comes before the keeper listens must wait for it
     const pid_t child = ::fork();
     if (child == 0) {
@@ -212,7 +223,7 @@ Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &sc
     }
     ::close(ends[0]);
     if (child < 0) return fail_errno(Code::io_error, "the keeper of the lock cannot be started", error);
-    lock.abandon();                       // it lives on in the keeper
+    lock.abandon();  // it lives on in the keeper
     slots = locks::Slots();
     if (got != 1) return fail(Code::io_error, "the script ended before the lock was kept for it");
     return Status::ok();

@@ -12,8 +12,8 @@ namespace {
 
 std::int64_t age_of(const locks::World &world, const locks::Record &record) {
     const locks::Moment now = world.now();
-    return std::max<std::int64_t>(0, record.started_boot == world.boot ? now.mono - record.started.mono
-                                                                       : now.wall - record.started.wall);
+    return std::max<std::int64_t>(
+        0, record.started_boot == world.boot ? now.mono - record.started.mono : now.wall - record.started.wall);
 }
 
 const char *state_of(const Seen &seen) {
@@ -54,19 +54,23 @@ void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
         for (const locks::SlotHolder &slot : seen.slots)
             out += row(name, "slot " + std::to_string(slot.number), slot.owner.process.pid,
                        spoken(std::max<std::int64_t>(0, world.now().mono - slot.since_mono)),
-                       std::to_string(slot.owner.uid), waiting, slot.owner.command.empty() ? slot.note : slot.owner.command);
+                       std::to_string(slot.owner.uid), waiting,
+                       slot.owner.command.empty() ? slot.note : slot.owner.command);
     } else if (holder_known(seen)) {
         out += row(name, state_of(seen), record.owner.process.pid, spoken(age_of(world, record)),
                    std::to_string(record.owner.uid), waiting, record.owner.command);
     } else {
-        const std::string about = seen.atom.held ? "by somebody who left no record" : seen.atom.foreign
-                                      ? "not a file of dcs_lock" : last_run(world, record);
+        const std::string about = seen.atom.held      ? "by somebody who left no record"
+                                  : seen.atom.foreign ? "not a file of dcs_lock"
+                                                      : last_run(world, record);
         out += row(name, state_of(seen), 0, "-", "-", waiting, about);
     }
     for (const locks::Waiter &waiter : seen.waiting)
         out += row("", "waiting", waiter.process.pid,
                    spoken(std::max<std::int64_t>(0, world.now().wall - waiter.since_wall)), "-", "",
-                   waiter.state == 'T' ? "stopped, and holds up all behind it" : waiter.shared ? "to share" : "");
+                   waiter.state == 'T' ? "stopped, and holds up all behind it"
+                   : waiter.shared     ? "to share"
+                                       : "");
 }
 
 std::string waiter_json(const locks::Waiter &waiter) {
@@ -79,7 +83,8 @@ std::string waiter_json(const locks::Waiter &waiter) {
 std::string slot_json(const locks::World &world, const locks::SlotHolder &slot) {
     JsonObject o;
     o.number("slot", slot.number).raw("holder", as_json(slot.owner)).text("note", slot.note);
-    o.seconds("since_s", slot.since_wall).seconds("age_s", std::max<std::int64_t>(0, world.now().mono - slot.since_mono));
+    o.seconds("since_s", slot.since_wall)
+        .seconds("age_s", std::max<std::int64_t>(0, world.now().mono - slot.since_mono));
     return o.done();
 }
 
@@ -90,11 +95,16 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
     o.text("kind", seen.counted ? "slots" : seen.atom.foreign ? "foreign" : "atom").text("state", state_of(seen));
     if (!seen.trouble) o.text("error", seen.trouble.text);
     if (holder_known(seen)) {
-        o.raw("holder", as_json(record.owner)).seconds("age_s", age_of(world, record)).count("token", record.generation);
+        o.raw("holder", as_json(record.owner))
+            .seconds("age_s", age_of(world, record))
+            .count("token", record.generation);
         o.seconds("expire_after_s", record.expire_after).seconds("if_elapsed_s", record.if_elapsed);
     } else if (!seen.counted && record.outcome != locks::Outcome::none) {
-        o.raw("last", JsonObject().text("result", locks::outcome_name(record.outcome)).seconds("ended_s", record.ended.wall)
-                          .count("token", record.generation).done());
+        o.raw("last", JsonObject()
+                          .text("result", locks::outcome_name(record.outcome))
+                          .seconds("ended_s", record.ended.wall)
+                          .count("token", record.generation)
+                          .done());
     }
     if (!seen.counted)
         o.count("grants", record.grants).count("expiries", record.expiries).count("crashes", record.crashes);
@@ -118,8 +128,10 @@ int list_locks(const locks::World &world, const Options &options) {
     }
     std::string out;
     for (const Seen &seen : *all) print_seen(world, seen, out);
-    if (out.empty()) complain(options.has_atom() ? shown_name(options) + ": was never taken" : "no lock was ever taken");
-    else print(row("NAME", "STATE", 0, "AGE", "UID", "WAITING", "COMMAND").replace(39, 3, "PID") + out);
+    if (out.empty())
+        complain(options.has_atom() ? shown_name(options) + ": was never taken" : "no lock was ever taken");
+    else
+        print(row("NAME", "STATE", 0, "AGE", "UID", "WAITING", "COMMAND").replace(39, 3, "PID") + out);
     return exits::ok;
 }
 

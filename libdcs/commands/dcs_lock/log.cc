@@ -85,12 +85,18 @@ int advise(const locks::World &world, const Options &options) {
         const auto samples = locks::read_samples(*file);
         const auto denials = locks::read_denials(*file);
         const std::string name = shown_name(seen.place.atom);
-        if (options.json) items.push_back(advice_json(name, locks::learn(samples, denials, bounds, 0, -1, -1)));
-        else out += (out.empty() ? "" : "\n") + locks::advice(name, samples, denials, bounds, 0);
+        if (options.json)
+            items.push_back(advice_json(name, locks::learn(samples, denials, bounds, 0, -1, -1)));
+        else
+            out += (out.empty() ? "" : "\n") + locks::advice(name, samples, denials, bounds, 0);
     }
-    if (options.json) print(JsonObject("dcs_lock.advise/1").raw("atoms", array_of(items)).done() + "\n");
-    else if (out.empty()) complain((options.has_atom() ? shown_name(options) + ": " : std::string()) + "nothing was recorded yet; run it with -i or -e");
-    else print(out);
+    if (options.json)
+        print(JsonObject("dcs_lock.advise/1").raw("atoms", array_of(items)).done() + "\n");
+    else if (out.empty())
+        complain((options.has_atom() ? shown_name(options) + ": " : std::string()) +
+                 "nothing was recorded yet; run it with -i or -e");
+    else
+        print(out);
     return exits::ok;
 }
 

@@ -17,7 +17,8 @@ Status unknown_value(const char *option, const std::string &value, const char *g
     return fail(Code::invalid, std::string(option) + " " + value + ": that is unknown; give " + good);
 }
 
-template <class T, class U> Status store(Result<T> value, U &where) {
+template <class T, class U>
+Status store(Result<T> value, U &where) {
     if (!value) return value.status();
     where = *value;
     return Status::ok();
@@ -65,7 +66,8 @@ Status set_keep(Options &o, const std::string &v) {
     static constexpr struct {
         const char *word;
         Keep keep;
-    } words[] = {{"both", Keep::both}, {"leader", Keep::leader}, {"tree", Keep::tree}, {"exec", Keep::exec}, {"fd", Keep::fd}};
+    } words[] = {
+        {"both", Keep::both}, {"leader", Keep::leader}, {"tree", Keep::tree}, {"exec", Keep::exec}, {"fd", Keep::fd}};
     for (const auto &word : words)
         if (v == word.word) {
             o.keep = word.keep;
@@ -93,13 +95,18 @@ Status set_output(Options &o, const std::string &v) {
     return Status::ok();
 }
 
-template <bool Options::*Flag> Status raise(Options &o, const std::string &) {
+template <bool Options::*Flag>
+Status raise(Options &o, const std::string &) {
     o.*Flag = true;
     return Status::ok();
 }
 
 const OptionKind kinds[] = {
-    {"no-wait", 'n', false, takes, [](Options &o, const std::string &) { o.wait = 0; return Status::ok(); }},
+    {"no-wait", 'n', false, takes,
+     [](Options &o, const std::string &) {
+         o.wait = 0;
+         return Status::ok();
+     }},
     {"wait", 'w', true, takes | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(duration_of("-w", v, second_ns), o.wait); }},
     {"queue", 'q', false, adaptive, raise<&Options::queue>},
@@ -136,8 +143,16 @@ const OptionKind kinds[] = {
     {"failed", 0, false, bit(Verb::put), raise<&Options::ended_badly>},
     {"holder", 0, true, bit(Verb::get) | bit(Verb::put),
      [](Options &o, const std::string &v) { return store(whole_number_of("--holder", v, 2, 1 << 22), o.holder); }},
-    {"help", 'h', false, everywhere, [](Options &o, const std::string &) { o.verb = Verb::help; return Status::ok(); }},
-    {"version", 'V', false, everywhere, [](Options &o, const std::string &) { o.verb = Verb::version; return Status::ok(); }},
+    {"help", 'h', false, everywhere,
+     [](Options &o, const std::string &) {
+         o.verb = Verb::help;
+         return Status::ok();
+     }},
+    {"version", 'V', false, everywhere,
+     [](Options &o, const std::string &) {
+         o.verb = Verb::version;
+         return Status::ok();
+     }},
 };
 
 }  // namespace

@@ -64,7 +64,8 @@ struct Reader {
         const std::size_t equals = std::min(word.find('='), word.size());
         const OptionKind *kind = option_by_name(word.substr(2, equals - 2));
         if (kind == nullptr) return usage("unknown option " + word.substr(0, equals));
-        if (!kind->takes_value && equals < word.size()) return usage("--" + std::string(kind->name) + " takes no value");
+        if (!kind->takes_value && equals < word.size())
+            return usage("--" + std::string(kind->name) + " takes no value");
         if (!kind->takes_value) return take(*kind, "");
         if (equals < word.size()) return take(*kind, word.substr(equals + 1));
         return take_next(*kind);
@@ -109,7 +110,7 @@ Status check_verb_words(Reader &reader, const VerbName &verb) {
         words.push_back(reader.line[reader.at++]);
     }
     if (found.verb != verb.verb) return Status::ok();  // --help, --version
-    if (found.atom && verb.most == 1) {  // -a is a name spelt out
+    if (found.atom && verb.most == 1) {                // -a is a name spelt out
         if (!words.empty()) return usage("-a and NAME both name a lock");
         return Status::ok();
     }
@@ -145,7 +146,8 @@ Status take_command(Reader &reader) {
         if (!words.empty() && words[0] == "--") words.erase(words.begin());
         if (found.name.empty()) return usage("NAME is empty");
         if (words.empty())
-            return usage("`" + found.name + "` is taken for NAME and no command follows (a number alone would be "
+            return usage("`" + found.name +
+                         "` is taken for NAME and no command follows (a number alone would be "
                          "a descriptor)");
     }
     if (words.empty()) return usage("the command is missing");

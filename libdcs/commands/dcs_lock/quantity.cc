@@ -117,8 +117,8 @@ Result<int> count_of(const std::string &option, const std::string &text) {
         CPU_ZERO(&usable);
         const int processors = ::sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
         const std::int64_t count = std::int64_t{processors} * *percent / 100;
-        return static_cast<int>(*percent == 0 ? 0 : std::max<std::int64_t>(1, std::min<std::int64_t>(
-                                                         count, locks::slots_max)));
+        return static_cast<int>(
+            *percent == 0 ? 0 : std::max<std::int64_t>(1, std::min<std::int64_t>(count, locks::slots_max)));
     }
     return whole_number_of(option, text, 0, locks::slots_max);
 }
@@ -139,10 +139,10 @@ Result<unsigned> mode_of(const std::string &text) {
 std::string decimal_seconds(std::int64_t nanoseconds) {
     char text[48];
     const bool negative = nanoseconds < 0;
-    const std::uint64_t size = negative ? 0 - static_cast<std::uint64_t>(nanoseconds)
-                                        : static_cast<std::uint64_t>(nanoseconds);
-    std::snprintf(text, sizeof text, "%s%llu.%09llu", negative ? "-" : "", static_cast<unsigned long long>(size / second_ns),
-                  static_cast<unsigned long long>(size % second_ns));
+    const std::uint64_t size =
+        negative ? 0 - static_cast<std::uint64_t>(nanoseconds) : static_cast<std::uint64_t>(nanoseconds);
+    std::snprintf(text, sizeof text, "%s%llu.%09llu", negative ? "-" : "",
+                  static_cast<unsigned long long>(size / second_ns), static_cast<unsigned long long>(size % second_ns));
     std::string out = text;
     out.erase(out.find_last_not_of('0') + 1);
     if (out.back() == '.') out.pop_back();
@@ -154,8 +154,10 @@ std::string spoken(std::int64_t nanoseconds) {
         std::int64_t from, unit;
         const char *word;
     };
-    static constexpr Step steps[] = {{48 * 60 * minute_ns, 1440 * minute_ns, " d"}, {2 * 60 * minute_ns, 60 * minute_ns, " h"},
-                                     {2 * minute_ns, minute_ns, " min"}, {second_ns, second_ns, " s"},
+    static constexpr Step steps[] = {{48 * 60 * minute_ns, 1440 * minute_ns, " d"},
+                                     {2 * 60 * minute_ns, 60 * minute_ns, " h"},
+                                     {2 * minute_ns, minute_ns, " min"},
+                                     {second_ns, second_ns, " s"},
                                      {0, second_ns / 1000, " ms"}};
     for (const Step &step : steps) {
         if (nanoseconds < step.from) continue;
@@ -172,8 +174,8 @@ std::string spoken_date(std::int64_t wall_ns) {
     std::tm parts = {};
     ::localtime_r(&seconds, &parts);
     char text[64];
-    std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                  parts.tm_hour, parts.tm_min, parts.tm_sec);
+    std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                  parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
     return text;
 }
 

@@ -131,8 +131,9 @@ Result<locks::Moment> pass_of_environment(const locks::World &world) {
         at = next + 1;
     }
     if (!good || text.substr(static_cast<std::size_t>(at - text.data())) != hex_of(world.boot))
-        return fail(Code::invalid, "DCS_LOCK_NOW=" + text + " is no start of a pass on this host since it booted; "
-                                   "set it by eval \"$(dcs_lock pass)\" at the beginning of the script");
+        return fail(Code::invalid, "DCS_LOCK_NOW=" + text +
+                                       " is no start of a pass on this host since it booted; "
+                                       "set it by eval \"$(dcs_lock pass)\" at the beginning of the script");
     return moment;
 }
 

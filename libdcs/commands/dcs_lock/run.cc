@@ -149,9 +149,9 @@ void describe_end(const locks::World &world, const Options &options, const locks
                                                           : "cannot be executed; look at its permissions");
     if (!outcome.message.empty()) return;
     outcome.quiet = end.outcome != locks::Outcome::expired;
-    outcome.message = outcome.name + (outcome.quiet ? ": ran " : ": ended after ") + spoken(end.runtime) +
-                      (outcome.quiet ? ", exit code " + std::to_string(end.status)
-                                     : std::string(", its limit; -e sets another"));
+    outcome.message =
+        outcome.name + (outcome.quiet ? ": ran " : ": ended after ") + spoken(end.runtime) +
+        (outcome.quiet ? ", exit code " + std::to_string(end.status) : std::string(", its limit; -e sets another"));
 }
 
 // Nothing was locked and the caller said that it runs then all the same.
@@ -185,7 +185,8 @@ int run_command(const locks::World &world, const Options &options) {
     }
     outcome.waited = world.now().mono - asked;
     if (options.verbose && !options.json)
-        complain(outcome.name + ": taken" + (outcome.waited > second_ns / 100 ? " after " + spoken(outcome.waited) : "") +
+        complain(outcome.name + ": taken" +
+                 (outcome.waited > second_ns / 100 ? " after " + spoken(outcome.waited) : "") +
                  (outcome.token != 0 ? ", token " + std::to_string(outcome.token) : ""));
     const locks::RunEnd end = locks::supervise(world, supervision_of(world, options, held));
     release(world, options, held, end);

@@ -82,8 +82,8 @@ std::string as_json(const Outcome &outcome) {
 int tell(const Options &options, const Outcome &outcome) {
     if (options.report_fd >= 0) write_without_signal(options.report_fd, as_json(outcome) + "\n");
     if (options.json) {
-        const bool to_output = options.verb != Verb::run && options.verb != Verb::descriptor &&
-                               outcome.exit != exits::failed;
+        const bool to_output =
+            options.verb != Verb::run && options.verb != Verb::descriptor && outcome.exit != exits::failed;
         write_without_signal(to_output ? 1 : 2, as_json(outcome) + "\n");
     } else if (!outcome.message.empty() && (options.verbose || !outcome.quiet)) {
         complain(outcome.message);

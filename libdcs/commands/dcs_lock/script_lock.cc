@@ -21,8 +21,9 @@ Result<locks::ProcessIdentity> script_of(const Options &options) {
     if (pid <= 1) return fail(Code::invalid, "the calling script is gone; call dcs_lock from a script that goes on");
     const auto script = locks::identify(pid);
     if (!script)
-        return fail(Code::not_found, "process " + std::to_string(pid) + " does not run; --holder names the script, as in "
-                                     "--holder $$");
+        return fail(Code::not_found, "process " + std::to_string(pid) +
+                                         " does not run; --holder names the script, as in "
+                                         "--holder $$");
     return script;
 }
 
@@ -34,7 +35,8 @@ bool take_operator_slot(const locks::World &world, const Options &options, locks
         outcome = failed(shown_name(options), wishes.status());
         return false;
     }
-    auto taken = locks::Slots::take(world, *wishes, deadline_of(options), shown_name(options).substr(0, 64), options.mode);
+    auto taken =
+        locks::Slots::take(world, *wishes, deadline_of(options), shown_name(options).substr(0, 64), options.mode);
     if (taken) {
         slots = std::move(*taken);
         return true;
