@@ -38,7 +38,7 @@ locks::Owner owner_of(const locks::World &world, const locks::ProcessIdentity &s
     const std::string folder = "/proc/" + std::to_string(script.pid);
     struct stat st = {};
     owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
-    if (::getpgid(script.pid) == script.pid) owner.group = script.pid;
+    // A session has only descendants of its leader in it; a group may have the other end of a pipe.
     if (::getsid(script.pid) == script.pid) owner.session = script.pid;
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;

@@ -1,10 +1,10 @@
 // dcs_lock NAME CMD: takes everything or nothing, runs the command, releases.
-#include <cstdio>
 #include <unistd.h>
 
 #include <fcntl.h>
 
 #include "call.h"
+#include "locks/process_tree.h"
 #include "locks/run_log.h"
 #include "quantity.h"
 #include "request.h"
@@ -93,6 +93,30 @@ bool take_atom(const locks::World &world, const Options &options, Holdings &held
     return true;
 }
 
+// What the command left running has copies of the locks, and with Keep::both they are its own until it ends.
+bool left_something(const Options &options, const locks::RunEnd &end) {
+    return end.started && options.keep == Keep::both && !locks::own_children().empty();
+}
+
+void release(const locks::World &world, const Options &options, Holdings &held, const locks::RunEnd &end) {
+    const bool left = left_something(options, end);
+    if (held.atom.held()) {
+        locks::AdaptiveLock::End last;
+        last.outcome = end.started ? end.outcome : locks::Outcome::failed;
+        last.ended = end.ended;
+        last.cpu = end.cpu;
+        last.io = end.io;
+        last.progressing = end.progressing;
+        last.inherited = left;
+        held.atom.release(last);
+    }
+    if (!held.slots.held()) return;
+    if (!options.has_atom() || options.slots_only())
+        log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
+    if (left) held.slots.abandon();
+    else held.slots.release();
+}
+
 locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
     locks::Supervision what;
     what.argv = options.words;
@@ -104,39 +128,17 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
         what.soft = held.atom.soft();
         what.hard = held.atom.hard();
         what.environment.push_back("DCS_LOCK_TOKEN=" + std::to_string(held.atom.generation()));
-        if (held.atom.cookie() != 0) {
-            char cookie[40];
-            std::snprintf(cookie, sizeof cookie, "DCS_LOCK_ID=%016llx",
-                          static_cast<unsigned long long>(held.atom.cookie()));
-            what.environment.push_back(cookie);
-        }
+        what.cookie = held.atom.cookie();
     }
     what.started = [&world, &held](const locks::Owner &owner) {
         if (held.atom.held()) held.atom.set_owner(owner);
         if (held.slots.held()) held.slots.set_owner(world, owner);
     };
+    what.ended = [&world, &options, &held](const locks::RunEnd &end) { release(world, options, held, end); };
     return what;
 }
 
-void release(const locks::World &world, const Options &options, Holdings &held, const locks::RunEnd &end) {
-    if (held.atom.held()) {
-        locks::AdaptiveLock::End last;
-        last.outcome = end.started ? end.outcome : locks::Outcome::failed;
-        last.ended = end.ended;
-        last.cpu = end.cpu;
-        last.io = end.io;
-        last.progressing = end.progressing;
-        held.atom.release(last);
-    }
-    if (held.slots.held()) {
-        if (options.slots_only() || !options.has_atom())
-            log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
-        held.slots.release();
-    }
-}
-
-void describe_end(const locks::World &world, const Options &options, const locks::RunEnd &end, Outcome &outcome) {
-    (void)world;
+void describe_end(const Options &options, const locks::RunEnd &end, Outcome &outcome) {
     outcome.ran = end.started;
     outcome.exit = end.status;
     outcome.result = end.started ? locks::outcome_name(end.outcome) : "error";
@@ -163,7 +165,7 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     const locks::RunEnd end = locks::supervise(world, what);
     Outcome outcome;
     outcome.name = shown_name(options);
-    describe_end(world, options, end, outcome);
+    describe_end(options, end, outcome);
     return tell(options, outcome);
 }
 
@@ -190,7 +192,7 @@ int run_command(const locks::World &world, const Options &options) {
                  (outcome.token != 0 ? ", token " + std::to_string(outcome.token) : ""));
     const locks::RunEnd end = locks::supervise(world, supervision_of(world, options, held));
     release(world, options, held, end);
-    describe_end(world, options, end, outcome);
+    describe_end(options, end, outcome);
     return tell(options, outcome);
 }
 
