@@ -40,6 +40,7 @@ std::string row(const std::string &name, const std::string &state, pid_t pid, co
 
 std::string last_run(const locks::World &world, const locks::Record &record) {
     if (record.outcome == locks::Outcome::none) return "never run";
+    if (record.outcome == locks::Outcome::running) return "last: crashed";  // nobody holds it
     return std::string("last: ") + locks::outcome_name(record.outcome) + ", " +
            spoken(std::max<std::int64_t>(0, world.now().wall - record.ended.wall)) + " ago";
 }
@@ -100,6 +101,7 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
             .count("token", record.generation);
         o.seconds("expire_after_s", record.expire_after).seconds("if_elapsed_s", record.if_elapsed);
     } else if (!seen.counted && record.outcome != locks::Outcome::none) {
+        const bool crashed = record.outcome == locks::Outcome::running && !seen.atom.held;
         o.raw("last", JsonObject()
                           .text("result", locks::outcome_name(record.outcome))
                           .seconds("ended_s", record.ended.wall)

@@ -63,6 +63,7 @@ bool take_slots(const locks::World &world, const Options &options, Holdings &hel
         locks::Answer answer;
         answer.denied = locks::Denied::busy;
         answer.text = slots.status().text;
+        for (const locks::SlotWish &wish : *wishes) answer.text = with_name(answer.text, wish.place);
         answer.ruling.again_in = locks::no_limit;
         outcome = denied(options, name, answer);
         log_slots(world, held, "busy", nullptr, answer.text);
@@ -80,7 +81,8 @@ bool take_atom(const locks::World &world, const Options &options, Holdings &held
         outcome = failed(name, request.status());
         return false;
     }
-    const locks::Answer answer = locks::AdaptiveLock::get(world, *request, held.atom);
+    locks::Answer answer = locks::AdaptiveLock::get(world, *request, held.atom);
+    answer.text = with_name(answer.text, request->place);
     if (answer.denied != locks::Denied::no) {
         outcome = denied(options, name, answer);
         return false;

@@ -123,6 +123,14 @@ Outcome denied(const Options &options, const std::string &name, const locks::Ans
     return outcome;
 }
 
+std::string with_name(std::string text, const locks::Place &place) {
+    if (!place.named) return text;
+    const std::string name = shown_name(place.atom);
+    for (std::size_t at = 0; (at = text.find(place.path, at)) != std::string::npos; at += name.size())
+        text.replace(at, place.path.size(), name);
+    return text;
+}
+
 std::string shown_name(const locks::Atom &atom) {
     return atom.operand.empty() ? atom.operation : atom.operation + ":" + atom.operand;
 }

@@ -41,6 +41,8 @@ Outcome failed(const std::string &name, const Status &status);
 // A refusal with the code and the word of its reason.
 Outcome denied(const Options &options, const std::string &name, const locks::Answer &answer);
 
+// The library speaks of files; who gave a name is told about that name.
+std::string with_name(std::string text, const locks::Place &place);
 std::string shown_name(const locks::Atom &atom);  // "edit:/etc/motd", "backup", "/run/x.lock"
 std::string shown_name(const Options &options);
 

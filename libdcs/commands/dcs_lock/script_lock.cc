@@ -66,7 +66,8 @@ int get_lock(const locks::World &world, const Options &options) {
     locks::Slots slots;
     if (!take_operator_slot(world, asked, slots, outcome)) return tell(options, outcome);
     locks::AdaptiveLock lock;
-    const locks::Answer answer = locks::AdaptiveLock::get(world, *request, lock);
+    locks::Answer answer = locks::AdaptiveLock::get(world, *request, lock);
+    answer.text = with_name(answer.text, request->place);
     if (answer.denied != locks::Denied::no) {
         if (slots.held()) slots.release();
         return tell(options, denied(options, name, answer));
