@@ -233,10 +233,9 @@ public:
                 fd_ = -1;
             } else if (now.st_nlink == 0) {
                 close();
-            } else if (now.st_size < rotate_at) {
+            } else if (now.st_size < rotate_at || !rotate()) {
                 return fd_;
             } else {
-                rotate();
                 close();
             }
         }
@@ -275,14 +274,16 @@ private:
         if (fd >= 0 && mode != 0600 && ::fchmod(fd, mode) != 0) return fd;  // then it is the owner's alone
         return fd;
     }
-    // Only who has the lock of the very file that is named run.log gives it another name.
-    void rotate() const {
+    // Only who has the lock of the very file that is named run.log gives it another name. False: it has it still,
+    // and one line more is better than none.
+    bool rotate() const {
         const std::string path = directory_ + "/run.log";
         struct stat named = {};
-        if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) return;
-        if (::stat(path.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_)
-            (void)!::rename(path.c_str(), (path + ".1").c_str());
+        if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) return false;
+        const bool ours = ::stat(path.c_str(), &named) == 0 && named.st_dev == device_ && named.st_ino == inode_;
+        const bool away = !ours || ::rename(path.c_str(), (path + ".1").c_str()) == 0;
         ::flock(fd_, LOCK_UN);
+        return away;
     }
 
     std::string directory_;
