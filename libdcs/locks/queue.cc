@@ -16,11 +16,12 @@ constexpr std::size_t note_bytes = 64, notes_kept = 256;
 constexpr std::size_t places_max = 100'000;                         // more than there are processes
 constexpr std::int64_t tickets_max = last_byte - ticket_byte - 1;
 using Note = Block<note_bytes>;
+constexpr auto note_size = static_cast<ssize_t>(note_bytes);
 
 // Only says where to begin to look; 0 does as well.
 std::int64_t read_counter(const LockFile &file) {
     Note block;
-    if (!file.keeps_records() || ::pread(file.fd(), block.data(), block.size(), counter_at) != Note::size()) return 0;
+    if (!file.keeps_records() || ::pread(file.fd(), block.data(), block.size(), counter_at) != note_size) return 0;
     if (!block.sealed()) return 0;
     const std::int64_t next = block.i64();
     return next >= 0 && next < tickets_max ? next : 0;
@@ -52,7 +53,7 @@ Waiter read_note(const LockFile &file, std::int64_t ticket) {
     waiter.ticket = ticket;
     Note note;
     const auto place = static_cast<std::int64_t>(static_cast<std::size_t>(ticket) % notes_kept * note_bytes);
-    if (!file.keeps_records() || ::pread(file.fd(), note.data(), note.size(), waiters_at + place) != Note::size() ||
+    if (!file.keeps_records() || ::pread(file.fd(), note.data(), note.size(), waiters_at + place) != note_size ||
         !note.sealed() || note.i64() != ticket)
         return waiter;
     ProcessIdentity process;
