@@ -100,7 +100,7 @@ void AdaptiveLock::release(const End &end) {
         (void)write_record(file_, record_);
         failpoint("locks.release.after_record");
     }
-    file_.let_go();
+    if (!end.inherited) file_.let_go();
     file_ = LockFile();
 }
 
