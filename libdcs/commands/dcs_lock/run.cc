@@ -140,7 +140,7 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
     return what;
 }
 
-void describe_end(const Options &options, const locks::RunEnd &end, Outcome &outcome) {
+void describe_end(const Options &options, const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
     outcome.ran = end.started;
     outcome.exit = end.status;
     outcome.result = end.started ? locks::outcome_name(end.outcome) : "error";
@@ -153,9 +153,13 @@ void describe_end(const Options &options, const locks::RunEnd &end, Outcome &out
                                                           : "cannot be executed; look at its permissions");
     if (!outcome.message.empty()) return;
     outcome.quiet = end.outcome != locks::Outcome::expired;
-    outcome.message =
-        outcome.name + (outcome.quiet ? ": ran " : ": ended after ") + spoken(end.runtime) +
-        (outcome.quiet ? ", exit code " + std::to_string(end.status) : std::string(", its limit; -e sets another"));
+    if (outcome.quiet)
+        outcome.message = outcome.name + ": ran " + spoken(end.runtime) + ", exit code " + std::to_string(end.status);
+    else if (end.runtime >= limit)
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) + ", its limit; -e sets another";
+    else
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) +
+                          " on request, by dcs_lock break or by somebody with a shorter limit";
 }
 
 // Nothing was locked and the caller said that it runs then all the same.
@@ -167,7 +171,7 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     const locks::RunEnd end = locks::supervise(world, what);
     Outcome outcome;
     outcome.name = shown_name(options);
-    describe_end(options, end, outcome);
+    describe_end(options, end, locks::no_limit, outcome);
     return tell(options, outcome);
 }
 
@@ -192,9 +196,10 @@ int run_command(const locks::World &world, const Options &options) {
         complain(outcome.name + ": taken" +
                  (outcome.waited > second_ns / 100 ? " after " + spoken(outcome.waited) : "") +
                  (outcome.token != 0 ? ", token " + std::to_string(outcome.token) : ""));
-    const locks::RunEnd end = locks::supervise(world, supervision_of(world, options, held));
+    const locks::Supervision what = supervision_of(world, options, held);
+    const locks::RunEnd end = locks::supervise(world, what);
     release(world, options, held, end);
-    describe_end(options, end, outcome);
+    describe_end(options, end, what.soft, outcome);
     return tell(options, outcome);
 }
 
