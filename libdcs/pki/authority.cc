@@ -4,6 +4,7 @@
 
 #include <openssl/rand.h>
 
+#include "base/words.h"
 #include "pki/openssl_types.h"
 #include "pki/subject.h"
 

@@ -26,9 +26,10 @@ struct Fd {
 
 Status make_directory(const std::string &directory) {
     const std::size_t slash = directory.rfind('/');
-    if (slash != std::string::npos && slash > 0 && ::mkdir(directory.substr(0, slash).c_str(), 0700) != 0 &&
-        errno != EEXIST)
-        return fail_errno(Code::io_error, "making the directory " + directory.substr(0, slash), errno);
+    struct stat st {};
+    if (::stat(directory.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return Status::ok();
+    if (slash != std::string::npos && slash > 0)
+        if (Status s = make_directory(directory.substr(0, slash)); !s) return s;
     if (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
     return fail_errno(Code::io_error, "making the directory " + directory, errno);
 }

@@ -33,8 +33,4 @@ struct Request {
 // with it.
 Result<Request> read_request(std::string_view der);
 
-// The first twelve bytes of a hash as six words that can be read to somebody over the telephone, "lusab-babad-...":
-// two letters and a half byte apart they cannot be mixed up. Both sides of a join show them.
-std::string in_words(const TokenHash &hash);
-
 }  // namespace dcs::pki

@@ -1,6 +1,7 @@
 // The only file that instantiates Writer and Reader for every message.
 #include "wire/message.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -23,7 +24,25 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
     "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel",
-    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece"};
+    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece",
+    "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
+    "Joined", "JoinPending", "RenewCertificate", "Renewed"};
+
+template <class Wanted, class... Each>
+constexpr std::size_t place_of(const std::variant<Each...> *) {
+    const bool same[] = {std::is_same_v<Wanted, Each>...};
+    std::size_t place = 0;
+    while (!same[place]) ++place;
+    return place;
+}
+constexpr std::size_t first_join = place_of<CreateToken>(static_cast<const AnyMessage *>(nullptr));
+static_assert(first_join < first_join_kind, "the kinds of the others are below those of join_calls.h");
+
+// The place in AnyMessage; `kinds` for a kind that there is not.
+constexpr std::size_t place_of_kind(std::uint16_t kind) {
+    if (kind >= first_join_kind) return std::min<std::size_t>(kind - first_join_kind + first_join, kinds);
+    return kind == 0 || kind > first_join ? kinds : kind - std::size_t{1};
+}
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -42,6 +61,17 @@ constexpr Cap caps[] = {
     {"env", limits::argv_items},
     {"nogo", limits::nogo_items},
     {"digest", limits::digest_bytes},
+    {"key", limits::digest_bytes},
+    {"id", limits::name_bytes},
+    {"by", limits::name_bytes},
+    {"own_name", limits::name_bytes},
+    {"words", limits::name_bytes},
+    {"address", limits::path_bytes},
+    {"certificate", limits::certificate_bytes},
+    {"authority", limits::certificate_bytes},
+    {"request", limits::certificate_bytes},
+    {"tokens", limits::join_codes},
+    {"pending", limits::pending_hosts},
     {"digests", limits::grain_files},
     {"files", limits::grain_files},
     {"shut", limits::message_bytes},
@@ -97,7 +127,7 @@ std::string encode(const AnyMessage &message, std::uint64_t request) {
     DCS_REQUIRE(payload.size() <= UINT32_MAX, "a payload does not fit into a frame");
     ByteWriter header;
     header.raw(magic);
-    header.u16(static_cast<std::uint16_t>(message.index() + 1));
+    header.u16(kind_of(message));
     header.u16(protocol_version);
     header.u32(static_cast<std::uint32_t>(payload.size()));
     header.u64(request);
@@ -123,26 +153,31 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
         return fail(Code::protocol, "the peer speaks protocol version " +
                                         std::to_string(header.protocol) + ", this program " +
                                         std::to_string(protocol_version));
-    if (header.kind == 0 || header.kind > kinds)
-        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    const std::size_t place = place_of_kind(header.kind);
+    if (place == kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
     if (header.length > max_payload)
-        return fail(Code::limit, std::string(names[header.kind - 1]) + " of " +
+        return fail(Code::limit, std::string(names[place]) + " of " +
                                      std::to_string(header.length) + " bytes, the limit is " +
                                      std::to_string(max_payload));
     return header;
 }
 
 Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view payload) {
-    if (header.kind == 0 || header.kind > kinds)
-        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
-    const char *name = names[header.kind - 1];
+    const std::size_t place = place_of_kind(header.kind);
+    if (place == kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    const char *name = names[place];
     if (payload.size() != header.length)
         return fail(Code::protocol, std::string(name) + ": the payload has " +
                                         std::to_string(payload.size()) + " bytes, its header says " +
                                         std::to_string(header.length));
     if (crc32c(payload) != header.crc)
         return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
-    return decoders[header.kind - 1](payload);
+    return decoders[place](payload);
+}
+
+std::uint16_t kind_of(const AnyMessage &message) {
+    const std::size_t place = message.index();
+    return static_cast<std::uint16_t>(place < first_join ? place + 1 : place - first_join + first_join_kind);
 }
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }

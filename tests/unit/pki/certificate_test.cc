@@ -2,6 +2,7 @@
 #include <string>
 
 #include "base/limits.h"
+#include "base/words.h"
 #include "pki/authority.h"
 #include "support/catch.h"
 
