@@ -26,10 +26,10 @@ Status SchedulerLink::open(const std::string &scheduler, const std::string &pki_
 
 Result<pki::Identity> SchedulerLink::identity() const {
     auto who = pki::read_identity(directory_);
-    if (!who) return fail(who.status().code, who.status().text + join_advice);
+    if (!who) return fail(Code::invalid, who.status().text + join_advice);
     const auto verdict =
         pki::verify(who->certificate, who->authority, pki::Role::grain_server, host_, wall_clock_s());
-    if (!verdict) return fail(Code::refused, directory_ + ": " + verdict.text + join_advice);
+    if (!verdict) return fail(Code::invalid, directory_ + ": " + verdict.text + join_advice);
     return who;
 }
 
