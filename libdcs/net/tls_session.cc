@@ -14,7 +14,8 @@ struct Alert {
 };
 // What a peer says when it refuses us. The caller's own certificate is what a door looks at.
 constexpr Alert alerts[] = {
-    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "the scheduler refuses our certificate: it has expired (or a clock is wrong)",
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
+     "the scheduler refuses our certificate: it has expired (or a clock is wrong)",
      "the peer refuses the scheduler's certificate: it has expired (or a clock is wrong)"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "the scheduler refuses our certificate: it was issued by another authority",
      "the peer refuses the scheduler's certificate: it was issued by another authority"},

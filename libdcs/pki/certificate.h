@@ -31,7 +31,15 @@ std::string certificate_to_pem(std::string_view der);
 Result<std::string> certificate_from_pem(std::string_view pem);  // the first one, as DER
 
 // The checks in the order in which they are made; the first that fails counts.
-enum class Check : std::uint8_t { passed, malformed, unknown_authority, not_yet_valid, expired, wrong_role, wrong_name };
+enum class Check : std::uint8_t {
+    passed,
+    malformed,
+    unknown_authority,
+    not_yet_valid,
+    expired,
+    wrong_role,
+    wrong_name
+};
 struct Verdict {
     Check check = Check::passed;
     std::string text;  // what is wrong with it: "the certificate of h1 expired on ..."

@@ -31,8 +31,8 @@ using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession,
     ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
     Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel, LogLevel,
     AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece,
-    CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined, JoinPending,
-    RenewCertificate, Renewed>;
+    CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
+    JoinPending, RenewCertificate, Renewed>;
 
 // The place in AnyMessage plus 1; for join_calls.h, which comes last there, 80 and up.
 inline constexpr std::uint16_t first_join_kind = 80;

@@ -219,8 +219,8 @@ struct WasPending {
     std::unique_ptr<PendingHosts> pending;
 };
 using Step =
-    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy, WasTrust,
-                 WasPending>;
+    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
+                 WasTrust, WasPending>;
 
 struct Applier {
     State &state;
@@ -266,7 +266,8 @@ struct Applier {
         steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
     }
     void operator()(const SetPending &c) {
-        steps.push_back(WasPending{std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending))});
+        auto before = std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending));
+        steps.push_back(WasPending{std::move(before)});
     }
     void operator()(const WriteFile &) {}
 };

@@ -35,12 +35,12 @@ Status check_code(const JoinCall &in, const JoinCode *code) {
 Status check_name(const State &state, const JoinCall &in, const JoinCode &code, const std::string &name) {
     const Host *host = state.host(state.host_id(name));
     if (!host || !host->configured)
-        return fail(Code::refused, "host \"" + name + "\" is not in the scheduler's host table: add a line for it there "
-                                   "and have it reread with `dcs reload`");
+        return fail(Code::refused, "host \"" + name + "\" is not in the scheduler's host table: add a line for it "
+                                   "there and have it reread with `dcs reload`");
     const auto key = state.trust.keys.find(name);
     if (code.used && (key == state.trust.keys.end() || key->second != in.key))
-        return fail(Code::refused, "host " + name + " was taken out of the pool, or another machine has joined under that "
-                                   "name, since this code was used; `dcs token create` makes a new one");
+        return fail(Code::refused, "host " + name + " was taken out of the pool, or another machine has joined under "
+                                   "that name, since this code was used; `dcs token create` makes a new one");
     if (code.host.empty() && key != state.trust.keys.end() && key->second != in.key)
         return fail(Code::refused, "host " + name + " has joined already; to let another machine take its place make a "
                                    "code with --host " + name);
@@ -76,8 +76,8 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
         d.change(SetTrust{std::move(trust)});
         const JoinCode &was = d.state.trust.codes.at(hash);
         d.event("audit: host " + name + " joined from " + in.address + " with " +
-                (in.has_code ? "the code " + id_of_code(hash) : std::string("the consent")) + " of " + was.by + ", key " +
-                in_words(in.key) + (had_other_key ? "; its former certificate is revoked" : ""));
+                (in.has_code ? "the code " + id_of_code(hash) : std::string("the consent")) + " of " + was.by +
+                ", key " + in_words(in.key) + (had_other_key ? "; its former certificate is revoked" : ""));
     }
     if (PendingHosts rest = d.state.pending; rest.erase(in.key) > 0) d.change(SetPending{std::move(rest)});
     const Host *host = d.state.host(d.state.host_id(name));
@@ -97,8 +97,8 @@ void join_host(Draft &d, const JoinCall &in) {
     if (name.empty() && code) name = code->host;
     if (name.empty()) name = in.own_name;
     if (!good_name(name))
-        return turn_away(d, in, fail(Code::invalid, "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and does "
-                                                    "not begin with '.' or '-'"));
+        return turn_away(d, in, fail(Code::invalid, "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and "
+                                                    "does not begin with '.' or '-'"));
     if (!in.has_code && !code) return wait_for_approval(d, in, name);
     if (Status s = check_code(in, code); !s) return turn_away(d, in, s);
     if (Status s = check_name(d.state, in, *code, name); !s) return turn_away(d, in, s);

@@ -76,7 +76,8 @@ Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertif
     if (who.certified.host.empty()) return no("its link is not a TLS connection");
     const auto request = pki::read_request(call.request);
     if (!request) return no(request.status().text);
-    if (request->hash != who.certified.key) return no("it asks for another key than the one of its present certificate");
+    if (request->hash != who.certified.key)
+        return no("it asks for another key than the one of its present certificate");
     auto issued = outside.issue_certificate(who.certified.host, request->public_key);
     if (!issued) return no(issued.status().text);
     Decoded d;

@@ -179,10 +179,10 @@ int join(const Call &call) {
 const Verb host_join_verb = {"host",
                              "join",
                              "make this host one of a pool's",
-                             R"(Run on the host that is to join, by who will run its grain server. `dcs token create` on the
-scheduler's host prints the whole command. Makes a key that never leaves this host, and gets a certificate for it.
-Without --token somebody has to let the host in with `dcs host approve`; both sides show the same words.
-May be repeated.
+                             R"(Run on the host that is to join, by who will run its grain server.
+`dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
+host, and gets a certificate for it. Without --token somebody has to let the host in with `dcs host approve`;
+both sides show the same words. May be repeated.
 
 Examples:
   dcs host join pool.example:7001 --token 6f1c... --ca-hash 93aa...

@@ -70,8 +70,9 @@ int remove(const Call &call) {
 const Verb host_approve_verb = {"host",
                                 "approve",
                                 "let a host in that asked to join without a code",
-                                R"(Without words: lists the hosts that ask to join the pool without a code, each with its key in
-words. The same words stand on the screen of that host; compare them, because anybody can ask under any name.
+                                R"(Without a name: lists the hosts that ask to join without a code.
+Each has its key in words beside it. The same words stand on the screen of that host; compare them,
+because anybody can ask under any name.
 With a host's name: lets it in. For root, scheduler_master and the pool's owner.
 
 Examples:
@@ -90,9 +91,10 @@ NAME must be in the host table. WORDS are needed when several ask under that nam
 const Verb host_rm_verb = {"host",
                            "rm",
                            "take a host out of the pool",
-                           R"(Takes hosts out of the pool: their lines go out of the host table, their certificates are revoked
-for good, their links end at once, and their grains go on elsewhere. To come back a host needs a line in the
-table and must join anew. For root, scheduler_master and the pool's owner.
+                           R"(Takes hosts out of the pool, and makes their certificates useless.
+Their lines go out of the host table, their certificates are revoked for good, their links end at once,
+and their grains go on elsewhere. To come back a host needs a line in the table and must join anew.
+For root, scheduler_master and the pool's owner.
 
 Examples:
   dcs host rm h1

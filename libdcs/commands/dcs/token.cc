@@ -87,8 +87,9 @@ int revoke(const Call &call) {
 const Verb token_create_verb = {"token",
                                 "create",
                                 "make a code that lets a host join the pool",
-                                R"(Makes a code that can be used once, and prints the command that uses it: to be run on the host
-that is to join, by who runs its grain server. Whoever has the code can join, so hand it over with care.
+                                R"(Makes a code that can be used once, and prints the command that uses it.
+It is to be run on the host that is to join, by who runs its grain server. Whoever has the code can
+join, so hand it over with care.
 For root, scheduler_master and the pool's owner; the scheduler must have been started with --tls.
 
 Examples:
@@ -109,8 +110,9 @@ Usage: dcs token create [--host NAME] [--ttl S] [-o table|json|name]
 const Verb token_ls_verb = {"token",
                             "ls",
                             "list the codes for hosts to join",
-                            R"(Lists the codes that hosts can join with, and those that were used and have not expired: who
-used one may repeat it. Codes themselves are shown once only, when they are made.
+                            R"(Lists the codes that hosts can join with.
+Those that were used and have not expired are there too: who used one may repeat it. Codes themselves
+are shown once only, when they are made.
 
 Examples:
   dcs token ls
@@ -126,8 +128,8 @@ Usage: dcs token ls [-o table|json|name]
 const Verb token_revoke_verb = {"token",
                                 "revoke",
                                 "make a code useless",
-                                R"(Makes codes useless before they expire. A host that has joined with one stays: `dcs host rm`
-takes hosts out of the pool.
+                                R"(Makes codes useless before they expire.
+A host that has joined with one stays: `dcs host rm` takes hosts out of the pool.
 
 Examples:
   dcs token revoke 0a1b2c3d4e

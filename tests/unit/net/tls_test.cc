@@ -40,7 +40,8 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
     };
     static const Issuer stranger;
     const Case cases[] = {
-        {"expired", [](const Two &t) { return t.issuer.expired(pki::Role::grain_server); }, "expired on", "has expired"},
+        {"expired", [](const Two &t) { return t.issuer.expired(pki::Role::grain_server); }, "expired on",
+         "has expired"},
         {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
         {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
          "is for a control program, not for a grain server", "for another role"},
@@ -78,7 +79,8 @@ TEST_CASE("TLS: a door that is not the pool's scheduler gets nothing") {
     const Case cases[] = {
         {"expired", [](const Two &t) { return t.issuer.expired(pki::Role::scheduler); }, "expired on", "has expired"},
         {"foreign", [](const Two &) { return stranger.scheduler(); }, "another authority", "another authority"},
-        {"role", [](const Two &t) { return t.issuer.host(); }, "for a grain server, not for a scheduler", "another role"},
+        {"role", [](const Two &t) { return t.issuer.host(); }, "for a grain server, not for a scheduler",
+         "another role"},
     };
     for (const Case &c : cases) {
         INFO(c.what);
