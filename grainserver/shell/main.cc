@@ -105,7 +105,9 @@ int main(int argc, char **argv) {
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
-        {"scheduler", &o.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
+        {"scheduler", &o.scheduler, "SOCKET|HOST:PORT",
+         "the scheduler: its socket for grain servers on this host, or its TLS door", true},
+        {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "
                                          "of their own (default for root)"},

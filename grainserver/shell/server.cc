@@ -58,7 +58,7 @@ Result<locks::KernelLock> take_lock(const std::string &path, const std::string &
 struct Performer {
     Server &s;
 
-    void operator()(Connect &) { s.conn_ = s.loop_->connect_unix(s.options_.scheduler, link_limits()); }
+    void operator()(Connect &) { s.connect(); }
     void operator()(Disconnect &) { s.drop_link(); }
     void operator()(Send &e) {
         failpoint("server.message.before_send");
@@ -172,6 +172,8 @@ Status Server::open(const ServerOptions &options) {
     state_.boot_id = locks::boot_id();
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
+    if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
+    if (Status s = link_.open(options_.scheduler, options_.pki_directory, options_.name); !s) return s;
     load_config();
     files_.run_by(options_.runner);
     if (Status s = open_grains(); !s) return s;
@@ -219,6 +221,22 @@ void Server::save_config() {
 }
 
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
+
+void Server::connect() {
+    const Result<ConnId> conn = link_.connect(*loop_, link_limits());
+    if (conn) conn_ = *conn;
+    else put(LinkClosed{conn.status().text});
+}
+
+void Server::keep_certificate() {
+    if (state_.link != Link::ready) return;
+    if (const auto wish = link_.wish(boot_clock())) loop_->send(conn_, wire::encode(*wish, 0));
+}
+
+void Server::take_certificate(const wire::Renewed &renewed) {
+    const Status s = link_.renewed(renewed);
+    log_(s ? Level::info : Level::error, s ? "the certificate of this host was renewed" : s.text);
+}
 
 void Server::drop_link() {
     if (conn_ != 0) loop_->close(conn_);
@@ -283,6 +301,8 @@ void Server::read_launcher() {
 
 void Server::take_frame(const net::Arrival &arrival) {
     Result<wire::AnyMessage> message = wire::decode_payload(arrival.header, arrival.payload);
+    if (message)
+        if (const auto *renewed = std::get_if<wire::Renewed>(&*message)) return take_certificate(*renewed);
     if (message) return put(FromScheduler{std::move(*message)});
     drop_link();
     put(LinkClosed{"the scheduler sent what is no message: " + message.status().text});
@@ -336,6 +356,7 @@ void Server::run(Signals &signals) {
             handle_pending();
         }
         keep_contents();
+        keep_certificate();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }

@@ -10,6 +10,7 @@
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
+#include "grainserver/shell/scheduler_link.h"
 #include "locks/kernel_lock.h"
 #include "net/loop.h"
 
@@ -20,6 +21,7 @@ using LogLine = void (*)(server::Level, const std::string &);
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
     std::string slots_directory;  // empty: one of its own
+    std::string pki_directory;    // empty: directory/pki
     bool use_cgroups = true;
     IdentityOptions identity;
     files::Limits limits;
@@ -49,7 +51,10 @@ private:
     void read_launcher();
     void launcher_answers();
     void look_for_exit(const GrainId &id);
+    void connect();
     void drop_link();
+    void keep_certificate();
+    void take_certificate(const wire::Renewed &renewed);
     double jitter();
     void keep_contents();
     ContentCache::Names needed_contents() const;
@@ -64,6 +69,7 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
+    SchedulerLink link_;
     locks::KernelLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;

@@ -18,6 +18,18 @@ inline constexpr std::size_t user_frame_bytes = input_bytes + argv_env_bytes + (
 inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);
 // Before a peer said who it is, it gets no more than this.
 inline constexpr std::size_t hello_frame_bytes = 4096;
+// A certificate, or a request for one, of the pool: ours have half a kilobyte.
+inline constexpr std::size_t certificate_bytes = 2048;
+// TLS doors. Peers that have not shown a certificate: all of them, of one address, and what one may send until its
+// handshake is over. Connections of one certificate: the old one and its successors.
+inline constexpr std::size_t strangers = 256;
+inline constexpr std::size_t strangers_of_address = 8;
+inline constexpr std::size_t handshake_bytes = 32 * 1024;
+inline constexpr std::size_t connections_of_certificate = 4;
+// Codes for joining that can be used; hosts that wait for approval, and of one address.
+inline constexpr std::size_t join_codes = 4096;
+inline constexpr std::size_t pending_hosts = 64;
+inline constexpr std::size_t pending_of_address = 4;
 // d_gwait hands out this much of each stream as strings (paper 3.2: "the first 20 K").
 inline constexpr std::size_t gwait_text_bytes = 20 * 1024;
 // Grains submitted, or results taken, by one call (C13). What a commit and a frame cost is small when a thousand

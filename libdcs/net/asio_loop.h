@@ -1,9 +1,10 @@
 #pragma once
-// Inside of net::Loop, for loop.cc and sockets.cc only: the one header that shows Asio.
+// Inside of net::Loop, for loop.cc, sockets.cc and tls_wires.cc only: the one header that shows Asio.
 //
 // Asio waits for readiness; the calls that move bytes are made here, without blocking. So a
 // connection that is silent owns no buffer, and one receive buffer serves them all.
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -24,6 +25,8 @@
 
 #include "net/connection.h"
 #include "net/loop.h"
+#include "net/tcp_socket.h"
+#include "net/tls_session.h"
 #include "net/watch_set.h"
 
 namespace dcs::net {
@@ -39,6 +42,13 @@ inline constexpr asio::as_tuple_t<asio::use_awaitable_t<Executor>> awaiting;
 struct Wire : Connection {
     explicit Wire(Executor executor) : socket(executor) {}
     Descriptor socket;
+    // TLS only
+    std::unique_ptr<TlsSession> tls;
+    std::string address;          // of a door: whence it came
+    bool stranger = false;        // of a door: counted by address, not by certificate
+    std::string counted;          // of a door: the name in its certificate
+    std::size_t shaken = 0;       // bytes that came before its handshake was over
+    bool told = true;             // of it as opened
 };
 using WirePtr = std::shared_ptr<Wire>;
 
@@ -47,8 +57,11 @@ struct Listener {
     Descriptor socket;
     Door door = -1;
     Limits limits;
+    TlsContextPtr tls;
 };
 using ListenerPtr = std::shared_ptr<Listener>;
+
+std::atomic<ConnId> &last_connection();  // of all loops of the process (sockets.cc)
 
 class AsioLoop final : public Loop {
 public:
@@ -59,6 +72,10 @@ public:
     Result<Door> listen_unix(const std::string &directory, const std::string &name, unsigned mode,
                              const Limits &limits) override;
     ConnId connect_unix(const std::string &path, const Limits &limits) override;
+    Result<Door> listen_tls(const std::string &address, const Limits &limits, TlsContextPtr context) override;
+    std::uint16_t port_of(Door door) const override;
+    void set_tls(Door door, TlsContextPtr context) override;
+    ConnId connect_tls(const std::string &address, const Limits &limits, TlsContextPtr context) override;
     void set_max_payload(ConnId conn, std::size_t max_payload) override;
     void send(ConnId conn, std::string frame) override;
     void close(ConnId conn) override;
@@ -75,6 +92,8 @@ private:
     Task write_frames(WirePtr wire);
 
     // sockets.cc
+    Result<Door> listen(int fd, const std::string &where, const Limits &limits, TlsContextPtr context);
+    WirePtr begin_connect(const Limits &limits);
     bool accept_some(Listener &listener);
     void let_in(Listener &listener, int fd);
     bool attach(const WirePtr &wire, int fd);
@@ -85,6 +104,16 @@ private:
     void answer_nonsense(Wire &wire, const Status &status);
     WirePtr find(ConnId conn) const;
     void forget(ConnId conn) { wires_.erase(conn); }
+
+    // tls_wires.cc
+    Task connect_tls_peer(WirePtr wire, TcpAddress to);
+    void let_stranger_in(Listener &listener, int fd);
+    bool begin_handshake(const WirePtr &wire, int fd);
+    bool decipher(Wire &wire, std::string_view bytes, std::string *plain);
+    bool handshake_is_over(Wire &wire);
+    void turn_away(Wire &wire, const std::string &why);
+    void count_stranger(Wire &wire);
+    void stop_counting(Wire &wire);
 
     // loop.cc
     Instant served_now() const;
@@ -103,6 +132,9 @@ private:
     std::vector<ListenerPtr> listeners_;
     std::map<ConnId, WirePtr> wires_;
     std::map<std::pair<Door, std::uint32_t>, std::size_t> of_user_;
+    std::map<std::string, std::size_t> strangers_;  // at TLS doors, by address
+    std::size_t stranger_count_ = 0;
+    std::map<std::string, std::size_t> of_certificate_;  // by name
     std::size_t open_ = 0;  // sockets of wires
     std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
     Duration away_;                                // how long nobody was served, in all

@@ -45,6 +45,7 @@ struct Connection {
     Instant check_at = Instant::never();  // when the loop looks at overdue() again
     bool alive = true;      // has, or is getting, a socket
     bool connected = false;
+    bool handshaking = false;  // TLS: not over yet
     bool muted = false;     // closed by our side: no Arrival any more
     bool writing = false;   // a coroutine waits until the socket takes more
     bool dirty = false;     // output was queued since the last flush

@@ -10,6 +10,7 @@
 #include "base/instant.h"
 #include "base/limits.h"
 #include "base/status.h"
+#include "net/tls.h"
 #include "wire/message.h"
 
 namespace dcs::net {
@@ -23,14 +24,17 @@ enum class What : std::uint8_t {
     frame,   // one whole frame: header checked against the connection's limit, payload as it came
     closed,  // by the peer, by an error, by a deadline; `why` says. Nothing follows on this ConnId
     ready,   // a watched descriptor is readable (`watch`)
-    woken    // wake() was called
+    woken,   // wake() was called
+    refused  // a peer at a TLS door did not get in: `address`, `why`; there is no ConnId
 };
 struct Arrival {
     What what = What::woken;
     ConnId conn = 0;
     Door door = -1;
     int watch = -1;
-    Peer peer;
+    Peer peer;            // of a Unix socket
+    TlsPeer certified;    // opened: of TLS
+    std::string address;  // of a TLS door: where the peer comes from
     wire::FrameHeader header;
     std::string payload;
     std::string why;
@@ -45,6 +49,9 @@ struct Limits {
     Duration progress = seconds(30);         // a frame begun, or output queued, must move within
     std::size_t max_queued = 256u << 20;     // bytes queued towards a peer; above it, it is cut off
     std::size_t per_user = limits::connections_per_user;  // of one user through one door
+    // TLS doors: instead of max_payload for a peer that showed no certificate. `hello` is the time for the handshake,
+    // and then once more for the first frame.
+    std::size_t stranger_payload = limits::hello_frame_bytes;
 };
 
 class Loop {
@@ -58,6 +65,14 @@ public:
                                      unsigned mode, const Limits &limits) = 0;
     // Starts connecting; Arrival opened or closed follows.
     virtual ConnId connect_unix(const std::string &path, const Limits &limits) = 0;
+    // A TLS 1.3 door at HOST:PORT. Arrival opened comes when the handshake is over and the peer has been checked.
+    virtual Result<Door> listen_tls(const std::string &address, const Limits &limits, TlsContextPtr context) = 0;
+    virtual std::uint16_t port_of(Door door) const = 0;
+    // For connections to come: a renewed certificate.
+    virtual void set_tls(Door door, TlsContextPtr context) = 0;
+    // As connect_unix, to HOST:PORT; opened when the handshake is over and the peer has been checked. What is sent
+    // before that and then close()d is lost.
+    virtual ConnId connect_tls(const std::string &address, const Limits &limits, TlsContextPtr context) = 0;
     // Raises or lowers the frame limit of one connection (a peer that said who it is gets more).
     virtual void set_max_payload(ConnId conn, std::size_t max_payload) = 0;
     // Queues one whole frame (wire::encode); it leaves during the next wait(). Unknown or closed ConnId:

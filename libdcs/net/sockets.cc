@@ -17,22 +17,31 @@ constexpr std::size_t send_early_bytes = 256 * 1024;  // queued output does not 
 constexpr int accepts_at_once = 64;                   // of one door, before the others have a turn
 constexpr auto accept_pause = std::chrono::milliseconds(100);
 constexpr auto connect_pause = std::chrono::milliseconds(20);
+constexpr std::size_t handshake_piece = 16 * 1024;     // is read at once from who is not known yet
 constexpr Duration farewell = seconds(30);            // for queued output where Limits say nothing
 
-std::atomic<ConnId> last_connection{0};
-
 }  // namespace
+
+std::atomic<ConnId> &last_connection() {
+    static std::atomic<ConnId> last{0};
+    return last;
+}
 
 Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name,
                                    unsigned mode, const Limits &limits) {
     Result<int> fd = listen_unix_socket(directory, name, mode);
     if (!fd) return fd.status();
+    return listen(*fd, directory + "/" + name, limits, nullptr);
+}
+
+Result<Door> AsioLoop::listen(int fd, const std::string &where, const Limits &limits, TlsContextPtr context) {
     auto listener = std::make_shared<Listener>(context_.get_executor());
     boost::system::error_code error;
-    if (listener->socket.assign(*fd, error)) {
-        ::close(*fd);
-        return fail(Code::io_error, "cannot wait for " + directory + "/" + name + ": " + error.message());
+    if (listener->socket.assign(fd, error)) {
+        ::close(fd);
+        return fail(Code::io_error, "cannot wait for " + where + ": " + error.message());
     }
+    listener->tls = std::move(context);
     listener->door = static_cast<Door>(listeners_.size());
     listener->limits = limits;
     listeners_.push_back(listener);
@@ -58,7 +67,8 @@ bool AsioLoop::accept_some(Listener &listener) {
     for (int n = 0; n < accepts_at_once; ++n) {
         int fd = accept_socket(listener.socket.native_handle());
         if (fd < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
-        let_in(listener, fd);
+        if (listener.tls) let_stranger_in(listener, fd);
+        else let_in(listener, fd);
     }
     return true;
 }
@@ -73,7 +83,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
         return;
     }
     auto wire = std::make_shared<Wire>(context_.get_executor());
-    wire->id = ++last_connection;
+    wire->id = ++last_connection();
     wire->door = listener.door;
     wire->peer = peer;
     wire->limits = listener.limits;
@@ -102,14 +112,19 @@ bool AsioLoop::attach(const WirePtr &wire, int fd) {
     return true;
 }
 
-ConnId AsioLoop::connect_unix(const std::string &path, const Limits &limits) {
+WirePtr AsioLoop::begin_connect(const Limits &limits) {
     auto wire = std::make_shared<Wire>(context_.get_executor());
-    wire->id = ++last_connection;
+    wire->id = ++last_connection();
     wire->limits = limits;
     wires_[wire->id] = wire;
     ++open_;
     if (limits.hello.ns > 0) wire->hello_by = served_now() + limits.hello;
     look_after(*wire);
+    return wire;
+}
+
+ConnId AsioLoop::connect_unix(const std::string &path, const Limits &limits) {
+    const WirePtr wire = begin_connect(limits);
     asio::co_spawn(context_, connect_peer(wire, path), asio::detached);
     return wire->id;
 }
@@ -157,19 +172,26 @@ Task AsioLoop::read_frames(WirePtr wire) {
 
 // False when the connection ended.
 bool AsioLoop::receive(Wire &wire) {
-    ssize_t n = ::recv(wire.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+    const std::size_t most = wire.handshaking ? handshake_piece : buffer_.size();
+    ssize_t n = ::recv(wire.socket.native_handle(), buffer_.data(), most, MSG_DONTWAIT);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
         lose(wire, fail_errno(Code::broken, "connection failed", errno).text);
         return false;
     }
     if (n == 0) {
-        lose(wire, wire.reader.idle() ? "the peer closed the connection"
-                                      : "the peer closed the connection in the middle of a message");
+        lose(wire, wire.handshaking     ? "the peer closed the connection during the TLS handshake"
+                   : wire.reader.idle() ? "the peer closed the connection"
+                                        : "the peer closed the connection in the middle of a message");
         return false;
     }
     std::vector<Frame> frames;
     std::string_view bytes(buffer_.data(), static_cast<std::size_t>(n));
+    std::string plain;
+    if (wire.tls) {
+        if (!decipher(wire, bytes, &plain)) return false;
+        bytes = plain;
+    }
     Status status;
     try {
         status = wire.receive(bytes, served_now(), &frames);
@@ -200,6 +222,10 @@ void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
     if (wire.door < 0 || !wire.out.empty()) return;
     wire::ErrorReply reply{static_cast<std::int32_t>(status.code), status.text};
     std::string frame = wire::encode(wire::AnyMessage(reply), 0);
+    if (wire.tls && !wire.handshaking) {
+        wire.tls->send(std::move(frame));
+        frame = wire.tls->take_output();
+    }
     [[maybe_unused]] ssize_t n = ::send(wire.socket.native_handle(), frame.data(), frame.size(),
                                         MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -207,11 +233,15 @@ void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
 void AsioLoop::send(ConnId conn, std::string frame) {
     WirePtr wire = find(conn);
     if (!wire || !wire->alive || wire->muted) return;
+    if (wire->tls) {
+        wire->tls->send(std::move(frame));
+        frame = wire->tls->take_output();
+    }
     wire->out.push(std::move(frame));
     if (wire->out.bytes() > send_early_bytes && !wire->writing) flush(wire);
     if (wire->alive && wire->out.bytes() > wire->limits.max_queued) flush(wire);
     if (!wire->alive) return;
-    if (wire->out.bytes() > wire->limits.max_queued) {
+    if (wire->out.bytes() + (wire->tls ? wire->tls->waiting() : 0) > wire->limits.max_queued) {
         lose(*wire, "the peer does not read what it is sent: its queue is full");
     } else if (!wire->dirty) {
         wire->dirty = true;
@@ -233,9 +263,11 @@ void AsioLoop::flush_dirty() {
 void AsioLoop::flush(const WirePtr &wire) {
     if (!wire->alive || !wire->connected) return;
     WriteQueue::Sent sent = wire->flush(wire->socket.native_handle(), served_now());
-    if (sent == WriteQueue::Sent::broken)
-        lose(*wire, fail_errno(Code::broken, "connection failed", errno).text);
-    else if (sent == WriteQueue::Sent::all && wire->muted)
+    if (sent == WriteQueue::Sent::broken) {
+        const int error = errno;
+        if (wire->tls && !wire->muted) receive(*wire);  // why the peer hung up, if it said so
+        lose(*wire, fail_errno(Code::broken, "connection failed", error).text);
+    } else if (sent == WriteQueue::Sent::all && wire->muted)
         lose(*wire, "");
     if (!wire->alive || sent == WriteQueue::Sent::all) return;
     look_after(*wire);
@@ -288,15 +320,18 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     wire.check_at = Instant::never();
     --open_;
     auto user = of_user_.find({wire.door, wire.peer.uid});
-    if (wire.door >= 0 && --user->second == 0) of_user_.erase(user);
+    if (wire.tls) stop_counting(wire);
+    else if (wire.door >= 0 && --user->second == 0) of_user_.erase(user);
     if (wire.muted) return forget(wire.id);  // the caller holds the wire
     Arrival arrival;
-    arrival.what = What::closed;
-    arrival.conn = wire.id;
+    arrival.what = wire.told ? What::closed : What::refused;
+    arrival.conn = wire.told ? wire.id : 0;
     arrival.door = wire.door;
     arrival.peer = wire.peer;
+    arrival.address = wire.address;
     arrival.why = std::move(why);
     arrive(std::move(arrival));
+    if (!wire.told) forget(wire.id);
 }
 
 WirePtr AsioLoop::find(ConnId conn) const {

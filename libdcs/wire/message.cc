@@ -24,7 +24,9 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
     "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel",
     "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece",
-    "GexecMany", "GwaitMany", "GrainResults"};
+    "GexecMany", "GwaitMany", "GrainResults",
+    "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
+    "Joined", "JoinPending", "RenewCertificate", "Renewed"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -43,6 +45,17 @@ constexpr Cap caps[] = {
     {"env", limits::argv_items},
     {"nogo", limits::nogo_items},
     {"digest", limits::digest_bytes},
+    {"key", limits::digest_bytes},
+    {"id", limits::name_bytes},
+    {"by", limits::name_bytes},
+    {"own_name", limits::name_bytes},
+    {"words", limits::name_bytes},
+    {"address", limits::path_bytes},
+    {"certificate", limits::certificate_bytes},
+    {"authority", limits::certificate_bytes},
+    {"request", limits::certificate_bytes},
+    {"tokens", limits::join_codes},
+    {"pending", limits::pending_hosts},
     {"digests", limits::grain_files},
     {"files", limits::grain_files},
     {"shut", limits::message_bytes},
@@ -99,7 +112,7 @@ std::string encode(const AnyMessage &message, std::uint64_t request) {
     DCS_REQUIRE(payload.size() <= UINT32_MAX, "a payload does not fit into a frame");
     ByteWriter header;
     header.raw(magic);
-    header.u16(static_cast<std::uint16_t>(message.index() + 1));
+    header.u16(kind_of(message));
     header.u16(protocol_version);
     header.u32(static_cast<std::uint32_t>(payload.size()));
     header.u64(request);
@@ -125,27 +138,29 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
         return fail(Code::protocol, "the peer speaks protocol version " +
                                         std::to_string(header.protocol) + ", this program " +
                                         std::to_string(protocol_version));
-    if (header.kind == 0 || header.kind > kinds)
-        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    const std::size_t place = header.kind - std::size_t{1};
+    if (place >= kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
     if (header.length > max_payload)
-        return fail(Code::limit, std::string(names[header.kind - 1]) + " of " +
+        return fail(Code::limit, std::string(names[place]) + " of " +
                                      std::to_string(header.length) + " bytes, the limit is " +
                                      std::to_string(max_payload));
     return header;
 }
 
 Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view payload) {
-    if (header.kind == 0 || header.kind > kinds)
-        return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
-    const char *name = names[header.kind - 1];
+    const std::size_t place = header.kind - std::size_t{1};
+    if (place >= kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
+    const char *name = names[place];
     if (payload.size() != header.length)
         return fail(Code::protocol, std::string(name) + ": the payload has " +
                                         std::to_string(payload.size()) + " bytes, its header says " +
                                         std::to_string(header.length));
     if (crc32c(payload) != header.crc)
         return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
-    return decoders[header.kind - 1](payload);
+    return decoders[place](payload);
 }
+
+std::uint16_t kind_of(const AnyMessage &message) { return static_cast<std::uint16_t>(message.index() + 1); }
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 

@@ -1,10 +1,10 @@
 #pragma once
-// A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h
-// or server_calls.h, in a frame.
+// A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h,
+// server_calls.h or join_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
-//   4  2  kind (index + 1 in AnyMessage below; never reordered, only appended)
+//   4  2  kind (place in AnyMessage, from 1; never reordered, only appended)
 //   6  2  protocol version
 //   8  4  payload length
 //  12  8  request id (user calls; 0 on server links)
@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "wire/batch_calls.h"
 #include "wire/content_calls.h"
+#include "wire/join_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/server_calls.h"
 #include "wire/session_calls.h"
@@ -31,7 +32,11 @@ using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession,
     ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
     Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel, LogLevel,
     AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece,
-    GexecMany, GwaitMany, GrainResults>;
+    GexecMany, GwaitMany, GrainResults,
+    CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
+    JoinPending, RenewCertificate, Renewed>;
+
+std::uint16_t kind_of(const AnyMessage &message);
 
 inline constexpr std::size_t header_bytes = 24;
 

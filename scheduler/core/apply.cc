@@ -212,8 +212,15 @@ struct WasWaiters {
 struct WasPolicy {
     std::unique_ptr<Policy> policy;
 };
+struct WasTrust {
+    std::unique_ptr<Trust> trust;
+};
+struct WasPending {
+    std::unique_ptr<PendingHosts> pending;
+};
 using Step =
-    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy>;
+    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
+                 WasTrust, WasPending>;
 
 struct Applier {
     State &state;
@@ -255,6 +262,13 @@ struct Applier {
     void operator()(const SetPolicy &c) {
         steps.push_back(WasPolicy{std::make_unique<Policy>(std::exchange(state.policy, c.policy))});
     }
+    void operator()(const SetTrust &c) {
+        steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
+    }
+    void operator()(const SetPending &c) {
+        auto before = std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending));
+        steps.push_back(WasPending{std::move(before)});
+    }
     void operator()(const WriteFile &) {}
 };
 
@@ -280,6 +294,8 @@ struct Restorer {
     void operator()(WasHost &s) { put_host(state, s.id, unboxed(std::move(s.host))); }
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
     void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
+    void operator()(WasTrust &s) { state.trust = std::move(*s.trust); }
+    void operator()(WasPending &s) { state.pending = std::move(*s.pending); }
 };
 
 }  // namespace
@@ -320,7 +336,8 @@ void load_session(State &state, const SessionKey &key, SessionInfo info,
 bool durable(const Change &change) {
     if (const auto *grain = std::get_if<SetGrain>(&change)) return !grain->volatile_only;
     if (const auto *host = std::get_if<SetHost>(&change)) return host->durable;
-    return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change);
+    return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change) &&
+           !std::holds_alternative<SetPending>(change);
 }
 
 }  // namespace dcs::core

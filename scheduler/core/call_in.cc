@@ -77,6 +77,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
                          "the scheduler speaks protocol " + std::to_string(wire::protocol_version) +
                              ", this server " + std::to_string(call.protocol) +
                              ": use the same version");
+    if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in.conn, s.text);
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
     if (!known || !known->configured)

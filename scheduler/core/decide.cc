@@ -25,6 +25,11 @@ struct UserDispatch {
     void operator()(const wire::RestartGrain &call) { restart_grain(d, caller, call); }
     void operator()(const wire::Reload &call) { reload(d, caller, call); }
     void operator()(const wire::SetLogLevel &call) { set_log_level(d, caller, call); }
+    void operator()(const CreateCode &call) { create_code(d, caller, call); }
+    void operator()(const ListCodes &call) { list_codes(d, caller, call); }
+    void operator()(const wire::RevokeToken &call) { revoke_code(d, caller, call); }
+    void operator()(const ApproveHost &call) { approve_host(d, caller, call); }
+    void operator()(const wire::RemoveHost &call) { remove_host(d, caller, call); }
 };
 
 struct Dispatch {
@@ -33,6 +38,7 @@ struct Dispatch {
         if (Status s = check_user(d.state, in.caller); !s) return d.refuse(in.caller, s);
         std::visit(UserDispatch{d, in.caller}, in.request);
     }
+    void operator()(const JoinCall &in) { join_host(d, in); }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }
     void operator()(const ServerReport &in) { take_report(d, in); }

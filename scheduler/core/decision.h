@@ -23,6 +23,8 @@ struct SetGrain { GrainKey key; Grain grain; bool volatile_only = false; };
 // id == hosts.size() adds one. Volatile, but for totals (lazily) and what was set (`durable`).
 struct SetHost { HostId id; Host host; bool durable = false; };
 struct SetPolicy { Policy policy; };              // volatile
+struct SetTrust { Trust trust; };
+struct SetPending { PendingHosts pending; };      // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
 enum class File : std::uint8_t {
@@ -36,8 +38,8 @@ enum class File : std::uint8_t {
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
-                            SetHost, SetWaiters, WriteFile, SetPolicy>;
-// Needs a commit before effects may leave? (SetPolicy, SetWaiters, most SetHosts and a volatile_only
+                            SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending>;
+// Needs a commit before effects may leave? (SetPolicy, SetPending, SetWaiters, most SetHosts and a volatile_only
 // SetGrain do not.)
 bool durable(const Change &change);
 
@@ -64,8 +66,13 @@ struct Reread { ConnId conn; std::uint64_t request; };
 struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
+// The shell issues a certificate and sends it.
+struct SendCertificate { ConnId conn; std::uint64_t request; std::string host, public_key; };
+// The shell takes the host's line out of the host table and reads that again; the turn replies.
+struct RemoveHostLine { ConnId conn; std::uint64_t request; std::string host; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel, ReplyResults>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
+                            ReplyResults, SendCertificate, RemoveHostLine>;
 
 struct Decision {
     std::vector<Change> changes;

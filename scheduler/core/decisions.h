@@ -32,6 +32,17 @@ void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &cal
 void reload(Draft &d, const Caller &caller, const wire::Reload &call);
 void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call);
 
+// ---- hosts that join the pool (join_codes.cc, join_host.cc) --------------------------------
+void create_code(Draft &d, const Caller &caller, const CreateCode &call);
+void list_codes(Draft &d, const Caller &caller, const ListCodes &call);
+void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call);
+void approve_host(Draft &d, const Caller &caller, const ApproveHost &call);
+void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call);
+void join_host(Draft &d, const JoinCall &in);
+// Why a server with this certificate may not call itself `host`; ok if it may.
+Status check_certified(const State &state, const Certified &certified, const std::string &host);
+std::string id_of_code(const TokenHash &hash);       // how people name it; tells nothing about the code
+
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
 void call_in(Draft &d, const ServerCallIn &in);
@@ -49,6 +60,8 @@ void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);
 void probe_result(Draft &d, const ProbeResult &in);
+// The host is not in the table any more: its link ends, its grains go elsewhere.
+void leave_table(Draft &d, HostId id);
 // What follows when the configuration of a known host becomes `config` (its effective one): grains
 // are evicted, the server is told, free slots are filled.
 void configure_host(Draft &d, HostId id, const HostConfig &config);

@@ -122,6 +122,10 @@ struct ChangeText {
             .add("probation", c.policy.probation)
             .number("users", c.policy.users.size());
     }
+    std::string operator()(const SetTrust &c) const {
+        return Line("trust").number("codes", c.trust.codes.size()).number("keys", c.trust.keys.size());
+    }
+    std::string operator()(const SetPending &c) const { return Line("pending").number("hosts", c.pending.size()); }
     std::string operator()(const SetWaiters &c) const {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
@@ -188,6 +192,12 @@ struct EffectText {
             .flag("tentative", e.head.tentative);
     }
     std::string operator()(const Reread &e) const { return to(e.conn, e.request) + "settings read again"; }
+    std::string operator()(const SendCertificate &e) const {
+        return to(e.conn, e.request) + "certificate of " + e.host;
+    }
+    std::string operator()(const RemoveHostLine &e) const {
+        return to(e.conn, e.request) + "line of " + e.host + " removed";
+    }
     std::string operator()(const SetOwnLogLevel &e) const { return "log level " + e.level; }
     std::string operator()(const ProbeHost &e) const { return "probe " + host_name(state, e.host); }
     std::string operator()(const CloseConnection &e) const {

@@ -84,6 +84,11 @@ struct CallText {
     std::string operator()(const wire::Query &c) const {
         return std::string("query ") + name_of(c.type);
     }
+    std::string operator()(const CreateCode &c) const { return "create code " + c.host; }
+    std::string operator()(const ListCodes &) const { return "list codes"; }
+    std::string operator()(const wire::RevokeToken &c) const { return "revoke code " + c.id; }
+    std::string operator()(const ApproveHost &c) const { return "approve host " + c.host; }
+    std::string operator()(const wire::RemoveHost &c) const { return "remove host " + c.host; }
     const std::string &of(const std::string &other) const { return other.empty() ? user : other; }
 };
 
@@ -91,6 +96,9 @@ struct InputText {
     const State &state;
     std::string operator()(const UserCall &in) const {
         return std::visit(CallText{in.caller.user}, in.request);
+    }
+    std::string operator()(const JoinCall &in) const {
+        return Line("join " + (in.host.empty() ? in.own_name : in.host)).flag("code", in.has_code);
     }
     std::string operator()(const ServerFirstCall &in) const {
         return Line("first call " + in.call->host).number("held", in.call->held.size());

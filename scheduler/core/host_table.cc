@@ -4,9 +4,21 @@
 namespace dcs::core {
 namespace {
 
+void update_host(Draft &d, HostId id, const HostConfig &table) {
+    Host &host = d.host(id);
+    const bool returns = !host.configured;
+    host.table = table;
+    host.configured = true;
+    if (returns) host.status = HostStatus::unknown;
+    if (host.status == HostStatus::unknown) host.last_contact = d.now;  // grace
+    configure_host(d, id, with_setting(table, host.setting));
+}
+
+}  // namespace
+
 // Grains on it are offered elsewhere; if it comes into the table again before they were started
 // anew, they go on there.
-void remove_host(Draft &d, HostId id) {
+void leave_table(Draft &d, HostId id) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
     Host &host = d.host(id);
     host.configured = false;
@@ -23,18 +35,6 @@ void remove_host(Draft &d, HostId id) {
     requeue_all(d, id, MoveReason::host_removed);
     d.event("host " + host.config.name + " is not in the host table");
 }
-
-void update_host(Draft &d, HostId id, const HostConfig &table) {
-    Host &host = d.host(id);
-    const bool returns = !host.configured;
-    host.table = table;
-    host.configured = true;
-    if (returns) host.status = HostStatus::unknown;
-    if (host.status == HostStatus::unknown) host.last_contact = d.now;  // grace
-    configure_host(d, id, with_setting(table, host.setting));
-}
-
-}  // namespace
 
 void configure_host(Draft &d, HostId id, const HostConfig &config) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
@@ -66,7 +66,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (listed.count(host.config.name) != 0) continue;
-        if (host.configured || !d.state.running[i].empty()) remove_host(d, static_cast<HostId>(i));
+        if (host.configured || !d.state.running[i].empty()) leave_table(d, static_cast<HostId>(i));
     }
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);

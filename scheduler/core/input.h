@@ -7,6 +7,7 @@
 
 #include "scheduler/core/state.h"
 #include "wire/batch_calls.h"
+#include "wire/join_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/session_calls.h"
 
@@ -57,12 +58,37 @@ struct ImportContent {
 // content is null when nothing was uploaded on this connection (any more).
 struct ImportSession { std::int32_t number = 0; bool replace = false; std::shared_ptr<const ImportContent> content; };
 
+// The shell drew the token at random and knows where the TLS door is.
+struct CreateCode {
+    std::string host;
+    std::int64_t ttl_s = 0, wall_s = 0;
+    Token fresh{};
+    TokenHash hash{};
+    std::string address, authority;
+};
+struct ListCodes { std::int64_t wall_s = 0; std::string address, authority; };
+struct ApproveHost { std::string host, words; std::int64_t wall_s = 0; };
+
 using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
-    wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany>;
+    wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany,
+    CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost>;
 struct UserCall { Caller caller; UserRequest request; };
 
-struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };
+// Who is behind a link, by the certificate that it showed; no name: a process of this host, known by the kernel.
+struct Certified { std::string host; TokenHash key{}; };
+struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; Certified certified; };
+// A wire::JoinHost whose request was read, and found signed with its key.
+struct JoinCall {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    std::string host, own_name, address;
+    bool has_code = false;
+    TokenHash code{};
+    TokenHash key{};
+    std::string public_key;
+    std::int64_t wall_s = 0;
+};
 struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
 struct ServerReport { ConnId conn = 0; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
 struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::LaunchResult result; };
@@ -86,7 +112,7 @@ struct Usurp { HostId host = no_host; };          // one grain of an older sessi
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
-using Input = std::variant<UserCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
+using Input = std::variant<UserCall, JoinCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
     ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp, PlaceGrain,
     AnswerWaiters>;
 

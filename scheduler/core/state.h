@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -287,6 +288,28 @@ struct AuthEntry {
     std::int64_t stamp_s = 0;        // wall clock when it was first seen without sessions; 0: has sessions
 };
 
+// How hosts come to have certificates (join_host.cc). A code is known by its hash; the consent of an operator to a
+// host that has none stands among them under the hash of its key.
+struct JoinCode {
+    std::string host, by;            // host empty: any
+    std::int64_t expires_s = 0;      // wall clock
+    bool used = false;
+    std::optional<TokenHash> key;    // only for who has it: an approved host, or the one that used it and may repeat
+    bool operator==(const JoinCode &) const = default;
+};
+struct Trust {
+    std::map<TokenHash, JoinCode> codes;
+    std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
+    bool operator==(const Trust &) const = default;
+};
+// A host that asked without a code.
+struct PendingHost {
+    std::string host, address;
+    Instant asked{};
+    bool operator==(const PendingHost &) const = default;
+};
+using PendingHosts = std::map<TokenHash, PendingHost>;  // by the hash of its key
+
 struct State {
     // entities
     std::map<SessionKey, Session> sessions;
@@ -296,6 +319,8 @@ struct State {
     std::uint64_t next_seniority = 1;  // durable with the session that used it (rebuilt as max + 1)
     std::uint64_t epoch = 1;
     Policy policy;                   // volatile
+    Trust trust;
+    PendingHosts pending;            // volatile
     // derived
     std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
     std::vector<std::set<GrainKey>> running;                // by HostId

@@ -48,4 +48,7 @@ struct HostRecord { core::HostTotals totals; core::HostSetting setting; };
 std::string encode_hosts(const core::State &state);
 Result<std::map<std::string, HostRecord>> decode_hosts(std::string_view file);
 
+std::string encode_trust(const core::Trust &trust);
+Result<core::Trust> decode_trust(std::string_view file);
+
 }  // namespace dcs::record

@@ -103,6 +103,8 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         const core::Host *old = before.host(host->id);
         hosts_ = hosts_ || (old && old->totals != host->host.totals);
         settings_ = settings_ || host->durable;
+    } else if (std::holds_alternative<core::SetTrust>(change)) {
+        trust_ = true;
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
     }
@@ -206,6 +208,9 @@ Plan TurnChanges::plan(const core::State &after, bool with_hosts) {
     if (auth_)
         plan.updates.push_back(
             {auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
+    if (trust_)
+        plan.updates.push_back(
+            {trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
     if (with_hosts)
         plan.updates.push_back(
             {hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});

@@ -201,6 +201,7 @@ public:
         }
         read_auth();
         read_hosts();
+        read_trust();
         if (const std::string wrong = core::check(out_.state); !wrong.empty())
             return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
         return std::move(out_);
@@ -318,6 +319,17 @@ private:
             }
         }
         report(path, why.text, "the hosts' statistics", "nothing to be done, they begin anew");
+    }
+
+    // Damaged, nobody is believed: no certificate counts until its host has joined anew.
+    void read_trust() {
+        const std::string path = std::string(trust_directory) + "/" + trust_file;
+        auto bytes = store_.read(path, 0, max_table);
+        if (!bytes && bytes.status().code == Code::not_found) return;
+        auto trust = bytes ? decode_trust(*bytes) : Result<core::Trust>(bytes.status());
+        if (trust) return apply(core::SetTrust{std::move(*trust)});
+        report(path, trust.status().text, "hosts that joined with certificates: they are refused",
+               "let them join again: `dcs token create`, then `dcs host join` there");
     }
 
     store::Store &store_;

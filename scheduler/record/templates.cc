@@ -35,6 +35,7 @@ const store::Forest &forest() {
          replaced(status_file)},
         {auth_tree, {{roots_of(session_tree, status_file)}}, replaced(auth_file)},
         {hosts_tree, {}, replaced(hosts_file)},
+        {trust_tree, {}, replaced(trust_file)},
     };
     return all;
 }

@@ -9,6 +9,7 @@ inline constexpr const char *session_tree = "session";
 inline constexpr const char *grain_tree = "grain";
 inline constexpr const char *auth_tree = "auth";
 inline constexpr const char *hosts_tree = "hosts";
+inline constexpr const char *trust_tree = "trust";
 
 inline constexpr const char *status_file = "status";          // root of session and grain
 inline constexpr const char *grains_file = "grains";          // log of grain records
@@ -21,6 +22,7 @@ inline constexpr const char *out_file = "out";
 inline constexpr const char *err_file = "err";
 inline constexpr const char *auth_file = "table";             // root of the authorization table
 inline constexpr const char *hosts_file = "table";            // root of the hosts' statistics
+inline constexpr const char *trust_file = "table";            // root of what joining has left
 
 const store::Forest &forest();
 

@@ -21,4 +21,7 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
 // not_found or io_error if it cannot be read.
 Result<std::vector<core::HostConfig>> read_host_table(const std::string &file);
 
+// Writes the file anew without the host's line, everything else as it was; on an error it is as it was.
+Status remove_from_host_table(const std::string &file, const std::string &host);
+
 }  // namespace dcs::shell

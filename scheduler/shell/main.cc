@@ -24,7 +24,7 @@ namespace dcs::shell {
 namespace {
 
 struct Arguments {
-    std::string directory, hosts_file, policy_file, log_level = "info";
+    std::string directory, hosts_file, policy_file, log_level = "info", tls;
     int ready_fd = -1;
     int accept_lost_turn = 0;
 };
@@ -36,6 +36,8 @@ void parse(int argc, char **argv, Arguments &into) {
         {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
          {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
+         {"tls", &into.tls, "ADDRESS:PORT",
+          "serve grain servers of other hosts there, with TLS 1.3 (default: this host's only)"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"accept-lost-turn", &into.accept_lost_turn, "N",
           "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
@@ -117,6 +119,7 @@ Status run(const Arguments &line) {
     settings.directory = line.directory;
     settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
     settings.ready_fd = line.ready_fd;
+    settings.tls_address = line.tls;
     auto hosts = read_host_table(settings.hosts_file);
     if (!hosts) return hosts.status();
     settings.hosts = std::move(*hosts);

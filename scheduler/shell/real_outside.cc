@@ -40,6 +40,14 @@ void RealOutside::set_log_level(const std::string &level) {
 }
 void RealOutside::probe(const core::ProbeHost &probe) { prober_.ask(probe); }
 
+turn::Outside::TlsDoor RealOutside::tls_door() {
+    return tls_ != nullptr ? TlsDoor{tls_->address(), tls_->authority_hash()} : TlsDoor{};
+}
+
+Result<wire::Joined> RealOutside::issue_certificate(const std::string &host, const std::string &public_key) {
+    return tls_ != nullptr ? tls_->issue(host, public_key) : Outside::issue_certificate(host, public_key);
+}
+
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying, start it again: it recovers");
     std::_Exit(1);  // no destructor may touch the store any more

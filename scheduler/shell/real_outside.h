@@ -7,6 +7,7 @@
 #include "scheduler/shell/prober.h"
 #include "scheduler/shell/storage_thread.h"
 #include "scheduler/shell/suspect.h"
+#include "scheduler/shell/tls_door.h"
 #include "scheduler/turn/outside.h"
 
 namespace dcs::shell {
@@ -27,6 +28,11 @@ public:
     void probe(const core::ProbeHost &probe) override;
     Status reread_settings() override { return reread_(); }
     void set_log_level(const std::string &level) override;
+    TlsDoor tls_door() override;
+    Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key) override;
+    Status remove_host_line(const std::string &host) override { return remove_line_(host); }
+    void on_remove_line(std::function<Status(const std::string &)> remove) { remove_line_ = std::move(remove); }
+    void use_tls(shell::TlsDoor *door) { tls_ = door; }
     // What reread_settings() is: the Service has the files.
     void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     [[noreturn]] void fatal(const std::string &why) override;
@@ -37,6 +43,8 @@ private:
     LibraryThread &library_;
     Suspect &suspect_;
     Prober &prober_;
+    shell::TlsDoor *tls_ = nullptr;
+    std::function<Status(const std::string &)> remove_line_;
     std::function<Status()> reread_ = [] { return Status::ok(); };
 };
 

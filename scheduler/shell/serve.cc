@@ -45,6 +45,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
 
 Status Service::listen() {
     outside_.on_reread([this] { return reread_settings(); });
+    outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
     auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,
                                   door_limits(limits::user_frame_bytes));
     if (!user) return user.status();
@@ -54,6 +55,11 @@ Status Service::listen() {
     if (!server) return server.status();
     user_door_ = *user;
     server_door_ = *server;
+    if (settings_.tls_address.empty()) return Status::ok();
+    auto tls = TlsDoor::open(loop_, settings_.directory + "/pki", settings_.tls_address);
+    if (!tls) return tls.status();
+    tls_ = std::move(*tls);
+    outside_.use_tls(tls_.get());
     return Status::ok();
 }
 
@@ -93,6 +99,7 @@ void Service::step() {
     else
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
+    if (tls_) tls_->look_after(boot_clock());
     if (auto done = storage_.take()) storage_answered(std::move(*done));
     for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
@@ -131,7 +138,9 @@ void Service::handle(net::Arrival arrival) {
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::ready: return handle_signals();
-    case net::What::opened: return opened(arrival);
+    case net::What::refused: return tls_->refused(boot_clock(), arrival.address, arrival.why);
+    case net::What::opened:
+        return tls_ && arrival.door == tls_->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
@@ -164,6 +173,21 @@ void Service::opened(const net::Arrival &arrival) {
     turn_.take(std::move(a));
 }
 
+// With a certificate it is a grain server, without one it may ask for one.
+void Service::opened_from_afar(const net::Arrival &arrival) {
+    turn::Arrival a;
+    a.kind = turn::Arrival::Kind::opened;
+    a.conn = arrival.conn;
+    a.address = arrival.address;
+    const bool known = arrival.certified.role == pki::Role::grain_server;
+    a.door = known ? turn::Door::server : turn::Door::join;
+    if (known) a.certified = core::Certified{arrival.certified.name, arrival.certified.key};
+    a.user = (known ? "host " + arrival.certified.name : "a stranger") + " at " + arrival.address;
+    log_debug("connection " + std::to_string(a.conn) + " of " + a.user +
+              (known ? ", certificate " + arrival.certified.serial : ""));
+    turn_.take(std::move(a));
+}
+
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         if (signal == SIGHUP)
@@ -186,6 +210,11 @@ Status Service::reread_settings() {
     turn_.take_policy(std::move(*policy));
     turn_.take_host_table(std::move(*hosts));
     return Status::ok();
+}
+
+Status Service::remove_host_line(const std::string &host) {
+    if (Status s = remove_from_host_table(settings_.hosts_file, host); !s) return s;
+    return reread_settings();
 }
 
 // What is in flight is finished and answered; what was not decided is asked again by its sender.

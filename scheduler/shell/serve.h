@@ -9,6 +9,7 @@
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/real_outside.h"
+#include "scheduler/shell/tls_door.h"
 #include "scheduler/turn/turn.h"
 
 namespace dcs::shell {
@@ -20,6 +21,7 @@ struct ServeSettings {
     std::vector<core::HostConfig> hosts;    // their contents at the start
     core::Policy policy;
     int ready_fd = -1;
+    std::string tls_address;                // of the door for other hosts; empty: none
 };
 
 class Service {
@@ -27,7 +29,7 @@ public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
             std::unique_ptr<store::Disk> library_disk, net::Loop &loop, turn::Turn::Setup setup);
-    // Makes user.sock and server.sock (mode 0600).
+    // Makes user.sock and server.sock (mode 0600), and the door for other hosts if there is to be one.
     Status listen();
     // Says ready and serves. Returns when stopped, all committed and synced; otherwise why not.
     Status run();
@@ -36,8 +38,10 @@ private:
     void step();
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
+    void opened_from_afar(const net::Arrival &arrival);
     void handle_signals();
     Status reread_settings();
+    Status remove_host_line(const std::string &host);
     void storage_answered(StorageThread::Done done);
     bool may_flush() const;
     void be_idle();
@@ -54,6 +58,7 @@ private:
     RealOutside outside_;
     turn::Turn turn_;
     net::Door user_door_ = -1, server_door_ = -1;
+    std::unique_ptr<TlsDoor> tls_;
     bool stopping_ = false;
     Instant last_activity_{}, last_tidy_{};
     bool tidying_ = false;  // the commit in flight is nobody's wish

@@ -18,6 +18,8 @@ Status Connections::add(ConnId conn, const Arrival &opened) {
     c.door = opened.door;
     c.user = opened.user;
     c.privileged = opened.privileged;
+    c.certified = opened.certified;
+    c.address = opened.address;
     return Status::ok();
 }
 

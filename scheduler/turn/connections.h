@@ -14,6 +14,8 @@ struct Connection {
     Door door = Door::user;
     std::string user;
     bool privileged = false;
+    core::Certified certified;
+    std::string address;
     bool greeted = false;        // its Hello or FirstCall was seen
     bool has_token = false;      // of the Hello
     TokenHash token{};

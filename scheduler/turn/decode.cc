@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "pki/digest.h"
+#include "scheduler/turn/decode_join.h"
 #include "scheduler/turn/payload.h"
 #include "scheduler/turn/import_stream.h"
 #include "wire/content_check.h"
@@ -122,6 +123,20 @@ struct ToRequest {
     bool operator()(wire::RestartGrain &m) { return pass(m); }
     bool operator()(wire::Reload &m) { return pass(m); }
     bool operator()(wire::SetLogLevel &m) { return pass(m); }
+    bool operator()(wire::RevokeToken &m) { return pass(m); }
+    bool operator()(wire::RemoveHost &m) { return pass(m); }
+    bool operator()(wire::CreateToken &m) {
+        *request = create_code(context.outside, std::move(m));
+        return true;
+    }
+    bool operator()(wire::ListTokens &) {
+        *request = list_codes(context.outside);
+        return true;
+    }
+    bool operator()(wire::ApproveHost &m) {
+        *request = core::ApproveHost{std::move(m.host), std::move(m.words), context.outside.wall_s()};
+        return true;
+    }
     template <class Other> bool operator()(Other &) { return false; }
 
     template <class M> bool pass(M &m) {
@@ -269,7 +284,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         }
         who.greeted = true;
         d.input = core::ServerFirstCall{
-            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call))};
+            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified};
         return d;
     }
     if (!who.greeted) return hang_up("a server's link begins with FirstCall, not with " + kind);
@@ -288,6 +303,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         }
         d.input = core::ServerReport{
             arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
+    } else if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
+        return renewal(context.outside, who, *renew);
     } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
         d.input = core::ServerLaunchResult{arrival.conn, host, std::move(*result)};
     } else {
@@ -335,6 +352,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     auto message = wire::decode_payload(arrival.header, arrival.payload);
     if (!message)
         return user ? nonsense(message.status().text) : hang_up(message.status().text);
+    if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
     return user ? user_frame(context, arrival, *who, std::move(*message))
                 : server_frame(context, arrival, *who, std::move(*message));
 }

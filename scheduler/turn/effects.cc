@@ -271,6 +271,22 @@ void Effects::act(const core::Reread &e) {
                   e.request);
 }
 
+void Effects::act(const core::SendCertificate &e) {
+    auto issued = outside_.issue_certificate(e.host, e.public_key);
+    if (issued) return outside_.send(e.conn, std::move(*issued), e.request);
+    outside_.log(Level::error, "host " + e.host + " gets no certificate: " + issued.status().text);
+    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code), issued.status().text},
+                  e.request);
+}
+
+void Effects::act(const core::RemoveHostLine &e) {
+    const Status s = outside_.remove_host_line(e.host);
+    if (s) return outside_.send(e.conn, wire::Done{}, e.request);
+    const std::string text = "host " + e.host + " is out of the pool and what it had as a certificate is revoked, but "
+                             "its line stays in the host table, take it out there: " + s.text;
+    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), text}, e.request);
+}
+
 void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }
 
 }  // namespace dcs::turn

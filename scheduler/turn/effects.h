@@ -50,6 +50,8 @@ private:
     void act(const core::CloseConnection &e);
     void act(const core::ProbeHost &e) { outside_.probe(e); }
     void act(const core::Reread &e);
+    void act(const core::SendCertificate &e);
+    void act(const core::RemoveHostLine &e);
     void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
     // With the first 20 KiB of its outputs.

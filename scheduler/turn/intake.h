@@ -8,11 +8,12 @@
 #include <string>
 
 #include "base/ids.h"
+#include "scheduler/core/input.h"
 #include "wire/message.h"
 
 namespace dcs::turn {
 
-enum class Door : std::uint8_t { user, server };
+enum class Door : std::uint8_t { user, server, join };  // join: other hosts that have no certificate yet
 
 struct Arrival {
     enum class Kind : std::uint8_t { opened, frame, closed };
@@ -22,6 +23,8 @@ struct Arrival {
     Door door = Door::user;
     std::string user;
     bool privileged = false;
+    core::Certified certified;  // server: who it is by its certificate
+    std::string address;        // server, join: of another host
     // frame only
     wire::FrameHeader header;
     std::string payload;

@@ -42,6 +42,16 @@ public:
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
     virtual Status reread_settings() { return Status::ok(); }
+    // The door for other hosts: where it is and the SHA-256 of the pool's authority. No address: there is none.
+    struct TlsDoor { std::string address, authority; };
+    virtual TlsDoor tls_door() { return {}; }
+    // For a grain server, to the pool's authority.
+    virtual Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key) {
+        (void)host, (void)public_key;
+        return fail(Code::refused, "this scheduler has no authority");
+    }
+    // Takes the host's line out of the host table and reads the settings again.
+    virtual Status remove_host_line(const std::string &host) { (void)host; return reread_settings(); }
     virtual void set_log_level(const std::string &level) { (void)level; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.

@@ -341,6 +341,10 @@ void Turn::refuse(const core::Input &input, const Status &why) {
                                     wire::Verdict::later};
         return outside_.send(report->conn, later, 0);
     }
+    if (const auto *call = std::get_if<core::JoinCall>(&input)) {
+        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
+        return hang_up(call->conn);
+    }
     if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
     if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
     if (std::holds_alternative<core::PackGrains>(input)) {          // made anew

@@ -1,4 +1,10 @@
 // The host table's file.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "scheduler/shell/host_table_file.h"
 #include "support/catch.h"
 
@@ -99,4 +105,33 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         CHECK(hosts.status().text.substr(0, expected.size()) == expected);
     }
     CHECK(shell::read_host_table("/nonexistent/hosts").status().code == Code::not_found);
+}
+
+TEST_CASE("a host's line is taken out, everything else stays as it is") {
+    char name[] = "/tmp/dcs_hosts_XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    const std::string dir = name, file = dir + "/hosts", link = dir + "/link";
+    const auto write = [&](const std::string &text) { std::ofstream(file) << text; };
+    const auto text = [&] {
+        std::ifstream in(file);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const std::string before = "# h1 is not a host here\n\nh10 slots=2\n  h1 class=0x2 # the old one\n\th2\nh1x";
+    write(before);
+    REQUIRE(::chmod(file.c_str(), 0640) == 0);
+    REQUIRE(::symlink("hosts", link.c_str()) == 0);
+    CHECK(remove_from_host_table(file, "h3"));
+    CHECK(text() == before);
+    CHECK(remove_from_host_table(link, "h1"));
+    CHECK(text() == "# h1 is not a host here\n\nh10 slots=2\n\th2\nh1x");
+    struct stat st {};
+    REQUIRE(::lstat(link.c_str(), &st) == 0);
+    CHECK(S_ISLNK(st.st_mode));
+    REQUIRE(::stat(file.c_str(), &st) == 0);
+    CHECK((st.st_mode & 0777) == 0640);
+    CHECK(remove_from_host_table(file, "h1x"));
+    CHECK(text() == "# h1 is not a host here\n\nh10 slots=2\n\th2\n");
+    CHECK(remove_from_host_table(dir + "/none", "h1").code == Code::not_found);
+    for (const std::string &path : {link, file}) ::unlink(path.c_str());
+    ::rmdir(dir.c_str());
 }

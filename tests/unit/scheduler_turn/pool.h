@@ -31,6 +31,14 @@ public:
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room with) override;
     void start_library_job(library::Job done) override { library_jobs.push_back(std::move(done)); }
     void fatal(const std::string &why) override { died = why; }
+    TlsDoor tls_door() override { return {"pool:7001", std::string(32, 'a')}; }
+    Result<wire::Joined> issue_certificate(const std::string &name, const std::string &) override {
+        return wire::Joined{name, "certificate of " + name, "authority"};
+    }
+    Status remove_host_line(const std::string &name) override {
+        removed_lines.push_back(name);
+        return line_stays;
+    }
 
     Instant clock{seconds(1000).ns};
     std::uint8_t tokens = 0;
@@ -41,6 +49,8 @@ public:
     store::Room room = store::Room::ordinary;  // of that job
     std::deque<library::Job> library_jobs;     // done by Pool::do_library_jobs()
     std::string died;
+    std::vector<std::string> removed_lines;
+    Status line_stays;
 };
 
 core::HostConfig host(const std::string &name, int slots);

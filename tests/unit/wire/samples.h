@@ -114,7 +114,12 @@ inline std::vector<AnyMessage> all() {
         RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
         AskContents{{digest, digest}}, MissingContents{{digest}}, PutContent{digest, 1ull << 33, 3, "bytes"},
         ContentTaken{digest, 8, 16, "full"}, WantContent{digest, 7, 4096},
-        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"}};
+        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"},
+        CreateToken{"h1", 3600}, TokenCreated{std::string(32, 't'), "0a1b", "pool:7001", digest, 1ll << 33},
+        ListTokens{}, TokenList{{{"0a1b", "h1", "ann", -5, digest}}, {{"h2", "192.0.2.1", digest, 1.5}}, "p:1", digest},
+        RevokeToken{"0a1b"}, ApproveHost{"h1", "lusab-babad"}, RemoveHost{"h1"},
+        JoinHost{protocol_version, "h1", "box", digest, "request"}, Joined{"h1", "certificate", "authority"},
+        JoinPending{"h1"}, RenewCertificate{"request"}, Renewed{"certificate"}};
 }
 
 }  // namespace dcs::wire::samples

@@ -1,0 +1,208 @@
+// dcs host join: run on the host that joins. Nothing of a pool is here yet.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/words.h"
+#include "call.h"
+#include "hex.h"
+#include "json.h"
+#include "net/loop.h"
+#include "pki/authority.h"
+#include "pool.h"
+#include "table.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
+constexpr double usual_wait_s = 600;
+
+struct Order {
+    std::string address, token, directory;
+    TokenHash authority{};
+    wire::JoinHost call;
+    Duration wait = seconds_of(usual_wait_s);
+};
+
+std::string own_name() {
+    char name[256] = "";
+    if (::gethostname(name, sizeof name - 1) != 0) return "";
+    const std::string whole = name;
+    return whole.substr(0, whole.find('.')).substr(0, limits::name_bytes);
+}
+
+std::string usual_directory() {
+    if (::geteuid() == 0) return "/var/lib/dcs/server";
+    const char *home = std::getenv("HOME");
+    return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-server" : "";
+}
+
+Result<Order> take_order(const Call &call) {
+    const auto wrong = [](const std::string &text) { return fail(Code::invalid, text); };
+    Order order;
+    if (call.arguments.words.size() != 1) return wrong("dcs host join takes one address, HOST:PORT");
+    order.address = call.arguments.words[0];
+    const auto hash = bytes_of_hex(call.arguments.value("--ca-hash").value_or(""), order.authority.size());
+    if (!hash)
+        return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it nobody knows "
+                     "whether the right scheduler answers");
+    std::copy(hash->begin(), hash->end(), order.authority.begin());
+    if (const auto text = call.arguments.value("--token")) {
+        const auto token = bytes_of_hex(*text, std::tuple_size<Token>::value);
+        if (!token) return wrong("--token is the 64 hexadecimal digits that `dcs token create` prints");
+        order.call.token = *token;
+    }
+    if (const auto text = call.arguments.value("--wait")) {
+        const auto s = seconds_of_text(*text);
+        if (!s) return wrong("--wait " + *text + ": seconds, 5m or 2h");
+        order.wait = seconds_of(*s);
+    }
+    const auto directory = call.arguments.value("--dir");
+    order.directory = directory ? absolute_path(*directory) : usual_directory();
+    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of this host's grain server");
+    order.call.host = call.arguments.value("--host").value_or("");
+    order.call.own_name = own_name();
+    return order;
+}
+
+// One connection, one question, its answer.
+Result<wire::AnyMessage> ask_once(const Order &order) {
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left");
+    net::TlsTrust trust;
+    trust.authority_hash = order.authority;
+    trust.role = pki::Role::scheduler;
+    auto context = net::tls_context({}, trust);
+    if (!context) return context.status();
+    net::Limits limits;
+    limits.max_payload = 4 * limits::certificate_bytes;
+    limits.hello = answer_patience;
+    const ConnId conn = loop->connect_tls(order.address, limits, std::move(*context));
+    loop->send(conn, wire::encode(order.call, 1));
+    for (;;)
+        for (const net::Arrival &a : loop->wait(Instant::never(), 1)) {
+            if (a.what == net::What::closed) return fail(Code::unreachable, order.address + ": " + a.why);
+            if (a.what == net::What::frame) return wire::decode_payload(a.header, a.payload);
+        }
+}
+
+// Asks until there is an answer that is one, or the time is over.
+Result<wire::Joined> ask_to_join(const Order &order, const std::string &words) {
+    const Instant end = boot_clock() + order.wait;
+    for (bool told = false;; told = true) {
+        auto reply = ask_once(order);
+        if (!reply) return reply.status();
+        if (auto *joined = std::get_if<wire::Joined>(&*reply)) return std::move(*joined);
+        if (const auto *error = std::get_if<wire::ErrorReply>(&*reply))
+            return fail(static_cast<Code>(error->code), error->text);
+        const auto *pending = std::get_if<wire::JoinPending>(&*reply);
+        if (pending == nullptr) return fail(Code::protocol, "the scheduler answers with something else");
+        if (!told)
+            std::fprintf(stderr,
+                         "dcs: waits to be let in. On the scheduler's host, `dcs host approve` must show the same "
+                         "words:\n  %s\n  dcs host approve %s %s\n",
+                         words.c_str(), pending->host.c_str(), words.c_str());
+        if (boot_clock() + ask_again > end) return fail(Code::nothing_yet, "nobody has let this host in");
+        ::usleep(static_cast<useconds_t>(ask_again.ns / 1000));
+    }
+}
+
+// What the scheduler sent is believed only as far as it can be checked.
+Result<pki::Identity> checked(const Order &order, const std::string &key, const wire::Joined &joined) {
+    auto authority = pki::read_certificate(joined.authority), own = pki::read_certificate(joined.certificate);
+    if (!authority || authority->fingerprint != order.authority)
+        return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
+    if (!own) return fail(Code::protocol, "the certificate that came: " + own.status().text);
+    const auto verdict =
+        pki::verify(*own, *authority, pki::Role::grain_server, joined.host, wall_clock_s());
+    if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
+    const auto public_key = pki::public_key_of(key);
+    if (!public_key || pki::sha256(*public_key) != own->key)
+        return fail(Code::protocol, "the certificate that came is for another key");
+    return pki::Identity{key, std::move(*own), std::move(*authority)};
+}
+
+int tell(const Call &call, const Order &order, const pki::Identity &who) {
+    const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
+    const std::string start =
+        "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
+        json.add("key_words", words).add("serial", who.certificate.serial);
+        json.add("expires", who.certificate.not_after_s).add("command", start);
+        print_document("dcs.host.join/1", "host", json.text());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", name.c_str());
+    } else {
+        std::printf("host %s has joined the pool, key %s\nstart its server: %s\n", name.c_str(), words.c_str(),
+                    start.c_str());
+    }
+    return exits::ok;
+}
+
+int join(const Call &call) {
+    auto order = take_order(call);
+    if (!order) return call.fail(usage_failure(order.status().text, "`dcs host join --help` shows how it is used"));
+    const std::string place = order->directory + "/pki";
+    const auto key = pki::key_in(place);
+    if (!key) return call.fail(failure_of("this host's key", key.status()));
+    auto request = pki::make_request(*key);
+    const auto public_key = pki::public_key_of(*key);
+    if (!request || !public_key) return call.fail(failure_of("this host's key in " + place, request.status()));
+    order->call.request = std::move(*request);
+    const auto joined = ask_to_join(*order, in_words(pki::sha256(*public_key)));
+    if (!joined && joined.status().code == Code::nothing_yet)
+        return call.fail({exits::timeout, "timeout", joined.status().text,
+                          "repeat the command: the key stays the same, and so do the words"});
+    if (!joined) {
+        Failure failure = failure_of("this host has not joined", joined.status());
+        if (failure.exit == exits::usage) failure.exit = exits::refused;
+        if (joined.status().code == Code::unreachable)
+            failure.hint = "is the address right, and was the scheduler started with --tls?";
+        return call.fail(failure);
+    }
+    const auto who = checked(*order, *key, *joined);
+    if (!who) return call.fail(failure_of("this host has not joined", who.status()));
+    if (Status s = pki::write_identity(place, *who); !s)
+        return call.fail(failure_of("the certificate was not kept, repeat the command", s));
+    return tell(call, *order, *who);
+}
+
+}  // namespace
+
+const Verb host_join_verb = {"host",
+                             "join",
+                             "make this host one of a pool's",
+                             R"(Run on the host that is to join, by who will run its grain server.
+`dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
+host, and gets a certificate for it. Without --token somebody has to let the host in with `dcs host approve`;
+both sides show the same words. May be repeated.
+
+Examples:
+  dcs host join pool.example:7001 --token 6f1c... --ca-hash 93aa...
+  dcs host join pool.example:7001 --ca-hash 93aa... --host h1 --wait 1h
+
+Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--dir DIR] [--wait S] [-o table|json|name] HOST:PORT
+
+  --token CODE    made by `dcs token create`; works once
+  --ca-hash HASH  of the certificate of the pool's authority, from the same line
+  --host NAME     of this host in the pool's host table (default: what the code says, else what this host is called)
+  --dir DIR       of its grain server; key and certificate come into DIR/pki
+                  (default: /var/lib/dcs/server for root, else ~/.local/state/dcs-server)
+  --wait S        without a code: wait so long to be let in (default 10m)
+)",
+                             {{"--token", 0, true},
+                              {"--ca-hash", 0, true},
+                              {"--host", 0, true},
+                              {"--wait", 0, true}},
+                             false,
+                             0,
+                             join};
+
+}  // namespace dcs::commands

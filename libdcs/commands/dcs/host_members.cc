@@ -1,0 +1,109 @@
+// dcs host approve, rm.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/words.h"
+#include "call.h"
+#include "client/call.h"
+#include "hex.h"
+#include "json.h"
+#include "table.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+template <class Reply> Result<Reply> ask(const wire::AnyMessage &request) {
+    return client::ask<Reply>(request, client::How{client::With::any});
+}
+
+std::string words_of(const wire::PendingRow &row) {
+    TokenHash hash{};
+    if (row.key.size() == hash.size()) std::copy(row.key.begin(), row.key.end(), hash.begin());
+    return in_words(hash);
+}
+
+int list_pending(const Call &call) {
+    const auto found = ask<wire::TokenList>(wire::ListTokens{});
+    if (!found) return call.fail(failure_of("the list of hosts that wait", found.status()));
+    std::vector<std::string> json;
+    Table table{"HOST", "ADDRESS", "KEY", ">ASKED AGO"};
+    for (const wire::PendingRow &row : found->pending) {
+        JsonObject one;
+        one.add("name", row.host).add("address", row.address).add("key_words", words_of(row));
+        json.push_back(one.add("asked_s", row.asked_s).text());
+        table.add({row.host, row.address, words_of(row), seconds_text(row.asked_s)});
+        if (call.format == Format::name) std::printf("%s\n", row.host.c_str());
+    }
+    if (call.format == Format::json) print_document("dcs.host.pending/1", "hosts", json_array(json));
+    if (call.format != Format::table) return exits::ok;
+    if (!json.empty()) std::printf("%s\n", table.text().c_str());
+    std::printf("%s to be let in\n", counted(static_cast<std::int64_t>(json.size()), "host").c_str());
+    if (!found->address.empty())
+        std::printf("hosts ask with: dcs host join %s --ca-hash %s\n", found->address.c_str(),
+                    hex_of(found->authority).c_str());
+    return exits::ok;
+}
+
+int approve(const Call &call) {
+    const auto &words = call.arguments.words;
+    if (words.empty()) return list_pending(call);
+    if (words.size() > 2)
+        return call.fail(usage_failure("dcs host approve takes a host and the words that it shows",
+                                       "`dcs host approve` alone lists those that wait"));
+    const auto done = ask<wire::Done>(wire::ApproveHost{words[0], words.size() > 1 ? words[1] : ""});
+    if (!done) return call.fail(failure_of("host " + words[0] + " was not let in", done.status()));
+    return exits::ok;
+}
+
+int remove(const Call &call) {
+    if (call.arguments.words.empty())
+        return call.fail(usage_failure("dcs host rm: which host?", "dcs host rm NAME..."));
+    for (const std::string &name : call.arguments.words)
+        if (const auto done = ask<wire::Done>(wire::RemoveHost{name}); !done)
+            return call.fail(failure_of("host " + name + " was not taken out of the pool", done.status()));
+    return exits::ok;
+}
+
+}  // namespace
+
+const Verb host_approve_verb = {"host",
+                                "approve",
+                                "let a host in that asked to join without a code",
+                                R"(Without a name: lists the hosts that ask to join without a code.
+Each has its key in words beside it. The same words stand on the screen of that host; compare them,
+because anybody can ask under any name.
+With a host's name: lets it in. For root, scheduler_master and the pool's owner.
+
+Examples:
+  dcs host approve
+  dcs host approve h1 lusab-babad-gutih-tugad-kibod-zabos
+
+Usage: dcs host approve [-o table|json|name] [NAME [WORDS]]
+
+NAME must be in the host table. WORDS are needed when several ask under that name.
+)",
+                                {},
+                                false,
+                                0,
+                                approve};
+
+const Verb host_rm_verb = {"host",
+                           "rm",
+                           "take a host out of the pool",
+                           R"(Takes hosts out of the pool, and makes their certificates useless.
+Their lines go out of the host table, their certificates are revoked for good, their links end at once,
+and their grains go on elsewhere. To come back a host needs a line in the table and must join anew.
+For root, scheduler_master and the pool's owner.
+
+Examples:
+  dcs host rm h1
+
+Usage: dcs host rm NAME...
+)",
+                           {},
+                           false,
+                           0,
+                           remove};
+
+}  // namespace dcs::commands

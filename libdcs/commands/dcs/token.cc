@@ -1,0 +1,146 @@
+// dcs token create, ls, revoke.
+#include <cstdio>
+
+#include "base/words.h"
+#include "call.h"
+#include "client/call.h"
+#include "hex.h"
+#include "json.h"
+#include "table.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr double usual_ttl_s = 3600, most_ttl_s = 30.0 * 24 * 3600;
+
+template <class Reply> Result<Reply> ask(const wire::AnyMessage &request) {
+    return client::ask<Reply>(request, client::How{client::With::any});
+}
+
+int create(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(usage_failure("dcs token create takes no words, but got `" + call.arguments.words[0] + "`",
+                                       "name the host with --host NAME"));
+    double ttl_s = usual_ttl_s;
+    if (const auto text = call.arguments.value("--ttl")) {
+        const auto s = seconds_of_text(*text);
+        if (!s || *s < 1 || *s > most_ttl_s)
+            return call.fail(usage_failure("--ttl " + *text + ": seconds, 5m or 2h; from 1 s to 30 days"));
+        ttl_s = *s;
+    }
+    const std::string host = call.arguments.value("--host").value_or("");
+    const auto made = ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s)});
+    if (!made) return call.fail(failure_of("no code was made", made.status()));
+    const std::string token = hex_of(made->token), authority = hex_of(made->authority);
+    const std::string line =
+        "dcs host join " + made->address + " --token " + token + " --ca-hash " + authority;
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("id", made->id).add("host", host).add("token", token).add("address", made->address);
+        json.add("ca_hash", authority).add("expires", made->expires_s).add("command", line);
+        print_document("dcs.token/1", "token", json.text());
+    } else {
+        std::printf("%s\n", call.format == Format::name ? made->id.c_str() : line.c_str());
+    }
+    return exits::ok;
+}
+
+std::string key_words(const std::string &key) {
+    TokenHash hash{};
+    if (key.size() != hash.size()) return "";
+    std::copy(key.begin(), key.end(), hash.begin());
+    return in_words(hash);
+}
+
+int list(const Call &call) {
+    const auto found = ask<wire::TokenList>(wire::ListTokens{});
+    if (!found) return call.fail(failure_of("the list of codes", found.status()));
+    std::vector<std::string> json;
+    Table table{"CODE", "HOST", "BY", ">EXPIRES IN", "USED BY KEY"};
+    for (const wire::TokenRow &row : found->tokens) {
+        JsonObject one;
+        one.add("id", row.id).add("host", row.host).add("by", row.by).add("expires_in_s", row.expires_in_s);
+        json.push_back(one.add("used", !row.key.empty()).add("key_words", key_words(row.key)).text());
+        table.add({row.id, row.host.empty() ? "any" : row.host, row.by,
+                   seconds_text(static_cast<double>(row.expires_in_s)), key_words(row.key)});
+        if (call.format == Format::name) std::printf("%s\n", row.id.c_str());
+    }
+    if (call.format == Format::json) print_document("dcs.token.list/1", "tokens", json_array(json));
+    if (call.format == Format::table && !json.empty()) std::printf("%s\n", table.text().c_str());
+    if (call.format == Format::table)
+        std::printf("%s\n", counted(static_cast<std::int64_t>(json.size()), "code").c_str());
+    return exits::ok;
+}
+
+int revoke(const Call &call) {
+    if (call.arguments.words.empty())
+        return call.fail(usage_failure("dcs token revoke: which code?", "`dcs token ls` lists them"));
+    for (const std::string &id : call.arguments.words)
+        if (const auto done = ask<wire::Done>(wire::RevokeToken{id}); !done)
+            return call.fail(failure_of("code " + id + " was not revoked", done.status()));
+    return exits::ok;
+}
+
+}  // namespace
+
+const Verb token_create_verb = {"token",
+                                "create",
+                                "make a code that lets a host join the pool",
+                                R"(Makes a code that can be used once, and prints the command that uses it.
+It is to be run on the host that is to join, by who runs its grain server. Whoever has the code can
+join, so hand it over with care.
+For root, scheduler_master and the pool's owner; the scheduler must have been started with --tls.
+
+Examples:
+  dcs token create --host h1
+  dcs token create --host h1 --ttl 5m | ssh h1 sh
+
+Usage: dcs token create [--host NAME] [--ttl S] [-o table|json|name]
+
+  --host NAME   only for that host of the host table, also to take the place of one that has joined
+                (default: for any that is in the table and has not joined yet)
+  --ttl S       for so long (default 1h; also 90s, 5m; at most 30 days)
+)",
+                                {{"--host", 0, true}, {"--ttl", 0, true}},
+                                false,
+                                0,
+                                create};
+
+const Verb token_ls_verb = {"token",
+                            "ls",
+                            "list the codes for hosts to join",
+                            R"(Lists the codes that hosts can join with.
+Those that were used and have not expired are there too: who used one may repeat it. Codes themselves
+are shown once only, when they are made.
+
+Examples:
+  dcs token ls
+  dcs token ls -o json | jq '.tokens[] | select(.used)'
+
+Usage: dcs token ls [-o table|json|name]
+)",
+                            {},
+                            false,
+                            0,
+                            list};
+
+const Verb token_revoke_verb = {"token",
+                                "revoke",
+                                "make a code useless",
+                                R"(Makes codes useless before they expire.
+A host that has joined with one stays: `dcs host rm` takes hosts out of the pool.
+
+Examples:
+  dcs token revoke 0a1b2c3d4e
+
+Usage: dcs token revoke CODE...
+
+CODE is the short name that `dcs token ls` shows.
+)",
+                                {},
+                                false,
+                                0,
+                                revoke};
+
+}  // namespace dcs::commands

@@ -1,0 +1,32 @@
+#pragma once
+// TCP sockets. Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller; a peer that
+// has gone without a word is noticed within a minute or two.
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace dcs::net {
+
+struct TcpAddress {
+    std::string host;  // a name, an IPv4 address, or an IPv6 address without its brackets
+    std::uint16_t port = 0;
+};
+// NAME:PORT, ADDRESS:PORT or [IPV6]:PORT. Port 0 only where it is listened on: the kernel chooses.
+Result<TcpAddress> parse_tcp_address(const std::string &text);
+std::string to_text(const TcpAddress &address);
+
+// Name look-ups may block: at the start of a daemon only.
+Result<int> listen_tcp_socket(const TcpAddress &address);
+std::uint16_t port_of(int listener);
+
+// Begins to connect to sockaddr bytes; -1 and errno if it cannot even begin.
+int begin_connect_tcp(const void *address, std::size_t size);
+// What became of it: 0 or an errno.
+int connect_error(int fd);
+// Who is at the other end, without the port: "192.0.2.7".
+std::string address_of_peer(int fd);
+// Of an accepted or connected socket.
+void set_tcp_options(int fd);
+
+}  // namespace dcs::net

@@ -1,0 +1,178 @@
+#include <cerrno>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/ip/basic_resolver.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "base/limits.h"
+#include "net/asio_loop.h"
+#include "net/unix_socket.h"
+
+// TLS connections: how they come, and what happens until their peers are known.
+namespace dcs::net {
+
+Result<Door> AsioLoop::listen_tls(const std::string &address, const Limits &limits, TlsContextPtr context) {
+    const auto at = parse_tcp_address(address);
+    if (!at) return at.status();
+    const Result<int> fd = listen_tcp_socket(*at);
+    if (!fd) return fd.status();
+    return listen(*fd, address, limits, std::move(context));
+}
+
+std::uint16_t AsioLoop::port_of(Door door) const {
+    return net::port_of(listeners_.at(static_cast<std::size_t>(door))->socket.native_handle());
+}
+
+void AsioLoop::set_tls(Door door, TlsContextPtr context) {
+    listeners_.at(static_cast<std::size_t>(door))->tls = std::move(context);
+}
+
+ConnId AsioLoop::connect_tls(const std::string &address, const Limits &limits, TlsContextPtr context) {
+    const WirePtr wire = begin_connect(limits);
+    // At once: what is sent before there is a connection must not wait in the clear.
+    wire->tls = std::make_unique<TlsSession>(std::move(context), TlsSession::Side::caller);
+    const auto to = parse_tcp_address(address);
+    if (to)
+        asio::co_spawn(context_, connect_tls_peer(wire, *to), asio::detached);
+    else
+        lose(*wire, to.status().text);
+    return wire->id;
+}
+
+Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
+    asio::ip::basic_resolver<asio::ip::tcp, Executor> resolver(context_.get_executor());
+    const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), awaiting);
+    if (!wire->alive) co_return;
+    std::string why = "cannot find the host " + to.host + (unknown ? ": " + unknown.message() : "");
+    for (const auto &entry : found) {
+        const auto endpoint = entry.endpoint();
+        boost::system::error_code error;
+        const int fd = begin_connect_tcp(endpoint.data(), endpoint.size());
+        if (fd < 0 || wire->socket.assign(fd, error)) {
+            why = fail_errno(Code::unreachable, "cannot connect to " + to_text(to), errno).text;
+            if (fd >= 0) ::close(fd);
+            continue;
+        }
+        const auto [waited] = co_await wire->socket.async_wait(Descriptor::wait_write, awaiting);
+        if (!wire->alive) co_return;
+        const int failed = waited ? ECANCELED : connect_error(fd);
+        if (failed == 0) {
+            (void)begin_handshake(wire, fd);
+            co_return;
+        }
+        why = fail_errno(Code::unreachable, "cannot connect to " + to_text(to), failed).text;
+        wire->socket.close(error);
+    }
+    lose(*wire, why);
+}
+
+// Nobody knows yet who it is: there may be few of them, and few from one address.
+void AsioLoop::let_stranger_in(Listener &listener, int fd) {
+    const std::string address = address_of_peer(fd);
+    const auto known = strangers_.find(address);
+    const bool full = open_ >= limits::connections || stranger_count_ >= limits::strangers ||
+                      (known != strangers_.end() && known->second >= limits::strangers_of_address);
+    auto wire = std::make_shared<Wire>(context_.get_executor());
+    boost::system::error_code error;
+    if (full || wire->socket.assign(fd, error)) {
+        ::close(fd);
+        return;
+    }
+    wire->id = ++last_connection();
+    wire->door = listener.door;
+    wire->limits = listener.limits;
+    wire->address = address;
+    wire->told = false;
+    wire->tls = std::make_unique<TlsSession>(listener.tls, TlsSession::Side::door);
+    count_stranger(*wire);
+    ++open_;
+    wires_[wire->id] = wire;
+    if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
+    look_after(*wire);
+    (void)begin_handshake(wire, fd);
+}
+
+bool AsioLoop::begin_handshake(const WirePtr &wire, int fd) {
+    set_tcp_options(fd);
+    wire->connected = true;
+    wire->handshaking = true;
+    std::string nothing;
+    if (!decipher(*wire, "", &nothing)) return false;
+    asio::co_spawn(context_, read_frames(wire), asio::detached);
+    return true;
+}
+
+// False when the connection ended.
+bool AsioLoop::decipher(Wire &wire, std::string_view bytes, std::string *plain) {
+    const Status status = wire.tls->feed(bytes, plain);
+    wire.out.push(wire.tls->take_output());
+    if (!status) {
+        turn_away(wire, status.text);
+        return false;
+    }
+    if (wire.handshaking && wire.tls->open() && !handshake_is_over(wire)) return false;
+    wire.shaken += bytes.size();
+    if (wire.handshaking && wire.shaken > limits::handshake_bytes) {
+        turn_away(wire, "the TLS handshake is longer than it can be");
+        return false;
+    }
+    if (!wire.out.empty() && !wire.writing) flush(find(wire.id));
+    if (wire.alive && wire.tls->ended() && plain->empty()) lose(wire, "the peer closed the connection");
+    return wire.alive;
+}
+
+bool AsioLoop::handshake_is_over(Wire &wire) {
+    const TlsPeer &peer = wire.tls->peer();
+    wire.handshaking = false;
+    if (wire.door >= 0) {
+        const auto others = of_certificate_.find(peer.name);
+        if (peer.role == pki::Role::none) {
+            wire.limits.max_payload = wire.limits.stranger_payload;
+        } else if (others != of_certificate_.end() && others->second >= limits::connections_of_certificate) {
+            turn_away(wire, "there are " + std::to_string(limits::connections_of_certificate) +
+                                " connections with the certificate of " + peer.name + " already");
+            return false;
+        } else {
+            stop_counting(wire);
+            wire.counted = peer.name;
+            ++of_certificate_[peer.name];
+        }
+        if (wire.limits.hello.ns > 0) wire.hello_by = served_now() + wire.limits.hello;
+        look_after(wire);
+    }
+    wire.told = true;
+    Arrival arrival;
+    arrival.what = What::opened;
+    arrival.conn = wire.id;
+    arrival.door = wire.door;
+    arrival.address = wire.address;
+    arrival.certified = peer;
+    arrive(std::move(arrival));
+    return true;
+}
+
+// With one try to let the peer know: by TLS, or in the clear if it does not speak that.
+void AsioLoop::turn_away(Wire &wire, const std::string &why) {
+    if (wire.out.empty()) answer_nonsense(wire, fail(Code::refused, why));
+    [[maybe_unused]] const auto sent = wire.flush(wire.socket.native_handle(), served_now());
+    lose(wire, why);
+}
+
+void AsioLoop::count_stranger(Wire &wire) {
+    wire.stranger = true;
+    ++strangers_[wire.address];
+    ++stranger_count_;
+}
+
+void AsioLoop::stop_counting(Wire &wire) {
+    const auto one_less = [](std::map<std::string, std::size_t> &table, const std::string &name) {
+        const auto it = table.find(name);
+        if (--it->second == 0) table.erase(it);
+    };
+    if (wire.stranger) --stranger_count_;
+    if (std::exchange(wire.stranger, false)) one_less(strangers_, wire.address);
+    if (!wire.counted.empty()) one_less(of_certificate_, std::exchange(wire.counted, {}));
+}
+
+}  // namespace dcs::net

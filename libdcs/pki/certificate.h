@@ -1,0 +1,55 @@
+#pragma once
+// Certificates of the pool: X.509, issued by the pool's authority and by nobody else; no chains, no foreign roots.
+// Role and name are the one URI of the subject's alternative names, "dcs:grainserver/h1".
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "pki/key.h"
+
+namespace dcs::pki {
+
+enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client };
+const char *name_of(Role role);  // "a grain server"
+
+struct Certificate {
+    std::string der;
+    Role role = Role::none;
+    std::string name;
+    std::string serial;        // hexadecimal
+    std::int64_t not_before_s = 0, not_after_s = 0;  // wall clock
+    KeyHash key{};             // of its public key
+    TokenHash fingerprint{};   // SHA-256 of `der`
+};
+// Code::invalid for anything that is not a certificate of ours: malformed, longer than limits::certificate_bytes,
+// without role or name, or with a key usage that does not go with its role.
+Result<Certificate> read_certificate(std::string_view der);
+
+std::string certificate_to_pem(std::string_view der);
+Result<std::string> certificate_from_pem(std::string_view pem);  // the first one, as DER
+
+// The checks in the order in which they are made; the first that fails counts.
+enum class Check : std::uint8_t {
+    passed,
+    malformed,
+    unknown_authority,
+    not_yet_valid,
+    expired,
+    wrong_role,
+    wrong_name
+};
+struct Verdict {
+    Check check = Check::passed;
+    std::string text;  // what is wrong with it: "the certificate of h1 expired on ..."
+    explicit operator bool() const { return check == Check::passed; }
+};
+// Was it issued by `authority`, is it valid now, is it for that role, and for that name (empty: for any)?
+Verdict verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
+               std::int64_t now_s);
+// The same for bytes that somebody sent.
+Verdict verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
+               std::int64_t now_s);
+
+}  // namespace dcs::pki

@@ -1,0 +1,48 @@
+#pragma once
+// OpenSSL's objects with owners. For .cc files only: no header that others include shows OpenSSL.
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <openssl/bio.h>
+#include <openssl/bn.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+namespace dcs::pki {
+
+template <auto release> struct Release {
+    template <class T> void operator()(T *object) const { release(object); }
+};
+using KeyPtr = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
+using X509Ptr = std::unique_ptr<X509, Release<X509_free>>;
+using RequestPtr = std::unique_ptr<X509_REQ, Release<X509_REQ_free>>;
+using NamePtr = std::unique_ptr<X509_NAME, Release<X509_NAME_free>>;
+using BioPtr = std::unique_ptr<BIO, Release<BIO_free_all>>;
+
+// `object` as DER by its i2d function.
+template <class T, class ToDer> std::string to_der(const T *object, ToDer to) {
+    unsigned char *bytes = nullptr;
+    const int size = to(object, &bytes);
+    std::string der;
+    if (size > 0) der.assign(reinterpret_cast<char *>(bytes), static_cast<std::size_t>(size));
+    OPENSSL_free(bytes);
+    return der;
+}
+
+// All of `der` by a d2i function, or null.
+template <class T, class FromDer> T *from_der(std::string_view der, FromDer from) {
+    const auto *at = reinterpret_cast<const unsigned char *>(der.data());
+    const auto *end = at + der.size();
+    T *object = from(nullptr, &at, static_cast<long>(der.size()));
+    if (object != nullptr && at == end) return object;
+    ERR_clear_error();
+    if constexpr (std::is_same_v<T, X509>) X509_free(object);
+    else if constexpr (std::is_same_v<T, X509_REQ>) X509_REQ_free(object);
+    else EVP_PKEY_free(object);
+    return nullptr;
+}
+
+}  // namespace dcs::pki

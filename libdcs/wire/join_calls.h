@@ -1,0 +1,89 @@
+#pragma once
+// How a host becomes one of the pool's (docs/SECURITY.md): codes, requests for certificates, approval, removal.
+// Kinds of messages from 80 on.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/user_calls.h"
+
+namespace dcs::wire {
+
+// For root, scheduler_master and the owner of the pool, like everything in here but JoinHost and RenewCertificate.
+// A code that lets one host join, once. host empty: whichever is in the host table and has none yet.
+struct CreateToken { std::string host; std::int64_t ttl_s = 0; };  // -> TokenCreated
+struct TokenCreated {
+    std::string token;                // 32 bytes; known to nobody afterwards, the scheduler keeps their hash
+    std::string id;                   // for `dcs token revoke`
+    std::string address, authority;   // where to join; SHA-256 of the authority's certificate
+    std::int64_t expires_s = 0;       // wall clock
+};
+
+struct ListTokens {};                 // -> TokenList
+struct TokenRow {
+    std::string id, host, by;         // by: who made it
+    std::int64_t expires_in_s = 0;
+    std::string key;                  // hash of the key that it was used for; empty: it can still be used
+};
+struct PendingRow {                   // asked to join without a code
+    std::string host, address, key;
+    double asked_s = 0;               // ago
+};
+struct TokenList {
+    std::vector<TokenRow> tokens;
+    std::vector<PendingRow> pending;
+    std::string address, authority;   // as in TokenCreated
+};
+
+struct RevokeToken { std::string id; };                      // -> Done
+// Lets a host in that waits: the one whose key has these words, or has this name if only one has it.
+struct ApproveHost { std::string host, words; };             // -> Done
+// Takes its line out of the host table, revokes its certificate for good and drops its link.
+struct RemoveHost { std::string host; };                     // -> Done
+
+// From a host without a certificate, through the TLS door. May be repeated with the same key: whoever has not got
+// the answer asks again.
+struct JoinHost {                                            // -> Joined, or JoinPending, or ErrorReply
+    std::uint16_t protocol = protocol_version;
+    std::string host;      // empty: the one that the code is for, else own_name
+    std::string own_name;  // what the host calls itself
+    std::string token;     // 32 bytes; none: somebody has to approve
+    std::string request;   // PKCS#10
+};
+struct Joined { std::string host, certificate, authority; };  // DER
+struct JoinPending { std::string host; };
+
+// From a grain server over its link, before its certificate expires; for the same key.
+struct RenewCertificate { std::string request; };
+struct Renewed { std::string certificate; };
+
+// clang-format off
+template <class A> void serialize(A &a, CreateToken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(ttl_s); }
+template <class A> void serialize(A &a, TokenCreated &x, unsigned) {
+    a & DCS_FIELD(token) & DCS_FIELD(id) & DCS_FIELD(address) & DCS_FIELD(authority) & DCS_FIELD(expires_s);
+}
+template <class A> void serialize(A &, ListTokens &, unsigned) {}
+template <class A> void serialize(A &a, TokenRow &x, unsigned) {
+    a & DCS_FIELD(id) & DCS_FIELD(host) & DCS_FIELD(by) & DCS_FIELD(expires_in_s) & DCS_FIELD(key);
+}
+template <class A> void serialize(A &a, PendingRow &x, unsigned) {
+    a & DCS_FIELD(host) & DCS_FIELD(address) & DCS_FIELD(key) & DCS_FIELD(asked_s);
+}
+template <class A> void serialize(A &a, TokenList &x, unsigned) {
+    a & DCS_FIELD(tokens) & DCS_FIELD(pending) & DCS_FIELD(address) & DCS_FIELD(authority);
+}
+template <class A> void serialize(A &a, RevokeToken &x, unsigned) { a & DCS_FIELD(id); }
+template <class A> void serialize(A &a, ApproveHost &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(words); }
+template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & DCS_FIELD(host); }
+template <class A> void serialize(A &a, JoinHost &x, unsigned) {
+    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(own_name) & DCS_FIELD(token) & DCS_FIELD(request);
+}
+template <class A> void serialize(A &a, Joined &x, unsigned) {
+    a & DCS_FIELD(host) & DCS_FIELD(certificate) & DCS_FIELD(authority);
+}
+template <class A> void serialize(A &a, JoinPending &x, unsigned) { a & DCS_FIELD(host); }
+template <class A> void serialize(A &a, RenewCertificate &x, unsigned) { a & DCS_FIELD(request); }
+template <class A> void serialize(A &a, Renewed &x, unsigned) { a & DCS_FIELD(certificate); }
+// clang-format on
+
+}  // namespace dcs::wire

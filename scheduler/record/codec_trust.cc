@@ -1,0 +1,55 @@
+// Codes for hosts to join, and whose certificates count.
+#include "scheduler/record/codec.h"
+#include "scheduler/record/frame.h"
+
+namespace dcs::record {
+namespace {
+constexpr std::uint8_t trust_version = 1;
+}
+
+std::string encode_trust(const core::Trust &trust) {
+    ByteWriter w;
+    w.u8(trust_version);
+    w.var(trust.codes.size());
+    for (const auto &[hash, code] : trust.codes) {
+        put(w, hash);
+        put_text(w, code.host);
+        put_text(w, code.by);
+        put(w, code.expires_s);
+        w.u8(code.used);
+        w.u8(code.key.has_value());
+        if (code.key) put(w, *code.key);
+    }
+    for (const auto &[host, key] : trust.keys) {
+        put_text(w, host);
+        put(w, key);
+    }
+    return framed(w.bytes());
+}
+
+Result<core::Trust> decode_trust(std::string_view file) {
+    auto body = next_body(file);
+    if (!body) return body.status();
+    if (!file.empty()) return damaged("bytes follow its record");
+    ByteReader r(*body);
+    if (auto s = check_version(r.u8(), trust_version); !s) return s;
+    core::Trust trust;
+    for (std::uint64_t left = r.var(); left > 0 && r.good(); --left) {
+        TokenHash hash{};
+        get(r, hash);
+        core::JoinCode &code = trust.codes[hash];
+        code.host = get_text(r);
+        code.by = get_text(r);
+        code.expires_s = get_i64(r);
+        code.used = r.u8() != 0;
+        if (r.u8() != 0) get(r, code.key.emplace());
+    }
+    while (r.good() && !r.at_end()) {
+        const std::string host = get_text(r);
+        get(r, trust.keys[host]);
+    }
+    if (!r.good()) return damaged("a record does not decode");
+    return trust;
+}
+
+}  // namespace dcs::record

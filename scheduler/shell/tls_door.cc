@@ -1,0 +1,110 @@
+#include "scheduler/shell/tls_door.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/words.h"
+#include "daemon/escape.h"
+#include "daemon/log.h"
+#include "net/tcp_socket.h"
+
+namespace dcs::shell {
+namespace {
+
+constexpr Duration look_pause = seconds(3600);
+constexpr int lines_a_second = 10;
+
+net::Limits door_limits() {
+    net::Limits limits;
+    limits.max_payload = limits::server_frame_bytes;
+    return limits;
+}
+
+// Somebody on another host cannot do much with "every address of that machine".
+std::string told_address(net::TcpAddress address, std::uint16_t port) {
+    char name[256] = "";
+    if ((address.host == "0.0.0.0" || address.host == "::") && ::gethostname(name, sizeof name - 1) == 0)
+        address.host = name;
+    address.port = port;
+    return to_text(address);
+}
+
+}  // namespace
+
+// A key of our own that is never written down: it is certified anew at each start.
+Result<net::TlsContextPtr> TlsDoor::fresh_context() {
+    net::TlsSelf self;
+    self.key = pki::new_key();
+    self.authority = authority_.certificate.der;
+    auto issued = pki::issue(authority_, *pki::public_key_of(self.key), pki::Role::scheduler, "scheduler",
+                             wall_clock_s());
+    if (!issued) return issued.status();
+    auto own = pki::read_certificate(*issued);
+    if (!own) return own.status();
+    own_ = std::move(*own);
+    self.certificate = own_.der;
+    net::TlsTrust trust;
+    trust.authority = authority_.certificate.der;
+    trust.role = pki::Role::grain_server;
+    trust.strangers = true;
+    return net::tls_context(self, trust);
+}
+
+Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, const std::string &directory,
+                                               const std::string &address) {
+    auto at = net::parse_tcp_address(address);
+    if (!at) return fail(at.status().code, "--tls: " + at.status().text);
+    std::unique_ptr<TlsDoor> door(new TlsDoor(loop));
+    auto authority = pki::authority_in(directory, wall_clock_s());
+    if (!authority) return fail(authority.status().code, "the pool's authority: " + authority.status().text);
+    door->authority_ = std::move(*authority);
+    auto context = door->fresh_context();
+    if (!context) return context.status();
+    auto opened = loop.listen_tls(address, door_limits(), *context);
+    if (!opened) return opened.status();
+    door->door_ = *opened;
+    door->told_ = told_address(*at, loop.port_of(*opened));
+    log_info("other hosts are served at " + door->told_ + " with TLS 1.3; the pool's authority is " +
+             in_words(door->authority_.certificate.fingerprint));
+    return door;
+}
+
+std::string TlsDoor::authority_hash() const {
+    const TokenHash &hash = authority_.certificate.fingerprint;
+    return std::string(hash.begin(), hash.end());
+}
+
+Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key) const {
+    auto issued = pki::issue(authority_, public_key, pki::Role::grain_server, host, wall_clock_s());
+    if (!issued) return issued.status();
+    if (const auto read = pki::read_certificate(*issued))
+        log_info("audit: certificate " + read->serial + " issued to host " + host);
+    return wire::Joined{host, std::move(*issued), authority_.certificate.der};
+}
+
+void TlsDoor::look_after(Instant now) {
+    if (now < look_at_) return;
+    look_at_ = now + look_pause;
+    if (authority_.certificate.not_after_s - wall_clock_s() < 365 * pki::day_s)
+        log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");
+    if (!pki::wants_renewal(own_, wall_clock_s())) return;
+    const auto context = fresh_context();
+    if (!context) return log_error("the scheduler's own certificate cannot be renewed: " + context.status().text);
+    loop_.set_tls(door_, *context);
+    log_info("the scheduler's own certificate was renewed");
+}
+
+void TlsDoor::refused(Instant now, const std::string &address, const std::string &why) {
+    if (now - second_ >= seconds(1)) {
+        if (untold_ > 0) log_warn("and " + std::to_string(untold_) + " more peers were refused");
+        second_ = now;
+        told_lines_ = untold_ = 0;
+    }
+    if (++told_lines_ > lines_a_second)
+        ++untold_;
+    else
+        log_warn("a peer at " + address + " was refused: " + escape_text(why));
+}
+
+}  // namespace dcs::shell

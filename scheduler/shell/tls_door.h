@@ -1,0 +1,41 @@
+#pragma once
+// The scheduler's door for other hosts: the pool's authority, our own certificate, and who does not get in.
+#include <memory>
+#include <string>
+
+#include "net/loop.h"
+#include "pki/authority.h"
+#include "wire/join_calls.h"
+
+namespace dcs::shell {
+
+class TlsDoor {
+public:
+    // Opens the door at `address`. The authority lies in `directory`; it is made there at the first time.
+    static Result<std::unique_ptr<TlsDoor>> open(net::Loop &loop, const std::string &directory,
+                                                 const std::string &address);
+
+    net::Door door() const { return door_; }
+    const std::string &address() const { return told_; }  // as other hosts are told
+    std::string authority_hash() const;
+    Result<wire::Joined> issue(const std::string &host, const std::string &public_key) const;
+    // Renews our own certificate in time.
+    void look_after(Instant now);
+    // Somebody did not get in: into the log, but not as often as he likes.
+    void refused(Instant now, const std::string &address, const std::string &why);
+
+private:
+    explicit TlsDoor(net::Loop &loop) : loop_(loop) {}
+    Result<net::TlsContextPtr> fresh_context();
+
+    net::Loop &loop_;
+    pki::Authority authority_;
+    pki::Certificate own_;
+    net::Door door_ = -1;
+    std::string told_;
+    Instant look_at_{};
+    Instant second_{};       // in which `told_lines_` lines were written
+    int told_lines_ = 0, untold_ = 0;
+};
+
+}  // namespace dcs::shell

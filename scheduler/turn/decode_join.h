@@ -1,0 +1,16 @@
+#pragma once
+// The part of decode.h that is about hosts that join, and their certificates.
+#include "scheduler/turn/decode.h"
+
+namespace dcs::turn {
+
+core::CreateCode create_code(Outside &outside, wire::CreateToken call);
+core::ListCodes list_codes(Outside &outside);
+
+// Of a host without a certificate: it may ask for one, and nothing else.
+Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message);
+
+// Of a grain server over its link, for the key that it has shown.
+Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertificate &call);
+
+}  // namespace dcs::turn

@@ -1,0 +1,125 @@
+// What somebody may cost before it is known who it is.
+#include "tls_peers.h"
+
+using namespace tls_peers;
+
+TEST_CASE("TLS: a handshake that is not over in time ends") {
+    Two two;
+    two.open_door(false, limits_of(1000, 150, 5000));
+    const int silent = raw_tcp(two.there->port_of(two.door));
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not over in time");
+    bool ended = false;
+    raw_drain(silent, &ended);
+    CHECK(ended);
+    ::close(silent);
+    two.at_door.clear();
+    const int slow = raw_tcp(two.there->port_of(two.door));  // a byte now and then does not buy time
+    const std::string hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+    for (char byte : hello) {
+        if (Two::first(two.at_door, What::refused) != nullptr) break;
+        ::send(slow, &byte, 1, MSG_NOSIGNAL);
+        for (int i = 0; i < 10; ++i) two.turn();
+    }
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not over in time");
+    ::close(slow);
+}
+
+TEST_CASE("TLS: after the handshake the first frame has its own time") {
+    Two two;
+    two.open_door(false, limits_of(1000, 400, 5000));
+    two.call(two.issuer.host());
+    CHECK(two.wait_door(What::opened).certified.name == "h1");
+    CHECK(two.wait_door(What::closed).why == "no first message in time");
+}
+
+TEST_CASE("TLS: a handshake has its bound in bytes") {
+    Two two;
+    two.open_door();
+    const int fd = raw_tcp(two.there->port_of(two.door));
+    // A client's hello that says it has 100,000 bytes, in records of 16 KiB.
+    const std::string record("\x16\x03\x01\x40\x00", 5);
+    std::string bytes = record + std::string("\x01\x01\x86\xa0", 4) + std::string(16380, 'x');
+    std::size_t sent = 0;
+    while (Two::first(two.at_door, What::refused) == nullptr && sent < 100'000) {
+        const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0) sent += static_cast<std::size_t>(n);
+        bytes = record + std::string(16384, 'x');
+        two.turn();
+    }
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake is longer than it can be");
+    ::close(fd);
+}
+
+TEST_CASE("TLS: noise instead of a handshake") {
+    Two two;
+    two.open_door();
+    for (int round = 0; round < 200; ++round) {
+        const int fd = raw_tcp(two.there->port_of(two.door));
+        std::string noise = "\x16\x03\x01" + patterned(200 + static_cast<std::size_t>(round));
+        for (std::size_t i = 3; i < noise.size(); ++i) noise[i] = static_cast<char>(noise[i] + round * 31);
+        raw_send(fd, noise);
+        ::shutdown(fd, SHUT_WR);
+        two.at_door.clear();
+        two.wait_door(What::refused);
+        CHECK(Two::first(two.at_door, What::opened) == nullptr);
+        ::close(fd);
+    }
+    two.call(two.issuer.host());
+    CHECK(two.wait_door(What::opened).certified.name == "h1");
+}
+
+TEST_CASE("TLS: strangers of one address are few; those with certificates are not counted with them") {
+    Two two;
+    two.open_door(true, limits_of(1000, 0, 5000));
+    std::vector<int> strangers;
+    for (std::size_t i = 0; i < limits::strangers_of_address; ++i)
+        strangers.push_back(raw_tcp(two.there->port_of(two.door)));
+    for (int i = 0; i < 20; ++i) two.turn();
+    const int one_more = raw_tcp(two.there->port_of(two.door));
+    for (int i = 0; i < 20; ++i) two.turn();
+    bool ended = false;
+    raw_drain(one_more, &ended, 1);
+    CHECK(ended);
+    ::close(one_more);
+    ::close(strangers.back());
+    strangers.pop_back();
+    for (int i = 0; i < 20; ++i) two.turn();
+    // One place: whoever shows a certificate gives it free again.
+    for (std::size_t i = 0; i < limits::connections_of_certificate; ++i) {
+        two.at_door.clear();
+        two.call(two.issuer.host("h1"));
+        CHECK(two.wait_door(What::opened).certified.name == "h1");
+    }
+    two.at_door.clear();
+    two.at_caller.clear();
+    two.call(two.issuer.host("h1"));
+    CHECK(two.wait_door(What::refused).why.find("4 connections with the certificate of h1 already") !=
+          std::string::npos);
+    two.at_door.clear();
+    two.call(two.issuer.host("h2"));
+    CHECK(two.wait_door(What::opened).certified.name == "h2");
+    for (const int fd : strangers) ::close(fd);
+}
+
+TEST_CASE("TLS: a renewed certificate serves new connections") {
+    Two two;
+    two.open_door();
+    const TlsSelf host = two.issuer.host();
+    two.call(host);
+    const std::string before = two.wait_caller(What::opened).certified.serial;
+    two.at_caller.clear();
+    two.there->set_tls(two.door, context_of(two.issuer.scheduler(), two.issuer.trust(pki::Role::grain_server)));
+    two.call(host);
+    CHECK(two.wait_caller(What::opened).certified.serial != before);
+    CHECK(Two::first(two.at_caller, What::closed) == nullptr);
+}
+
+TEST_CASE("addresses of TLS doors") {
+    for (const char *good : {"h:1", "192.0.2.1:7001", "[::1]:65535", "a.example:0"}) CHECK(parse_tcp_address(good));
+    CHECK(parse_tcp_address("[::1]:5")->host == "::1");
+    CHECK(to_text(*parse_tcp_address("[::1]:5")) == "[::1]:5");
+    for (const char *bad : {"", "h", ":1", "h:", "h:x", "h:65536", "::1:5", "[h]:5", "h:1 ", "a/b:1", "[]:5", "h:-1"}) {
+        INFO(bad);
+        CHECK_FALSE(parse_tcp_address(bad));
+    }
+}

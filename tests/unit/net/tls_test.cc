@@ -1,0 +1,220 @@
+// TLS doors: who comes in, who does not and what both sides learn about it.
+#include <functional>
+#include <thread>
+
+#include "tls_peers.h"
+
+using namespace tls_peers;
+
+TEST_CASE("TLS: both sides know each other, frames go both ways") {
+    Two two;
+    two.open_door();
+    const TlsSelf self = two.issuer.host("h7");
+    const ConnId conn = two.call(self);
+    const std::string small = "early", big = patterned(3u << 20);
+    two.here->send(conn, frame_of(1, small));  // waits for the handshake
+    const Arrival opened = two.wait_door(What::opened);
+    CHECK(opened.certified.role == pki::Role::grain_server);
+    CHECK(opened.certified.name == "h7");
+    CHECK(opened.certified.key == pki::sha256(*pki::public_key_of(self.key)));
+    CHECK(opened.address == "127.0.0.1");
+    CHECK(two.wait_caller(What::opened).certified.name == "scheduler");
+    CHECK(two.wait_door(What::frame).payload == small);
+    two.at_door.clear();
+    two.here->send(conn, frame_of(2, big));
+    two.there->send(opened.conn, frame_of(3, big));
+    CHECK(two.wait_door(What::frame).payload == big);
+    CHECK(two.wait_caller(What::frame).payload == big);
+    two.there->send(opened.conn, frame_of(4, "last"));
+    two.there->close(opened.conn);
+    two.at_caller.clear();
+    CHECK(two.wait_caller(What::closed).why.find("the peer closed the connection") == 0);
+    CHECK(two.at_caller.front().payload == "last");
+}
+
+TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides") {
+    struct Case {
+        const char *what;
+        std::function<TlsSelf(const Two &)> self;
+        const char *at_door, *at_caller;
+    };
+    static const Issuer stranger;
+    const Case cases[] = {
+        {"expired", [](const Two &t) { return t.issuer.expired(pki::Role::grain_server); }, "expired on",
+         "has expired"},
+        {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
+        {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
+         "is for a control program, not for a grain server", "for another role"},
+        {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role"},
+        {"early", [](const Two &t) { return t.issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s); },
+         "is not valid before", "not valid yet"},
+        {"none", [](const Two &) { return TlsSelf(); }, "showed no certificate", "wants a certificate"},
+    };
+    for (const Case &c : cases) {
+        INFO(c.what);
+        Two two;
+        two.open_door();
+        const ConnId conn = two.call(c.self(two));
+        two.here->send(conn, frame_of(1, "let me in"));
+        const Arrival refused = two.wait_door(What::refused);
+        INFO(refused.why);
+        CHECK(refused.why.find(c.at_door) != std::string::npos);
+        CHECK(refused.address == "127.0.0.1");
+        CHECK(refused.conn == 0);
+        const Arrival closed = two.wait_caller(What::closed);
+        INFO(closed.why);
+        CHECK(closed.why.find(c.at_caller) != std::string::npos);
+        CHECK(Two::first(two.at_door, What::opened) == nullptr);
+        CHECK(Two::first(two.at_door, What::frame) == nullptr);
+    }
+}
+
+TEST_CASE("TLS: a door that is not the pool's scheduler gets nothing") {
+    static const Issuer stranger;
+    struct Case {
+        const char *what;
+        std::function<TlsSelf(const Two &)> self;
+        const char *at_caller, *at_door;
+    };
+    const Case cases[] = {
+        {"expired", [](const Two &t) { return t.issuer.expired(pki::Role::scheduler); }, "expired on", "has expired"},
+        {"foreign", [](const Two &) { return stranger.scheduler(); }, "another authority", "another authority"},
+        {"role", [](const Two &t) { return t.issuer.host(); }, "for a grain server, not for a scheduler",
+         "another role"},
+    };
+    for (const Case &c : cases) {
+        INFO(c.what);
+        Two two;
+        two.open_door(c.self(two), two.issuer.trust(pki::Role::grain_server));
+        const ConnId conn = two.call(two.issuer.host());
+        two.here->send(conn, frame_of(1, "secret"));
+        const Arrival closed = two.wait_caller(What::closed);
+        INFO(closed.why);
+        CHECK(closed.why.find(c.at_caller) != std::string::npos);
+        CHECK(Two::first(two.at_caller, What::opened) == nullptr);
+        const Arrival refused = two.wait_door(What::refused);
+        INFO(refused.why);
+        CHECK(refused.why.find(c.at_door) != std::string::npos);
+        CHECK(Two::first(two.at_door, What::frame) == nullptr);
+    }
+}
+
+TEST_CASE("TLS: a host that has not joined believes an authority by its hash") {
+    Two two;
+    two.open_door(true);
+    TlsTrust pinned;
+    pinned.role = pki::Role::scheduler;
+    pinned.authority_hash = two.issuer.authority.certificate.fingerprint;
+    const ConnId conn = two.call(TlsSelf(), pinned);
+    const Arrival opened = two.wait_door(What::opened);
+    CHECK(opened.certified.role == pki::Role::none);
+    CHECK(opened.certified.name.empty());
+    two.here->send(conn, frame_of(1, std::string(limits::hello_frame_bytes, 'x')));
+    CHECK(two.wait_door(What::frame).payload.size() == limits::hello_frame_bytes);
+    two.here->send(conn, frame_of(2, std::string(limits::hello_frame_bytes + 1, 'x')));
+    CHECK(two.wait_door(What::closed).why.find("the limit is 4096") != std::string::npos);
+    SECTION("another hash") {
+        pinned.authority_hash = TokenHash{};
+        two.at_caller.clear();
+        two.call(TlsSelf(), pinned);
+        CHECK(two.wait_caller(What::closed).why.find("another authority than the one whose hash") != std::string::npos);
+    }
+    SECTION("the right authority, but shown beside a certificate of another one") {
+        const Issuer other;
+        TlsSelf mixed = other.scheduler();
+        mixed.authority = two.issuer.authority.certificate.der;
+        Two second;
+        second.open_door(mixed, two.issuer.trust(pki::Role::grain_server), true);
+        second.call(TlsSelf(), pinned);
+        CHECK(second.wait_caller(What::closed).why.find("another authority") != std::string::npos);
+    }
+}
+
+TEST_CASE("TLS: what is older than 1.3, and what is no TLS") {
+    Two two;
+    two.open_door();
+    const int fd = raw_tcp(two.there->port_of(two.door));
+    SECTION("a caller with TLS 1.2") {
+        int reason = 0;
+        const TlsSelf self = two.issuer.host();
+        std::thread caller([&] {
+            OpenSsl old(self, fd, TLS1_2_VERSION);
+            if (SSL_connect(old.ssl.get()) != 1) reason = OpenSsl::reason();
+        });
+        const std::string why = two.wait_door(What::refused).why;
+        caller.join();
+        CHECK(why.find("TLS 1.2 or older") != std::string::npos);
+        CHECK(reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION);
+    }
+    SECTION("a caller in the clear learns why, in the clear") {
+        REQUIRE(raw_send(fd, frame_of(1, "hello")));
+        CHECK(two.wait_door(What::refused).why.find("this is not TLS: the peer speaks in the clear") == 0);
+        bool ended = false;
+        CHECK(raw_drain(fd, &ended).find("this is not TLS") != std::string::npos);
+    }
+    ::close(fd);
+}
+
+TEST_CASE("TLS: no tickets, so nothing is ever resumed") {
+    Two two;
+    two.open_door();
+    const int fd = raw_tcp(two.there->port_of(two.door));
+    bool connected = false, resumable = true;
+    const TlsSelf self = two.issuer.host();
+    std::thread caller([&] {
+        OpenSsl modern(self, fd, TLS1_3_VERSION);
+        connected = SSL_connect(modern.ssl.get()) == 1;
+        char byte;
+        connected = connected && SSL_read(modern.ssl.get(), &byte, 1) == 1;  // a ticket would come before it
+        resumable = SSL_SESSION_is_resumable(SSL_get_session(modern.ssl.get())) == 1;
+    });
+    two.there->send(two.wait_door(What::opened).conn, frame_of(1, "x"));
+    for (int i = 0; i < 10; ++i) two.turn();
+    caller.join();
+    CHECK(connected);
+    CHECK_FALSE(resumable);
+    ::close(fd);
+}
+
+TEST_CASE("TLS: our caller and doors that are none, or old") {
+    const Issuer issuer;
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr *>(&at), size) == 0);
+    REQUIRE(::listen(listener, 5) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr *>(&at), &size) == 0);
+    const TlsSelf server = issuer.scheduler();
+    bool old = false;
+    SECTION("TLS 1.2") { old = true; }
+    SECTION("in the clear") {}
+    std::thread other([&] {
+        const int fd = ::accept(listener, nullptr, nullptr);
+        if (old) {
+            OpenSsl side(server, fd, TLS1_2_VERSION);
+            SSL_accept(side.ssl.get());
+        } else {
+            raw_send(fd, "220 mail.example ready\r\n");
+            char bytes[4096];
+            while (::recv(fd, bytes, sizeof bytes, 0) > 0) {}
+        }
+        ::close(fd);
+    });
+    std::unique_ptr<Loop> loop = Loop::create();
+    Inbox inbox(*loop);
+    loop->connect_tls("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), tls_limits(),
+                      context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
+    const Arrival closed = inbox.next();
+    other.join();
+    CHECK(closed.what == What::closed);
+    INFO(closed.why);
+    CHECK(closed.why.find(old ? "no version of TLS in common" : "this is not TLS") != std::string::npos);
+    ::close(listener);
+    loop->connect_tls("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), tls_limits(),
+                      context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
+    CHECK(inbox.next().why.find("refused") != std::string::npos);
+    loop->connect_tls("nowhere", tls_limits(), context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
+    CHECK(inbox.next().why.find("is no address") != std::string::npos);
+}

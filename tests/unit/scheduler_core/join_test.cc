@@ -1,0 +1,242 @@
+// Hosts that join: who gets a certificate, whose certificate counts, and for how long.
+#include "base/words.h"
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+constexpr std::int64_t wall = 1'000'000;
+
+TokenHash hash(int n) {
+    TokenHash h{};
+    h[0] = static_cast<std::uint8_t>(n);
+    return h;
+}
+
+struct Joining : Pool {
+    Program root = stranger("root", true);
+    Joining() {
+        add_host("h1");
+        add_host("h2");
+        table();
+        events.clear();
+    }
+    Lines create(int code, const std::string &host = "", std::int64_t ttl_s = 60, std::int64_t at = wall) {
+        return call(root, CreateCode{host, ttl_s, at, {}, hash(code), "pool:7001", "hash"});
+    }
+    static JoinCall asking(int code, int key, const std::string &host = "", const std::string &own_name = "box") {
+        JoinCall c;
+        c.conn = 7000;
+        c.request = 1;
+        c.host = host;
+        c.own_name = own_name;
+        c.address = "192.0.2.1";
+        c.has_code = code != 0;
+        c.code = hash(code);
+        c.key = hash(key);
+        c.public_key = "public key";
+        c.wall_s = wall;
+        return c;
+    }
+    Lines join(int code, int key, const std::string &host = "", std::int64_t at = wall) {
+        JoinCall c = asking(code, key, host);
+        c.wall_s = at;
+        return feed(c);
+    }
+    Lines certified_call(const std::string &as, const std::string &host, int key) {
+        auto call = std::make_shared<wire::FirstCall>();
+        call->host = as;
+        return feed(ServerFirstCall{++server_, call, Certified{host, hash(key)}});
+    }
+    bool lets_in(const Lines &lines, const std::string &host) const {
+        return lines == Lines{"7000: certificate of " + host, "close connection 7000"} ||
+               (lines.size() == 3 && lines[1] == "7000: certificate of " + host);
+    }
+    static bool refuses(const Lines &lines, const std::string &why) {
+        return lines.size() == 2 && lines[0].find("7000: error") == 0 && lines[0].find(why) != std::string::npos;
+    }
+    ConnId server_ = 8000;
+};
+
+}  // namespace
+
+TEST_CASE("a code lets one key in, which may repeat it") {
+    Joining pool;
+    CHECK(pool.create(1, "h1") == Lines{"1: TokenCreated"});
+    CHECK(pool.touched_disk());
+    CHECK(pool.lets_in(pool.join(1, 11), "h1"));
+    CHECK(pool.touched_disk());
+    CHECK(pool.events.back() == "audit: host h1 joined from 192.0.2.1 with the code 0100000000 of root, key " +
+                                    in_words(hash(11)));
+    CHECK(pool.lets_in(pool.join(1, 11), "h1"));
+    CHECK_FALSE(pool.touched_disk());
+    CHECK(Joining::refuses(pool.join(1, 12), "used already, by host h1"));
+    CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", hash(11)}});
+}
+
+TEST_CASE("codes that do not count") {
+    Joining pool;
+    pool.create(1, "h1");
+    pool.create(2);
+    const Trust before = pool.state.trust;
+    CHECK(Joining::refuses(pool.join(9, 11), "not known"));
+    CHECK(Joining::refuses(pool.join(1, 11, "h2"), "is for host h1, not for h2"));
+    CHECK(Joining::refuses(pool.join(1, 11, "", wall + 60), "expired"));
+    CHECK(Joining::refuses(pool.join(2, 11, "h9"), "not in the scheduler's host table"));
+    CHECK(Joining::refuses(pool.join(2, 11), "\"box\" is not in the scheduler's host table"));
+    CHECK(Joining::refuses(pool.join(2, 11, "../h1"), "a host's name is"));
+    CHECK(pool.state.trust == before);
+    CHECK_FALSE(pool.touched_disk());
+    pool.call(pool.root, wire::RevokeToken{id_of_code(hash(1))});
+    CHECK(Joining::refuses(pool.join(1, 11), "not known"));
+    CHECK(pool.lets_in(pool.join(2, 11, "h1", wall + 59), "h1"));
+}
+
+TEST_CASE("a code for any host takes nobody's place, one that names the host does") {
+    Joining pool;
+    pool.create(1, "h1");
+    pool.join(1, 11);
+    pool.create(2);
+    CHECK(Joining::refuses(pool.join(2, 12, "h1"), "has joined already"));
+    CHECK(pool.lets_in(pool.join(2, 12, "h2"), "h2"));
+    pool.certified_call("h1", "h1", 11);
+    const ConnId link = pool.conn("h1");
+    pool.create(3, "h1");
+    const Lines lines = pool.join(3, 13);
+    CHECK(lines[0] == "close connection " + std::to_string(link));
+    CHECK(pool.state.trust.keys.at("h1") == hash(13));
+    CHECK(pool.events.back().find("its former certificate is revoked") != std::string::npos);
+    // The machine whose place was taken may repeat its code as often as it likes.
+    CHECK(Joining::refuses(pool.join(1, 11), "another machine has joined"));
+}
+
+TEST_CASE("whose certificate counts") {
+    Joining pool;
+    pool.create(1, "h1");
+    pool.join(1, 11);
+    const auto turned_away = [&](const Lines &lines, const std::string &why) {
+        return lines.size() == 2 && lines[0].find("refused: ") != std::string::npos &&
+               lines[0].find(why) != std::string::npos;
+    };
+    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but it calls itself h2"));
+    CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
+    CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
+    CHECK(pool.certified_call("h1", "h1", 11) == Lines{std::to_string(pool.conn("h1")) +
+                                                       ": configure interval 10000ms slots 1"});
+    CHECK(pool.state.host(pool.id("h2"))->conn == 0);
+    // Out of the table and back in: nobody else has come under that name.
+    pool.hosts.erase(pool.hosts.begin());
+    pool.table();
+    CHECK(turned_away(pool.certified_call("h1", "h1", 11), "not in the scheduler's host table"));
+}
+
+TEST_CASE("a host that is removed is revoked at once and for good") {
+    Joining pool;
+    pool.create(1, "h1");
+    pool.join(1, 11);
+    pool.create(2, "h1");
+    pool.create(3);
+    pool.certified_call("h1", "h1", 11);
+    const std::string link = std::to_string(pool.conn("h1"));
+    const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
+    CHECK(lines == Lines{link + ": refused: this host was taken out of the scheduler's host table",
+                         "close connection " + link, "1: line of h1 removed"});
+    CHECK(pool.touched_disk());
+    CHECK(pool.state.trust.keys.empty());
+    CHECK(pool.state.trust.codes.size() == 1);
+    pool.table();  // its line is back
+    CHECK(pool.certified_call("h1", "h1", 11)[0].find("revoked") != std::string::npos);
+    for (const int code : {1, 2}) CHECK(Joining::refuses(pool.join(code, 11), "not known"));
+    CHECK(pool.lets_in(pool.join(3, 11, "h1"), "h1"));
+    CHECK(pool.call(pool.root, wire::RemoveHost{"h9"})[0].find("error NOT_FOUND") != std::string::npos);
+}
+
+TEST_CASE("a host without a code waits until somebody lets it in") {
+    Joining pool;
+    CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close connection 7000"});
+    CHECK_FALSE(pool.touched_disk());
+    const auto approve = [&](const std::string &host, const std::string &words = "") {
+        return pool.call(pool.root, core::ApproveHost{host, words, wall})[0];
+    };
+    const auto list = pool.answer<wire::TokenList>(pool.root, ListCodes{wall, "", ""});
+    REQUIRE(list.pending.size() == 1);
+    CHECK(list.pending[0].host == "h1");
+    CHECK(list.pending[0].address == "192.0.2.1");
+    CHECK(list.pending[0].key.substr(0, 1) == "\x0b");
+    CHECK(approve("h2").find("error NOT_FOUND") != std::string::npos);
+    CHECK(approve("h1", in_words(hash(12))).find("error NOT_FOUND") != std::string::npos);
+    pool.join(0, 12, "h1");  // somebody else under the same name
+    CHECK(approve("h1").find("error INVALID") != std::string::npos);
+    CHECK(approve("h1", in_words(hash(12))) == "1: done");
+    CHECK(pool.touched_disk());
+    CHECK(pool.join(0, 11, "h1")[0] == "7000: JoinPending");
+    CHECK(pool.lets_in(pool.join(0, 12, "h1"), "h1"));
+    CHECK(pool.lets_in(pool.join(0, 12), "h1"));
+    CHECK(pool.state.pending.size() == 1);
+    CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");  // that consent is over
+    pool.join(0, 13, "h9");
+    CHECK(approve("h9").find("not in the host table") != std::string::npos);
+}
+
+TEST_CASE("those who wait are few, and give up") {
+    Joining pool;
+    int key = 20;
+    for (std::size_t i = 0; i < limits::pending_of_address; ++i)
+        CHECK(pool.join(0, ++key, "h1")[0] == "7000: JoinPending");
+    CHECK(Joining::refuses(pool.join(0, 99, "h1"), "too many hosts wait"));
+    CHECK(pool.join(0, key, "h1")[0] == "7000: JoinPending");  // one that waits already
+    for (std::size_t i = 0; pool.state.pending.size() < limits::pending_hosts; ++i) {
+        JoinCall c = Joining::asking(0, ++key);
+        c.address = "192.0.2." + std::to_string(10 + i);
+        CHECK(pool.feed(c)[0] == "7000: JoinPending");
+    }
+    JoinCall late = Joining::asking(0, 99);
+    late.address = "198.51.100.1";
+    CHECK(Joining::refuses(pool.feed(late), "too many hosts wait"));
+    pool.now = pool.now + seconds(121);
+    CHECK(pool.feed(late)[0] == "7000: JoinPending");
+    CHECK(pool.state.pending.size() == 1);
+}
+
+TEST_CASE("orders about joining are for operators, and have bounds") {
+    Joining pool;
+    const Program ann = pool.stranger("ann");
+    pool.join(0, 11, "h1");
+    const Trust before = pool.state.trust;
+    const std::vector<UserRequest> orders = {CreateCode{"h1", 60, wall, {}, hash(1), "pool:7001", "hash"},
+                                             ListCodes{wall, "", ""}, wire::RevokeToken{"0100000000"},
+                                             core::ApproveHost{"h1", "", wall}, wire::RemoveHost{"h1"}};
+    for (const UserRequest &order : orders) {
+        const Lines lines = pool.call(ann, order);
+        REQUIRE(lines.size() == 1);
+        CHECK(lines[0].find("ann: error REFUSED") == 0);
+        CHECK(pool.changes.empty());
+    }
+    const auto refused = [&](const CreateCode &call, const char *what) {
+        return pool.call(pool.root, call)[0].find(what) != std::string::npos;
+    };
+    CHECK(refused({"h1", 60, wall, {}, hash(1), "", ""}, "has no door for other hosts"));
+    CHECK(refused({"h9", 60, wall, {}, hash(1), "pool:7001", ""}, "error NOT_FOUND"));
+    for (const std::int64_t ttl : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{30} * 24 * 3600 + 1, INT64_MAX})
+        CHECK(refused({"h1", ttl, wall, {}, hash(1), "pool:7001", ""}, "1 second to 30 days"));
+    CHECK(pool.state.trust == before);
+}
+
+TEST_CASE("codes are bounded, and the expired ones make room") {
+    Joining pool;
+    Trust full;
+    for (std::size_t i = 0; i < limits::join_codes; ++i) {
+        TokenHash h = hash(200);
+        h[1] = static_cast<std::uint8_t>(i), h[2] = static_cast<std::uint8_t>(i >> 8);
+        full.codes[h] = JoinCode{"h1", "root", wall + 10, false, {}};
+    }
+    Undo undo;
+    apply(pool.state, SetTrust{full}, undo);
+    CHECK(pool.create(1, "h1")[0].find("error LIMIT") != std::string::npos);
+    CHECK(pool.create(1, "h1", 60, wall + 10)[0] == "1: TokenCreated");
+    CHECK(pool.state.trust.codes.size() == 1);
+    roll_back(pool.state, undo);
+    CHECK(pool.state.trust.codes.empty());
+}
