@@ -1,12 +1,17 @@
 #pragma once
 // Blocks of fixed size in lock files: little-endian fields, zeros, and in the last eight bytes a checksum
 // against torn writes and strangers (not against malice).
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 namespace dcs::locks {
+
+constexpr std::uint64_t little_endian(std::uint64_t v) {
+    return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
+}
 
 // FNV-1a over words of eight bytes; `bytes` is a multiple of eight. Never 0, so zeros are no valid block.
 std::uint64_t block_sum(const unsigned char *data, std::size_t bytes);
@@ -58,12 +63,13 @@ public:
 private:
     std::size_t room() const { return at_ < Bytes - 8 ? Bytes - 8 - at_ : 0; }
     void store(std::size_t at, std::uint64_t v, std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i) bytes_[at + i] = static_cast<unsigned char>(v >> (8 * i));
+        v = little_endian(v);
+        std::memcpy(bytes_ + at, &v, n);
     }
     std::uint64_t load(std::size_t at, std::size_t n) const {
         std::uint64_t v = 0;
-        for (std::size_t i = 0; i < n; ++i) v |= std::uint64_t{bytes_[at + i]} << (8 * i);
-        return v;
+        std::memcpy(&v, bytes_ + at, n);
+        return little_endian(v);
     }
     void put(std::uint64_t v, std::size_t n) {
         if (n <= room()) store(at_, v, n);

@@ -134,7 +134,6 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
         file.fd_ = open_existing(place.path, file.writable_);
         if (file.fd_ < 0 && errno != ENOENT) return cannot_open(place.path);
         file.path_ = place.path;
-        file.atom_ = place.atom;
         file.kind_wanted_ = kind;
         if (file.fd_ < 0) {
             file.fd_ = make_file(place, kind, mode);
@@ -146,6 +145,7 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
         if (Status s = judge(file.fd_, place, kind, &file.kind_); !s) return s;
         if (!file.writable_ && file.kind_ != FileKind::foreign)
             return fail(Code::refused, "no permission to write lock file " + place.path);
+        if (file.kind_ == FileKind::broken) file.atom_ = place.atom;  // for make_whole()
         return file;
     }
     return fail(Code::io_error, "lock file " + place.path + " is being replaced all the time");

@@ -80,7 +80,7 @@ public:
     FileKind kind() const { return kind_; }
     bool keeps_records() const { return kind_ == FileKind::atom || kind_ == FileKind::slots; }
     const std::string &path() const { return path_; }
-    const Atom &atom() const { return atom_; }
+    const Atom &atom() const { return atom_; }  // as the file says; only after look()
 
     // Writes the header. Only by who holds holder_byte exclusively or the guard; does nothing to a whole file.
     Status make_whole();

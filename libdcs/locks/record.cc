@@ -11,8 +11,8 @@ std::uint64_t block_sum(const unsigned char *data, std::size_t bytes) {
     std::uint64_t sum = 0xcbf29ce484222325ULL;
     for (std::size_t i = 0; i < bytes; i += 8) {
         std::uint64_t word = 0;
-        for (std::size_t b = 0; b < 8; ++b) word |= std::uint64_t{data[i + b]} << (8 * b);
-        sum = (sum ^ word) * 0x100000001b3ULL;
+        std::memcpy(&word, data + i, 8);
+        sum = (sum ^ little_endian(word)) * 0x100000001b3ULL;
         sum ^= sum >> 32;  // the high bytes of a word shall reach the low ones of the sum
     }
     return sum == 0 ? 1 : sum;
@@ -131,29 +131,7 @@ Record get_record(RecordBlock &b) {
     return r;
 }
 
-struct Both {
-    RecordBlock block[2];
-    std::uint64_t sequence[2] = {0, 0};  // 0: not valid
-    bool something = false;              // neither valid nor all zeros
-    int newer() const { return sequence[1] > sequence[0] ? 1 : 0; }
-};
-
-Both read_both(const LockFile &file) {
-    static_assert(record_b_at == record_a_at + static_cast<std::int64_t>(record_bytes));
-    unsigned char bytes[2 * record_bytes] = {};
-    const ssize_t n = ::pread(file.fd(), bytes, sizeof bytes, record_a_at);
-    Both both;
-    for (int i = 0; i < 2; ++i) {
-        std::memcpy(both.block[i].data(), bytes + static_cast<std::size_t>(i) * record_bytes, record_bytes);
-        if (n > 0 && both.block[i].sealed()) {
-            const std::uint32_t version = both.block[i].u32();
-            const std::uint64_t sequence = both.block[i].u64();
-            if (version == record_version) both.sequence[i] = sequence;
-        }
-    }
-    for (unsigned char c : bytes) both.something = both.something || c != 0;
-    return both;
-}
+std::int64_t place_of(std::uint64_t sequence) { return sequence % 2 == 0 ? record_a_at : record_b_at; }
 
 }  // namespace
 
@@ -171,23 +149,40 @@ const char *outcome_name(Outcome outcome) {
 }
 
 Record read_record(const LockFile &file, bool *damaged) {
-    Both both = read_both(file);
-    const int newer = both.newer();
-    const bool valid = both.sequence[newer] != 0;
-    if (damaged != nullptr) *damaged = !valid && both.something;
-    return valid ? get_record(both.block[newer]) : Record{};
+    static_assert(record_b_at == record_a_at + static_cast<std::int64_t>(record_bytes));
+    unsigned char bytes[2 * record_bytes] = {};
+    const ssize_t n = ::pread(file.fd(), bytes, sizeof bytes, record_a_at);
+    RecordBlock best;
+    std::uint64_t sequence = 0;
+    for (int i = 0; i < 2 && n > 0; ++i) {
+        RecordBlock block;
+        std::memcpy(block.data(), bytes + static_cast<std::size_t>(i) * record_bytes, record_bytes);
+        if (!block.sealed() || block.u32() != record_version) continue;
+        const std::uint64_t number = block.u64();
+        if (number <= sequence) continue;
+        sequence = number;
+        best = block;
+    }
+    if (damaged != nullptr) {
+        *damaged = false;
+        for (unsigned char c : bytes) *damaged = *damaged || (sequence == 0 && c != 0);
+    }
+    Record record = sequence != 0 ? get_record(best) : Record{};
+    record.sequence = sequence;
+    return record;
 }
 
-Status write_record(const LockFile &file, const Record &record) {
-    const Both both = read_both(file);
-    const int newer = both.newer(), older = both.sequence[newer] == 0 ? 0 : 1 - newer;
+Status write_record(const LockFile &file, Record &record) {
     RecordBlock block;
     block.u32(record_version);
-    block.u64(both.sequence[newer] + 1);
+    block.u64(record.sequence + 1);
     put(block, record);
     block.seal();
-    const ssize_t n = ::pwrite(file.fd(), block.data(), block.size(), older == 0 ? record_a_at : record_b_at);
-    if (n == static_cast<ssize_t>(block.size())) return Status::ok();
+    const ssize_t n = ::pwrite(file.fd(), block.data(), block.size(), place_of(record.sequence + 1));
+    if (n == static_cast<ssize_t>(block.size())) {
+        ++record.sequence;
+        return Status::ok();
+    }
     const int error = n < 0 ? errno : ENOSPC;
     return fail_errno(error == ENOSPC || error == EDQUOT ? Code::no_space : Code::io_error,
                       "cannot write the record of lock " + file.path(), error);

@@ -37,6 +37,7 @@ const char *outcome_name(Outcome outcome);
 constexpr std::int64_t no_limit = INT64_MAX;  // "never"
 
 struct Record {
+    std::uint64_t sequence = 0;    // of the copy that was read or written last; odd ones are in place B
     std::uint64_t generation = 0;  // fencing token: grows with every grant, never again the same
     Outcome outcome = Outcome::none;  // `running` while held; else of the last run
     Owner owner;                      // of this run, or of the last
@@ -53,7 +54,8 @@ struct Record {
 
 // The valid one with the higher sequence. `damaged` (may be null): neither is valid though something is there.
 Record read_record(const LockFile &file, bool *damaged);
-// Over the older one of the two. Only by who holds the atom. Code::no_space, Code::io_error.
-Status write_record(const LockFile &file, const Record &record);
+// Over the older one of the two, as record.sequence + 1. Only by who holds the atom and has read the record since.
+// Code::no_space, Code::io_error.
+Status write_record(const LockFile &file, Record &record);
 
 }  // namespace dcs::locks

@@ -262,14 +262,14 @@ TEST_CASE("a record is read back whole, the newer one counts, and a torn one doe
     r.generation = 8;
     REQUIRE(write_record(file, r));
     CHECK(read_record(file, nullptr).generation == 8);
-    for (std::int64_t byte : {record_b_at + 20, record_a_at + 300}) {  // the newer one, then both
+    for (std::int64_t byte : {record_a_at + 20, record_b_at + 300}) {  // the newer one, then both
         char c = 0;
         REQUIRE(::pread(file.fd(), &c, 1, byte) == 1);
         c = static_cast<char>(c ^ 1);
         REQUIRE(::pwrite(file.fd(), &c, 1, byte) == 1);
         back = read_record(file, &damaged);
-        CHECK(back.generation == (byte == record_b_at + 20 ? 7 : 0));
-        CHECK(damaged == (byte != record_b_at + 20));
+        CHECK(back.generation == (byte == record_a_at + 20 ? 7 : 0));
+        CHECK(damaged == (byte != record_a_at + 20));
     }
 }
 
