@@ -32,7 +32,7 @@ def sweep(pid):
 
 def red(test, plant):
     """A test that hangs over a bug has found it, too."""
-    environment = dict(os.environ, DCS_PLANT=plant)
+    environment = dict(os.environ, DCS_PLANTED=plant)
     process = subprocess.Popen([UNIT, "-w", "NoTests", test.replace(",", "\\,")], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(20 if plant else 120) != 0

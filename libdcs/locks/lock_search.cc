@@ -1,0 +1,61 @@
+#include "locks/lock_search.h"
+
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dcs::locks {
+namespace {
+
+template <class Visit> void each_number(const std::string &directory, Visit visit) {
+    DIR *dir = ::opendir(directory.c_str());
+    if (dir == nullptr) return;
+    while (const dirent *entry = ::readdir(dir))
+        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') visit(std::atoi(entry->d_name));
+    ::closedir(dir);
+}
+
+std::string text_of(const std::string &path) {
+    std::string text;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return text;
+    char part[4096];
+    for (ssize_t n; (n = ::read(fd, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+    ::close(fd);
+    return text;
+}
+
+// A line "lock:", number, "OFDLCK ADVISORY WRITE -1 fe:01:1234 FIRST LAST" of /proc/PID/fdinfo/FD
+bool names_lock(const std::string &info, std::int64_t byte) {
+    const std::string first = " " + std::to_string(byte) + " ";
+    for (std::size_t at = info.find("lock:"); at != std::string::npos; at = info.find("lock:", at + 1)) {
+        const std::string line = info.substr(at, info.find('\n', at) - at);
+        if (line.find("OFDLCK") != std::string::npos && line.find(first) != std::string::npos) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) {
+    std::vector<pid_t> found;
+    struct stat wanted = {};
+    if (::fstat(file.fd(), &wanted) != 0) return found;
+    each_number("/proc", [&](int pid) {
+        const std::string base = "/proc/" + std::to_string(pid);
+        bool has = false;
+        each_number(base + "/fd", [&](int fd) {
+            struct stat st = {};
+            const std::string number = std::to_string(fd);
+            if (has || ::stat((base + "/fd/" + number).c_str(), &st) != 0) return;
+            if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) return;
+            has = names_lock(text_of(base + "/fdinfo/" + number), byte);
+        });
+        if (has) found.push_back(pid);
+    });
+    return found;
+}
+
+}  // namespace dcs::locks

@@ -1,0 +1,239 @@
+#include "locks/slot_wait.h"
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/planted.h"
+#include "locks/process_stat.h"
+#include "locks/slot_table.h"
+
+namespace dcs::locks {
+namespace {
+
+// A process may have few descriptors (1,024 is usual), a limit thousands of holders: beyond the first ones,
+// children of ours watch a group each.
+constexpr std::size_t watched_here = 64, group_size = 256;
+
+std::string bell_path(const Place &head) { return head.path + ".bell"; }
+
+// O_RDWR: nobody gets SIGPIPE or waits for the other end, and what was rung stays while somebody has it open.
+int open_bell(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st = {};
+    if (fd < 0 || (::fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))) return fd;
+    ::close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+// A child without exit signal: the program's own waiting for children does not see it. It may do what is allowed
+// after vfork only, and ends with us.
+template <class Work> pid_t watcher(int *pidfd, Work work) {
+    const pid_t parent = ::getpid();
+    const long pid = ::syscall(SYS_clone, CLONE_PIDFD, nullptr, pidfd, nullptr, nullptr);
+    if (pid != 0) return static_cast<pid_t>(pid);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (::getppid() == parent) work();
+    ::_exit(0);
+}
+
+void close_all_but(int fd) {
+    const auto kept = static_cast<unsigned>(fd);
+    if (kept > 0) ::syscall(SYS_close_range, 0u, kept - 1, 0u);
+    ::syscall(SYS_close_range, kept + 1, ~0u, 0u);
+}
+
+struct Group {
+    ProcessIdentity members[group_size];
+    std::size_t count = 0;
+};
+
+// Returns when one of the group is gone.
+void watch_group(const Group &group) {
+    ::syscall(SYS_close_range, 0u, ~0u, 0u);  // copies of descriptors would keep other locks
+    pollfd polls[group_size];
+    for (std::size_t i = 0; i < group.count; ++i) {
+        const ProcessIdentity &p = group.members[i];
+        const int fd = static_cast<int>(::syscall(SYS_pidfd_open, p.pid, 0));
+        struct stat st = {};
+        ProcessStat now;
+        if (fd < 0 || !read_stat(p.pid, now) || now.start_time != p.start_ticks) return;
+        if (p.pidfs_inode != 0 && (::fstat(fd, &st) != 0 || st.st_ino != p.pidfs_inode)) return;
+        polls[i] = {fd, POLLIN, 0};
+    }
+    while (::poll(polls, group.count, -1) < 0 && errno == EINTR) {}
+}
+
+class Watch {
+public:
+    Watch(const Place &head, const Bell &bell) : head_(head) { polls_.push_back({bell.fd(), POLLIN, 0}); }
+    Watch(const Watch &) = delete;
+    ~Watch();
+    // False: it is free by now.
+    bool add(const SlotHolder &holder);
+    Status complete();
+    Result<bool> wait(const Deadline &until);
+
+private:
+    bool add(const ProcessIdentity &process);
+    bool watch_byte(int number);
+    bool watch_groups();
+
+    const Place &head_;
+    std::vector<pollfd> polls_;
+    std::vector<ProcessHandle> handles_;
+    std::vector<ProcessIdentity> others_;
+    std::vector<pid_t> children_;
+    std::vector<int> pidfds_;
+    bool failed_ = false;
+};
+
+Watch::~Watch() {
+    for (const pid_t pid : children_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : children_)
+        while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {}
+    for (const int fd : pidfds_) ::close(fd);
+}
+
+bool Watch::add(const ProcessIdentity &process) {
+    if (process.pid <= 0) return false;
+    Result<ProcessHandle> handle = ProcessHandle::open(process);
+    if (!handle) return false;
+    if (handles_.size() >= watched_here) {
+        others_.push_back(process);
+        return true;
+    }
+    polls_.push_back({handle->fd(), POLLIN, 0});
+    handles_.push_back(std::move(*handle));
+    return true;
+}
+
+bool Watch::add(const SlotHolder &holder) {
+    if (planted("locks.slots_no_watch")) return true;
+    if (holder.left) return watch_byte(holder.number);
+    const bool process = add(holder.owner.process), supervisor = add(holder.owner.supervisor);
+    return process || supervisor || watch_byte(holder.number);
+}
+
+// Nobody knows who holds it (a child that inherited the descriptor, a process out of sight): a child waits for the
+// byte itself.
+bool Watch::watch_byte(int number) {
+    Result<LockFile> file = LockFile::look(shard_place(head_, number / slots_per_file));
+    const std::int64_t byte = slot_byte + number % slots_per_file;
+    if (!file || file->first_locked(byte, 1) < 0) return false;
+    const int fd = file->fd();
+    int pidfd = -1;
+    const pid_t pid = watcher(&pidfd, [fd, byte] {
+        close_all_but(fd);
+        struct flock range = {};
+        range.l_type = F_RDLCK;
+        range.l_whence = SEEK_SET;
+        range.l_start = byte;
+        range.l_len = 1;
+        while (::fcntl(fd, F_OFD_SETLKW, &range) != 0 && errno == EINTR) {}
+    });
+    if (pid < 0) {
+        failed_ = true;
+        return true;
+    }
+    children_.push_back(pid);
+    pidfds_.push_back(pidfd);
+    polls_.push_back({pidfd, POLLIN, 0});
+    return true;
+}
+
+bool Watch::watch_groups() {
+    Group group;
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+        group.members[group.count++] = others_[i];
+        if (group.count < group_size && i + 1 < others_.size()) continue;
+        int pidfd = -1;
+        const pid_t pid = watcher(&pidfd, [&group] { watch_group(group); });
+        if (pid < 0) return false;
+        children_.push_back(pid);
+        pidfds_.push_back(pidfd);
+        polls_.push_back({pidfd, POLLIN, 0});
+        group.count = 0;
+    }
+    return true;
+}
+
+Status Watch::complete() {
+    if (!failed_ && watch_groups()) return Status::ok();
+    return fail(Code::io_error, "no process to wait with for a slot of " + head_.path);
+}
+
+Result<bool> Watch::wait(const Deadline &until) {
+    for (;;) {
+        timespec now = {}, left = {};
+        ::clock_gettime(CLOCK_BOOTTIME, &now);
+        const std::int64_t ns = until.boot - (std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
+        if (ns <= 0) return false;
+        left.tv_sec = ns / 1'000'000'000;
+        left.tv_nsec = ns % 1'000'000'000;
+        const int ready = ::ppoll(polls_.data(), polls_.size(), until.boot == INT64_MAX ? nullptr : &left, nullptr);
+        if (ready > 0) return true;
+        if (ready < 0 && errno != EINTR) return fail_errno(Code::io_error, "poll", errno);
+    }
+}
+
+// Whole under another name first: somebody else may open it at once.
+void make_bell(const std::string &path, unsigned mode) {
+    const std::string fresh = path + "." + std::to_string(::getpid());
+    ::unlink(fresh.c_str());
+    if (::mkfifo(fresh.c_str(), 0600) != 0) return;
+    if (::chmod(fresh.c_str(), mode) == 0) (void)!::link(fresh.c_str(), path.c_str());
+    ::unlink(fresh.c_str());
+}
+
+}  // namespace
+
+Result<Bell> Bell::open(const Place &head, unsigned mode) {
+    const std::string path = bell_path(head);
+    int fd = open_bell(path);
+    if (fd < 0 && errno == ENOENT) {
+        make_bell(path, mode);
+        fd = open_bell(path);
+    }
+    if (fd < 0) return fail_errno(Code::io_error, "cannot open the bell " + path + " of counted slots", errno);
+    return Bell(fd);
+}
+
+Bell::~Bell() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+void Bell::hush() const {
+    char rung[4096];
+    while (::read(fd_, rung, sizeof rung) == static_cast<ssize_t>(sizeof rung)) {}
+}
+
+void Bell::ring(const Place &head) {
+    if (planted("locks.slots_no_bell")) return;
+    const int fd = open_bell(bell_path(head));
+    if (fd < 0) return;
+    (void)!::write(fd, "!", 1);  // full: it has been rung often enough
+    ::close(fd);
+}
+
+Result<bool> wait_for_change(const Bell &bell, const Place &head, const std::vector<SlotHolder> &held,
+                             const Deadline &until) {
+    Watch watch(head, bell);
+    for (const SlotHolder &holder : held)
+        if (!watch.add(holder)) return true;
+    if (Status s = watch.complete(); !s) return s;
+    Result<bool> changed = watch.wait(until);
+    if (changed && *changed) bell.hush();
+    return changed;
+}
+
+}  // namespace dcs::locks
