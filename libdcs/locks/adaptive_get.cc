@@ -28,9 +28,12 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-// A pass that started later than now started in another boot, or before a clock was set back.
-Moment start_of_pass(const Moment &pass, const Moment &now) {
+// A pass that started later than now started in another boot, or before a clock was set back; but literally,
+// `now` is what the caller says.
+Moment start_of_pass(const LockRequest &request, const Moment &now) {
+    const Moment &pass = request.pass;
     if (pass.wall == 0 && pass.mono == 0 && pass.boot == 0) return now;
+    if (request.literal) return pass;
     if (pass.mono > now.mono || pass.boot > now.boot) return now;
     return {std::min(pass.wall, now.wall), pass.mono, pass.boot};
 }
@@ -49,7 +52,7 @@ HeldAs held_as(const LockFile &file) {
 
 Getting::Getting(const World &world, const LockRequest &request)
     : world_(world), request_(request), first_(world.now()), clock_(first_),
-      pass_(start_of_pass(request.pass, first_)) {}
+      pass_(start_of_pass(request, first_)) {}
 
 Answer Getting::run() {
     while (turn() != Next::ended) {}  // each turn but the last waited, or saw somebody else get on

@@ -80,6 +80,7 @@ public:
     const Place &place() const { return place_; }
     // The one who does the work is another process than the taker: a supervisor's command, or a forked child.
     void set_owner(const Owner &owner);
+    void adopt();  // that one is the caller
 
     struct End {
         Outcome outcome = Outcome::done;

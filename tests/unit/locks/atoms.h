@@ -31,6 +31,8 @@ inline dcs::locks::LockRequest request_for(const Directory &dir, std::int64_t if
 // A process that takes the lock and sleeps with it until it is killed; -1 if it was refused.
 inline pid_t holder(const dcs::locks::World &world, const dcs::locks::LockRequest &request) {
     return sleeper([&] {
+        ::signal(SIGINT, SIG_DFL);  // the test framework has handlers that print
+        ::signal(SIGTERM, SIG_DFL);
         static dcs::locks::AdaptiveLock lock;
         return dcs::locks::AdaptiveLock::get(world, request, lock).denied == dcs::locks::Denied::no;
     });
