@@ -251,8 +251,8 @@ void waiting(Bench &bench) {
         {"polling 100 ms", [](const std::string &d) { return std::make_unique<Counted>(d, true); }},
         {"SysV semaphore", [=](const std::string &) { return std::make_unique<Semaphore>(semaphore); }},
         {"Slots, waiting", [](const std::string &d) { return std::make_unique<Counted>(d, false); }}};
-    std::printf("\n%d slots, %d workers, held for 2 ms: from a release to the next start\n  %-18s %-14s %10s %10s %12s\n",
-                limit, workers, "", "", "p50 us", "p99 us", "utilisation");
+    std::printf("\n%d slots, %d workers, held for 2 ms: from a release to the next start\n"
+                "  %-18s %-14s %10s %10s %12s\n", limit, workers, "", "", "p50 us", "p99 us", "utilisation");
     std::vector<Shift> ours;
     for (const bool kills : {false, true}) {
         for (const auto &[name, make] : methods) {
