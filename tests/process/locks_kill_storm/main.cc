@@ -77,7 +77,7 @@ bool rounds(const Options &options, const std::string &base, int &number) {
             if (!plant.empty() && !outcome.good()) return false;  // found
         }
         if (!commands) continue;
-        storm::Round round{nullptr, folder(base, number++), options.command, std::min(workers, 16),
+        storm::Round round{nullptr, folder(base, number++), options.command, workers,
                            options.acquisitions / shares / 3, random()};
         const storm::Outcome outcome = storm::run_commands(round);
         print("commands", round, outcome);
