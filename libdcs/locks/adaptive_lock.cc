@@ -70,7 +70,8 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     granted.world_ = &world;
     granted.file_ = std::move(getting.file);
     granted.place_ = request.place;
-    granted.taker_ = own_identity().pid;
+    const bool recorded = !request.shared && getting.record.outcome == Outcome::running;
+    granted.taker_ = recorded ? getting.record.owner.process.pid : own_identity().pid;  // spares a system call
     granted.record_ = std::move(getting.record);
     granted.soft_ = getting.soft;
     granted.hard_ = getting.hard;
@@ -87,6 +88,13 @@ void AdaptiveLock::set_owner(const Owner &owner) {
     // A record that cannot be written leaves the one before, whose owner is not the one who works: expiry finds
     // nobody to end and says so. The kernel lock is not touched by that.
     if (held() && !shared_ && file_.keeps_records()) (void)write_record(file_, record_);
+}
+
+void AdaptiveLock::adopt() {
+    if (!held()) return;
+    Owner self = own_owner(*world_);
+    self.cookie = record_.owner.cookie;
+    set_owner(self);
 }
 
 void AdaptiveLock::release(const End &end) {
