@@ -2,6 +2,7 @@
 // What the parts of the lock benchmark share: clocks, forked processes with common memory, and the table of goals.
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -70,6 +71,11 @@ inline void finish(pid_t pid) {
     int status = 0;
     ::waitpid(pid, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) die("a child failed");
+}
+
+inline void end(pid_t pid) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
 }
 
 // Waits until `condition`; other processes make it true, and there may be fewer processors than processes.

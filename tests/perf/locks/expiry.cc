@@ -165,7 +165,11 @@ int stranger_round(const std::string &directory, bool paper) {
     ::kill(stage->victim, SIGKILL);
     int result = -1, status = 0;
     if (innocent > 0) {
-        const bool gone = ::waitpid(innocent, &status, WNOHANG) == innocent;
+        bool gone = false;
+        for (int i = 0; i < 20 && !gone; ++i) {  // a signal takes its time
+            sleep_ns(1'000'000);
+            gone = ::waitpid(innocent, &status, WNOHANG) == innocent;
+        }
         result = gone || stage->signalled ? 1 : 0;
         if (!gone) ::kill(innocent, SIGKILL);
         if (!gone) ::waitpid(innocent, &status, 0);
