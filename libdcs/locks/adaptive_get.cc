@@ -28,9 +28,12 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-// A pass that started later than now started in another boot, or before a clock was set back.
-Moment start_of_pass(const Moment &pass, const Moment &now) {
+// A pass that started later than now started in another boot, or before a clock was set back; but literally,
+// `now` is what the caller says.
+Moment start_of_pass(const LockRequest &request, const Moment &now) {
+    const Moment &pass = request.pass;
     if (pass.wall == 0 && pass.mono == 0 && pass.boot == 0) return now;
+    if (request.literal) return pass;
     if (pass.mono > now.mono || pass.boot > now.boot) return now;
     return {std::min(pass.wall, now.wall), pass.mono, pass.boot};
 }
@@ -49,7 +52,7 @@ HeldAs held_as(const LockFile &file) {
 
 Getting::Getting(const World &world, const LockRequest &request)
     : world_(world), request_(request), first_(world.now()), clock_(first_),
-      pass_(start_of_pass(request.pass, first_)) {}
+      pass_(start_of_pass(request, first_)) {}
 
 Answer Getting::run() {
     while (turn() != Next::ended) {}  // each turn but the last waited, or saw somebody else get on
@@ -81,7 +84,7 @@ Getting::Next Getting::turn() {
     if (planted("locks.check_outside")) read();
     const Result<bool> got = file.hold(request_.shared, Deadline::none());
     if (!got) return fail_with(got.status());
-    return *got ? with_lock(false) : without_lock();
+    return *got ? with_lock() : without_lock();
 }
 
 Getting::Next Getting::queue_up() {
@@ -102,14 +105,14 @@ void Getting::read() {
 }
 
 // Whoever comes here has the kernel lock: nothing can change under it.
-Getting::Next Getting::with_lock(bool after_wait) {
+Getting::Next Getting::with_lock() {
     failpoint("locks.get.locked");
     if (!planted("locks.no_still_named") && !file.still_named()) {
         place_.reset();
         file = LockFile();
         return Next::again;
     }
-    if (after_wait) clock_ = world_.now();
+    clock_ = world_.now();  // later than the end of every run before; than the request itself need not be
     if (file.kind() == FileKind::foreign) return grant(Ruling{});
     if (!request_.shared)
         if (Status s = file.make_whole(); !s) return fail_with(std::move(s));
@@ -271,13 +274,13 @@ Getting::Next Getting::wait_for_unknown() {
         if (record.outcome == Outcome::running) return Next::again;
         const Result<bool> got = file.hold(request_.shared, Deadline::none());
         if (!got) return fail_with(got.status());
-        if (*got) return with_lock(true);
+        if (*got) return with_lock();
     }
     // Nobody who takes it after these can expire sooner.
     learn_limits();
     const Result<bool> got = file.hold(request_.shared, over() ? Deadline::none() : at_most(soft));
     if (!got) return fail_with(got.status());
-    if (*got) return with_lock(true);
+    if (*got) return with_lock();
     clock_ = world_.now();
     if (!over()) return Next::again;
     Ruling ruling{Verdict::busy};
@@ -293,7 +296,7 @@ Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {
     const std::int64_t left = request_.shared ? no_limit : std::max(ruling.again_in, least);
     const Result<bool> got = file.hold(request_.shared, at_most(left));
     if (!got) return fail_with(got.status());
-    if (*got) return with_lock(true);
+    if (*got) return with_lock();
     if (!file.still_named()) {
         place_.reset();
         file = LockFile();

@@ -24,7 +24,7 @@ private:
 
     Next turn();
     Next queue_up();
-    Next with_lock(bool after_wait);
+    Next with_lock();
     Next without_lock();
     Next wait_for_unknown();
     Next wait_until_expiry(const Ruling &ruling);

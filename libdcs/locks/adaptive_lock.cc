@@ -89,6 +89,13 @@ void AdaptiveLock::set_owner(const Owner &owner) {
     if (held() && !shared_ && file_.keeps_records()) (void)write_record(file_, record_);
 }
 
+void AdaptiveLock::adopt() {
+    if (!held()) return;
+    Owner self = own_owner(*world_);
+    self.cookie = record_.owner.cookie;
+    set_owner(self);
+}
+
 void AdaptiveLock::release(const End &end) {
     if (!held()) return;
     if (!shared_ && file_.keeps_records()) {

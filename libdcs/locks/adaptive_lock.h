@@ -73,12 +73,14 @@ public:
     bool held() const { return file_.is_open(); }
     std::uint64_t generation() const { return record_.generation; }  // fencing token
     std::uint64_t cookie() const { return record_.owner.cookie; }
+    const Owner &owner() const { return record_.owner; }
     std::int64_t soft() const { return soft_; }   // limits in force for this run
     std::int64_t hard() const { return hard_; }
     int fd() const { return file_.fd(); }
     const Place &place() const { return place_; }
     // The one who does the work is another process than the taker: a supervisor's command, or a forked child.
     void set_owner(const Owner &owner);
+    void adopt();  // that one is the caller
 
     struct End {
         Outcome outcome = Outcome::done;

@@ -49,7 +49,7 @@ Getting::Next Getting::reap() {
     const std::uint64_t generation = record.generation;
     const Result<bool> free = file.hold(false, Deadline::none());
     if (!free) return fail_with(free.status());
-    if (*free) return with_lock(true);
+    if (*free) return with_lock();
     read();
     clock_ = world_.now();
     if (record.generation != generation || record.outcome != Outcome::running ||
@@ -90,16 +90,15 @@ Getting::Next Getting::take_over(std::uint64_t generation) {
         const Owner holder = record.owner;
         read();
         clock_ = world_.now();
-        if (record.generation != generation && !planted("locks.no_reread")) return Next::again;
+        if (record.generation != generation) return Next::again;
         return deny(Denied::unkillable, Ruling{Verdict::expired},
                     described(holder, world_) + " was ended, but a process outside of its tree has inherited " +
                         file.path() + "; `dcs_lock list` and lsof show it");
     }
-    if (planted("locks.no_reread")) return take(Ruling{});
-    if (!file.still_named()) return with_lock(true);
-    read();
+    if (!file.still_named()) return with_lock();
+    if (!planted("locks.no_reread")) read();
     clock_ = world_.now();
-    if (damaged_ || record.generation != generation) return with_lock(true);
+    if (damaged_ || record.generation != generation) return with_lock();
     // A supervisor that was asked to end it has entered that itself.
     if (record.outcome == Outcome::running) {
         RunEnding ending{Outcome::expired, clock_};

@@ -142,15 +142,14 @@ bool parse_seconds(std::string_view text, std::int64_t &nanoseconds) {
     if (text == "never") return true;
     const std::size_t point = std::min(text.find('.'), text.size());
     std::int64_t whole = 0, part = 0;
-    if (!number(text.substr(0, point), whole) || whole < 0 || whole >= no_limit / second) return false;
+    if (!number(text.substr(0, point), whole) || whole < 0) return false;
     if (point < text.size()) {
         std::string digits(text.substr(point + 1));
         if (digits.empty() || digits.size() > 9) return false;
         digits.append(9 - digits.size(), '0');
         if (digits.find('-') != std::string::npos || !number(std::string_view(digits), part)) return false;
     }
-    nanoseconds = whole * second + part;
-    return true;
+    return !__builtin_mul_overflow(whole, second, &whole) && !__builtin_add_overflow(whole, part, &nanoseconds);
 }
 
 bool parse_text(std::string_view escaped, std::string &text) {
