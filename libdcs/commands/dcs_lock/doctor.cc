@@ -1,8 +1,10 @@
 // dcs_lock doctor: what is wrong with the locks of this user, and what to do about it.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -11,6 +13,7 @@
 #include "call.h"
 #include "json.h"
 #include "locks/learn.h"
+#include "locks/lock_header.h"
 #include "locks/process_stat.h"
 #include "locks/sample.h"
 #include "places.h"
@@ -113,28 +116,46 @@ void examine_history(const Seen &seen, Findings &found) {
                              "; ask less often, or with -i auto"});
 }
 
-// Lock files that are held and have no name any more: who comes next locks another file of that name.
+// What an open lock file is for, as its own header says; empty: it is none.
+std::string name_of_open_file(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    locks::Atom atom;
+    const bool ours = fd >= 0 && locks::recognise(fd, false, &atom) != locks::FileKind::foreign;
+    if (fd >= 0) ::close(fd);
+    return ours ? shown_name(atom) : std::string();
+}
+
+// Files of `process` that lie in `directory` and have no name any more: who comes next locks another file of that name.
+void examine_process(const std::string &process, const std::string &directory, Findings &found) {
+    const std::string fds = "/proc/" + process + "/fd";
+    DIR *open_files = ::opendir(fds.c_str());
+    if (open_files == nullptr) return;
+    std::vector<ino_t> told;
+    while (const dirent *fd = ::readdir(open_files)) {
+        char target[4096];
+        const ssize_t length = ::readlinkat(::dirfd(open_files), fd->d_name, target, sizeof target);
+        const std::string path(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+        struct stat st = {};
+        if (path.compare(0, directory.size() + 1, directory + "/") != 0 ||
+            ::fstatat(::dirfd(open_files), fd->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 0 ||
+            std::find(told.begin(), told.end(), st.st_ino) != told.end())
+            continue;
+        const std::string name = name_of_open_file(fds + "/" + fd->d_name);
+        if (name.empty()) continue;
+        told.push_back(st.st_ino);
+        found.push_back({"replaced", name,
+                         "pid " + process +
+                             " holds its file, which was removed, so another may run beside it; never "
+                             "remove lock files, and wait for that process or end it"});
+    }
+    ::closedir(open_files);
+}
+
 void examine_replaced(const std::string &directory, Findings &found) {
     DIR *processes = ::opendir("/proc");
     if (processes == nullptr) return;
-    while (const dirent *process = ::readdir(processes)) {
-        if (process->d_name[0] < '1' || process->d_name[0] > '9') continue;
-        const std::string fds = std::string("/proc/") + process->d_name + "/fd";
-        DIR *open_files = ::opendir(fds.c_str());
-        if (open_files == nullptr) continue;
-        while (const dirent *fd = ::readdir(open_files)) {
-            char target[4096];
-            const ssize_t length = ::readlinkat(::dirfd(open_files), fd->d_name, target, sizeof target);
-            const std::string path(target, length > 0 ? static_cast<std::size_t>(length) : 0);
-            const std::size_t gone = path.rfind(" (deleted)");
-            if (gone == std::string::npos || path.compare(0, directory.size() + 1, directory + "/") != 0) continue;
-            found.push_back({"replaced", path.substr(0, gone),
-                             std::string("pid ") + process->d_name +
-                                 " has the file open, which was removed, so another may "
-                                 "run beside it; never remove lock files, and wait for that process or end it"});
-        }
-        ::closedir(open_files);
-    }
+    while (const dirent *process = ::readdir(processes))
+        if (process->d_name[0] >= '1' && process->d_name[0] <= '9') examine_process(process->d_name, directory, found);
     ::closedir(processes);
 }
 

@@ -103,7 +103,7 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
     } else if (!seen.counted && record.outcome != locks::Outcome::none) {
         const bool crashed = record.outcome == locks::Outcome::running && !seen.atom.held;
         o.raw("last", JsonObject()
-                          .text("result", locks::outcome_name(record.outcome))
+                          .text("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
                           .seconds("ended_s", record.ended.wall)
                           .count("token", record.generation)
                           .done());

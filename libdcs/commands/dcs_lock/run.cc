@@ -41,7 +41,8 @@ void log_slots(const locks::World &world, const Holdings &held, const char *even
 }
 
 // True: taken, or there are none to take. False: `outcome` says why not.
-bool take_slots(const locks::World &world, const Options &options, Holdings &held, Outcome &outcome) {
+bool take_slots(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+                Outcome &outcome) {
     const std::string name = shown_name(options);
     const auto wishes = slot_wishes(options);
     if (!wishes) {
@@ -51,7 +52,7 @@ bool take_slots(const locks::World &world, const Options &options, Holdings &hel
     if (wishes->empty()) return true;
     std::string note;
     for (const std::string &word : options.words) note += (note.empty() ? "" : " ") + word;
-    auto slots = locks::Slots::take(world, *wishes, deadline_of(options), note.substr(0, 64), options.mode);
+    auto slots = locks::Slots::take(world, *wishes, until, note.substr(0, 64), options.mode);
     if (auto encoded = locks::encoded_name(wishes->front().place.atom)) held.slots_name = *encoded;
     held.slots_directory = wishes->front().place.directory;
     if (slots) {
@@ -73,10 +74,11 @@ bool take_slots(const locks::World &world, const Options &options, Holdings &hel
     return false;
 }
 
-bool take_atom(const locks::World &world, const Options &options, Holdings &held, Outcome &outcome) {
+bool take_atom(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+               Outcome &outcome) {
     if (!options.has_atom() || options.slots_only()) return true;
     const std::string name = shown_name(options);
-    const auto request = lock_request(world, options);
+    const auto request = lock_request(world, options, until);
     if (!request) {
         outcome = failed(name, request.status());
         return false;
@@ -115,8 +117,10 @@ void release(const locks::World &world, const Options &options, Holdings &held, 
     if (!held.slots.held()) return;
     if (!options.has_atom() || options.slots_only())
         log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
-    if (left) held.slots.abandon();
-    else held.slots.release();
+    if (left)
+        held.slots.abandon();
+    else
+        held.slots.release();
 }
 
 locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
@@ -140,7 +144,7 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
     return what;
 }
 
-void describe_end(const Options &options, const locks::RunEnd &end, Outcome &outcome) {
+void describe_end(const Options &options, const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
     outcome.ran = end.started;
     outcome.exit = end.status;
     outcome.result = end.started ? locks::outcome_name(end.outcome) : "error";
@@ -153,9 +157,13 @@ void describe_end(const Options &options, const locks::RunEnd &end, Outcome &out
                                                           : "cannot be executed; look at its permissions");
     if (!outcome.message.empty()) return;
     outcome.quiet = end.outcome != locks::Outcome::expired;
-    outcome.message =
-        outcome.name + (outcome.quiet ? ": ran " : ": ended after ") + spoken(end.runtime) +
-        (outcome.quiet ? ", exit code " + std::to_string(end.status) : std::string(", its limit; -e sets another"));
+    if (outcome.quiet)
+        outcome.message = outcome.name + ": ran " + spoken(end.runtime) + ", exit code " + std::to_string(end.status);
+    else if (end.runtime >= limit)
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) + ", its limit; -e sets another";
+    else
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) +
+                          " on request, by dcs_lock break or by somebody with a shorter limit";
 }
 
 // Nothing was locked and the caller said that it runs then all the same.
@@ -167,7 +175,7 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     const locks::RunEnd end = locks::supervise(world, what);
     Outcome outcome;
     outcome.name = shown_name(options);
-    describe_end(options, end, outcome);
+    describe_end(options, end, locks::no_limit, outcome);
     return tell(options, outcome);
 }
 
@@ -181,8 +189,9 @@ int run_command(const locks::World &world, const Options &options) {
     Outcome outcome;
     outcome.name = shown_name(options);
     const std::int64_t asked = world.now().mono;
+    const locks::Deadline until = deadline_of(options);
     // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
-    if (!take_slots(world, options, held, outcome) || !take_atom(world, options, held, outcome)) {
+    if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
         if (held.slots.held()) held.slots.release();
         if (outcome.exit == exits::failed && options.fail_open) return run_unlocked(world, options, outcome);
         return tell(options, outcome);
@@ -192,9 +201,10 @@ int run_command(const locks::World &world, const Options &options) {
         complain(outcome.name + ": taken" +
                  (outcome.waited > second_ns / 100 ? " after " + spoken(outcome.waited) : "") +
                  (outcome.token != 0 ? ", token " + std::to_string(outcome.token) : ""));
-    const locks::RunEnd end = locks::supervise(world, supervision_of(world, options, held));
+    const locks::Supervision what = supervision_of(world, options, held);
+    const locks::RunEnd end = locks::supervise(world, what);
     release(world, options, held, end);
-    describe_end(options, end, outcome);
+    describe_end(options, end, what.soft, outcome);
     return tell(options, outcome);
 }
 
