@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from pool import BIN, start_time, wait_for
+from pool import BIN, wait_for
 
 LOCK = os.path.join(BIN, "dcs_lock")
 TEST_LOCK = os.path.join(os.path.dirname(BIN), "tests", "dcs_lock_test")

@@ -45,6 +45,22 @@ def test_busy():
         assert os.path.exists(box.path("waited"))
 
 
+def test_standard_descriptors_that_are_closed():
+    with Box() as box:
+        process, pid = box.hold("a")
+        before = open(box.list("a")[0]["path"], "rb").read(512)
+        out = box.path("fds")
+        for closed in ("2>&-", "1>&-", "<&-", "<&- 1>&- 2>&-"):
+            subprocess.run(["sh", "-c", f"{LOCK} -n a true {closed}"], env=box.env)
+            subprocess.run(["sh", "-c", f"{LOCK} b no-such-program {closed}"], env=box.env)
+            assert open(box.list("a")[0]["path"], "rb").read(512) == before
+            assert open(box.list("b")[0]["path"], "rb").read(16) == b"dcs_lock 1 atom\n"
+        subprocess.run(["sh", "-c", f"{LOCK} c sh -c 'ls /proc/$$/fd >{out}' <&- 2>&-"], env=box.env)
+        assert {"0", "2"}.isdisjoint(open(out).read().split()), open(out).read()  # for the command they are closed too
+        os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+
+
 def test_too_soon_and_the_limits_of_if_elapsed():
     with Box() as box:
         box.run("-i", "15m", "a", "true", code=0)
@@ -85,6 +101,46 @@ def test_takeover_of_an_expired_holder():
         assert process.wait(60) == 124
         events = [line["event"] for line in json.loads(box.run("log", "a", "-o", "json", code=0).stdout)["events"]]
         assert "expired" in events and events[-1] == "done", events
+
+
+def test_takeovers_in_a_row_have_an_end():
+    with Box() as box:
+        words = ["-e", "0.01s", "--grace=5", "--max-kills=2", "a"]
+        holders = [box.hold("-e", "1h", "a")]
+        for _ in range(2):
+            holder = box.start("-e", "0.01s", "--grace=5", "--max-kills=2", "a", "sleep", "600", stderr=subprocess.DEVNULL)
+            assert holder.wait(60) == 124  # by its own limit, which counts too
+        process, pid = box.hold("-e", "1h", "-w", "60", "a")
+        result = box.run("-o", "json", *words, "true", code=75)
+        assert json.loads(result.stderr)["result"] == "giving-up" and runs(pid), result
+        os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+        holders[0][0].wait(60)
+
+
+def test_learned_limits():
+    with Box() as box:
+        for _ in range(3):
+            box.run("-i", "0", "-e", "auto", "a", "true", code=0)
+        process, pid = box.hold("-i", "0", "-e", "auto", "a")
+        lock = box.list("a")[0]
+        assert 10 <= lock["expire_after_s"] <= 86400, lock  # within the bounds that --help names
+        os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+        box.run("-i", "auto", "a", "true", code=79)
+        box.hold("-i", "0", "-e", "auto", "--max-expire=20s", "a")
+        assert box.list("a")[0]["expire_after_s"] <= 20
+
+
+def test_the_papers_arithmetic():
+    with Box() as box:
+        box.run("--paper", "-i", "1", "a", "true", code=0)
+        later = {"DCS_LOCK_TEST_WALL": "59", "DCS_LOCK_TEST_MONO": "59", "DCS_LOCK_TEST_BOOT": "59"}
+        box.run("--paper", "-i", "1", "a", "true", program=TEST_LOCK, env=later, code=79)  # 59 s are 0 minutes
+        box.run("-i", "1", "a", "true", program=TEST_LOCK, env=later, code=0)  # and less than 2 % early
+        process, pid = box.hold("-e", "1h", "b")
+        box.run("--paper", "-e", "0", "--grace=5", "b", "true", code=0)  # Table 3: exclusion is off
+        assert process.wait(60) == 124
 
 
 def test_queue_is_in_order_of_arrival():

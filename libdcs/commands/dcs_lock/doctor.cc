@@ -144,8 +144,9 @@ void examine_process(const std::string &process, const std::string &directory, F
         if (name.empty()) continue;
         told.push_back(st.st_ino);
         found.push_back({"replaced", name,
-                         "pid " + process + " holds its file, which was removed, so another may run beside it; never "
-                         "remove lock files, and wait for that process or end it"});
+                         "pid " + process +
+                             " holds its file, which was removed, so another may run beside it; never "
+                             "remove lock files, and wait for that process or end it"});
     }
     ::closedir(open_files);
 }

@@ -87,7 +87,8 @@ locks::Deadline deadline_of(const Options &options) {
     return deadline;
 }
 
-Result<locks::LockRequest> lock_request(const locks::World &world, const Options &options) {
+Result<locks::LockRequest> lock_request(const locks::World &world, const Options &options,
+                                        const locks::Deadline &until) {
     auto place = atom_place(options);
     if (!place) return place.status();
     const auto pass = pass_of_environment(world);
@@ -98,7 +99,7 @@ Result<locks::LockRequest> lock_request(const locks::World &world, const Options
     request.expire_after = options.expire_after;
     request.since = options.since;
     request.pass = *pass;
-    request.wait = deadline_of(options);
+    request.wait = until;
     request.queue = options.queue;
     request.shared = options.shared;
     if (options.expire_max) request.bounds.expire_max = *options.expire_max;

@@ -41,7 +41,8 @@ void log_slots(const locks::World &world, const Holdings &held, const char *even
 }
 
 // True: taken, or there are none to take. False: `outcome` says why not.
-bool take_slots(const locks::World &world, const Options &options, Holdings &held, Outcome &outcome) {
+bool take_slots(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+                Outcome &outcome) {
     const std::string name = shown_name(options);
     const auto wishes = slot_wishes(options);
     if (!wishes) {
@@ -51,7 +52,7 @@ bool take_slots(const locks::World &world, const Options &options, Holdings &hel
     if (wishes->empty()) return true;
     std::string note;
     for (const std::string &word : options.words) note += (note.empty() ? "" : " ") + word;
-    auto slots = locks::Slots::take(world, *wishes, deadline_of(options), note.substr(0, 64), options.mode);
+    auto slots = locks::Slots::take(world, *wishes, until, note.substr(0, 64), options.mode);
     if (auto encoded = locks::encoded_name(wishes->front().place.atom)) held.slots_name = *encoded;
     held.slots_directory = wishes->front().place.directory;
     if (slots) {
@@ -73,10 +74,11 @@ bool take_slots(const locks::World &world, const Options &options, Holdings &hel
     return false;
 }
 
-bool take_atom(const locks::World &world, const Options &options, Holdings &held, Outcome &outcome) {
+bool take_atom(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+               Outcome &outcome) {
     if (!options.has_atom() || options.slots_only()) return true;
     const std::string name = shown_name(options);
-    const auto request = lock_request(world, options);
+    const auto request = lock_request(world, options, until);
     if (!request) {
         outcome = failed(name, request.status());
         return false;
@@ -115,8 +117,10 @@ void release(const locks::World &world, const Options &options, Holdings &held, 
     if (!held.slots.held()) return;
     if (!options.has_atom() || options.slots_only())
         log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
-    if (left) held.slots.abandon();
-    else held.slots.release();
+    if (left)
+        held.slots.abandon();
+    else
+        held.slots.release();
 }
 
 locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
@@ -185,8 +189,9 @@ int run_command(const locks::World &world, const Options &options) {
     Outcome outcome;
     outcome.name = shown_name(options);
     const std::int64_t asked = world.now().mono;
+    const locks::Deadline until = deadline_of(options);
     // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
-    if (!take_slots(world, options, held, outcome) || !take_atom(world, options, held, outcome)) {
+    if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
         if (held.slots.held()) held.slots.release();
         if (outcome.exit == exits::failed && options.fail_open) return run_unlocked(world, options, outcome);
         return tell(options, outcome);

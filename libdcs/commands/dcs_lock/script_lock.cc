@@ -28,15 +28,15 @@ Result<locks::ProcessIdentity> script_of(const Options &options) {
 }
 
 // -j with get: a slot of the operator, taken before the atom.
-bool take_operator_slot(const locks::World &world, const Options &options, locks::Slots &slots, Outcome &outcome) {
+bool take_operator_slot(const locks::World &world, const Options &options, const locks::Deadline &until,
+                        locks::Slots &slots, Outcome &outcome) {
     if (!options.at_most) return true;
     const auto wishes = slot_wishes(options);
     if (!wishes) {
         outcome = failed(shown_name(options), wishes.status());
         return false;
     }
-    auto taken =
-        locks::Slots::take(world, *wishes, deadline_of(options), shown_name(options).substr(0, 64), options.mode);
+    auto taken = locks::Slots::take(world, *wishes, until, shown_name(options).substr(0, 64), options.mode);
     if (taken) {
         slots = std::move(*taken);
         return true;
@@ -59,12 +59,13 @@ int get_lock(const locks::World &world, const Options &options) {
     if (!script) return tell(options, failed(name, script.status()));
     Options asked = options;
     asked.adaptive = true;  // as the paper's: a busy atom is refused at once
-    const auto request = lock_request(world, asked);
+    const locks::Deadline until = deadline_of(asked);
+    const auto request = lock_request(world, asked, until);
     if (!request) return tell(options, failed(name, request.status()));
     Outcome outcome;
     outcome.name = name;
     locks::Slots slots;
-    if (!take_operator_slot(world, asked, slots, outcome)) return tell(options, outcome);
+    if (!take_operator_slot(world, asked, until, slots, outcome)) return tell(options, outcome);
     locks::AdaptiveLock lock;
     locks::Answer answer = locks::AdaptiveLock::get(world, *request, lock);
     answer.text = with_name(answer.text, request->place);

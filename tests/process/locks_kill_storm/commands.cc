@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -22,7 +23,7 @@ struct Form {
 };
 
 const Form forms[] = {
-    {1, {"-e", "0.5s", "-w", "600", "--grace", "0.05s,0.05s,20s", "--max-kills", "1000", "-i", "0", "adaptive"}},
+    {1, {"-e", "0.1s", "-w", "600", "--grace", "0.05s,0.05s,20s", "--max-kills", "1000", "-i", "0", "adaptive"}},
     {2, {"-q", "queue"}},
     {4, {"-j", "3", "-w", "600", "counted"}},
     {8, {"-l", "a:2", "-l", "b:4", "-w", "600"}},
@@ -31,6 +32,7 @@ const Form forms[] = {
 struct Job {
     pid_t pid = 0;
     int index = 0;
+    bool expires = false;
     std::string mark;
 };
 
@@ -72,7 +74,8 @@ private:
         if (job.index >= occupants_max || arena_.over) return;
         ++arena_.used;
         const Form &form = forms[random_() % std::size(forms)];
-        const bool hang = form.area == 1 && pick(random_, 8) == 0;
+        job.expires = form.area == 1;
+        const bool hang = job.expires && pick(random_, 12) == 0;
         job.mark = "DCS_STORM=" + std::to_string(::getpid()) + "." + std::to_string(job.index);
         std::vector<std::string> words = {round_.command};
         words.insert(words.end(), form.words.begin(), form.words.end());
@@ -86,7 +89,10 @@ private:
         job.pid = ::fork();
         if (job.pid != 0) return;
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const int log = ::open((round_.directory + "/log").c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600);
+        ::dup2(log, 2);
         ::setenv("DCS_LOCK_DIR", round_.directory.c_str(), 1);
+        ::setenv("DCS_PLANTED", round_.plant.c_str(), 1);
         ::putenv(job.mark.data());
         ::execv(argv[0], argv.data());
         ::_exit(99);
@@ -94,6 +100,7 @@ private:
     void kill_one(const Job &job) {
         const Occupant &inside = arena_.occupants[job.index];
         const pid_t pid = inside.pid;
+        if (inside.hangs && pick(random_, 8) != 0) return;  // its lock is to expire
         if (pick(random_, 2) == 0 && job.pid > 0) outcome_.kills += ::kill(job.pid, SIGKILL) == 0 ? 1 : 0;
         else if (pid > 0) outcome_.kills += kill_exactly(pid, inside.born) ? 1 : 0;
     }
@@ -118,8 +125,10 @@ private:
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (code == 124) expired(job);
         if (code == 0 || code == 124 || code == 128 + SIGKILL) return;
+        // It expired before it had told who runs its command, so it was signalled itself and passed that on.
+        if (job.expires && (code == 128 + SIGINT || code == 128 + SIGTERM)) return;
         ++arena_.failures;
-        tell(arena_, "dcs_lock ended with status " + std::to_string(code));
+        tell(arena_, "dcs_lock ended with status " + std::to_string(code) + ", see " + round_.directory + "/log");
     }
     void expired(const Job &job) {
         ++arena_.expired;
@@ -181,6 +190,7 @@ int inside_command(const std::string &arena_path, int index, int area, bool hang
     enter(*arena, self, area, false);
     look_around(*arena, self);
     if (hang) {
+        self.hangs = true;
         bear_children(*arena);
         ::signal(SIGINT, SIG_IGN);
         while (!arena->over) {

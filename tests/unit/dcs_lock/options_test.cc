@@ -100,7 +100,8 @@ TEST_CASE("E4 numbers of instances that are negative, words, too large or empty 
     CHECK(*good({"-j", "0", "a", "x"}).at_most == 0);
     CHECK(*good({"-j0%", "a", "x"}).at_most == 0);
     CHECK(*good({"-j", "1%", "a", "x"}).at_most == 1);  // of the processors, but never none
-    for (const char *text : {"-1", "ten", "", "1e9", "99999999999999999999", "4294967297", "1.5", " 1", "%", "-5%", "@"})
+    for (const char *text :
+         {"-1", "ten", "", "1e9", "99999999999999999999", "4294967297", "1.5", " 1", "%", "-5%", "@"})
         has(wrong({"-j", text, "a", "x"}), "-j");
     has(wrong({"-l", "a:ten", "x"}), "not a number");
     has(wrong({"-l", "a:-1", "x"}), "not a number");
