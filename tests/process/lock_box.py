@@ -107,6 +107,10 @@ class Box:
     def list(self, *name):
         return json.loads(self.run("list", "-o", "json", *name, code=0).stdout)["locks"]
 
+    def aged(self, *name):
+        """Its holder is a tenth of a second old: more than the limit of a hundredth that tests then ask for."""
+        wait_for("the holder to grow older", lambda: (self.list(*name)[0].get("age_s") or 0) > 0.1)
+
     def waiting(self, name):
         return sum(len(lock["waiting"]) for lock in self.list(name))
 

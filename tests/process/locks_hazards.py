@@ -52,6 +52,7 @@ def test_P8_expiry_ends_the_whole_tree():
         process = box.start("-e", "1h", "--grace=0.2,0.2,10", "a", *command)
         wait_for("five processes", lambda: len(pids()) == 5)
         witness = subprocess.Popen(["sleep", "600"])  # an innocent
+        box.aged()
         box.run("-e", "0.01s", "--grace=5", "a", "true", code=0)
         assert process.wait(60) == 124
         assert [pid for pid in pids() if runs(pid)] == []
@@ -74,10 +75,12 @@ def test_P10_a_stopped_holder_is_ended():
     with Box() as box:
         process, pid = box.hold("-e", "1h", "a")
         os.kill(pid, signal.SIGSTOP)
+        box.aged()
         box.run("-e", "0.01s", "--grace=5", "a", "true", code=0)
         assert process.wait(60) == 124 and not runs(pid)
         process, pid = box.hold("-e", "1h", "a")  # and with a supervisor that cannot answer
         process.send_signal(signal.SIGSTOP)
+        box.aged()
         box.run("-e", "0.01s", "--grace=0.2,0.2,10", "a", "true", code=0)
         assert not runs(pid) and not runs(process.pid)
 
@@ -98,6 +101,7 @@ def test_P11_a_holder_that_cannot_be_ended_keeps_the_lock():
             with open(f"{group}/freezer.state", "w") as file:
                 file.write("FROZEN")
             wait_for("the freeze", lambda: open(f"{group}/freezer.state").read().strip() == "FROZEN")
+            box.aged()
             result = box.run("-o", "json", "-e", "0.01s", "--grace=0.1", "a", "touch", box.path("ran"), code=75)
             assert json.loads(result.stderr)["result"] == "unkillable", result
             assert not os.path.exists(box.path("ran")) and runs(pid)
@@ -122,6 +126,7 @@ def test_P12_a_holder_that_ends_at_the_first_signal_gets_no_other():
                    "open(sys.argv[2], 'w').close()\nwhile True: time.sleep(600)\n")
         process = box.start("-e", "1h", "a", "python3", "-c", program, seen, deaf)
         wait_for("the handlers", lambda: os.path.exists(deaf))
+        box.aged()
         box.run("-e", "0.01s", "--grace=3600", "a", "true", code=0)  # would take hours if the waits had a fixed length
         assert open(seen).read().split() == ["2"]
         process.wait(60)
@@ -211,6 +216,7 @@ def test_P37_somebody_elses_holder_is_not_ended():
     with Box(mode=0o777) as box:
         file = box.path("shared")
         process, pid = box.hold("--mode=0666", "-e", "1h", file)
+        box.aged(file)
         result = as_nobody([LOCK, "-o", "json", "-e", "0.01s", "--grace=0.1", file, "true"], box,
                            env={"DCS_LOCK_DIR": box.path("nobody")})
         assert result.returncode == 77 and json.loads(result.stderr)["result"] == "not-permitted", result
