@@ -104,11 +104,11 @@ def test_takeover_of_an_expired_holder():
 
 def test_takeovers_in_a_row_have_an_end():
     with Box() as box:
-        words = ["-e", "0.01s", "--grace=5", "--max-kills=2", "a"]
+        words = ["-e", "1s", "--grace=5", "--max-kills=2", "a"]
         holders = [box.hold("-e", "1h", "a")]
         box.aged("a")
         for _ in range(2):
-            holder = box.start("-e", "0.01s", "--grace=5", "--max-kills=2", "a", "sleep", "600", stderr=subprocess.DEVNULL)
+            holder = box.start("-e", "1s", "--grace=5", "--max-kills=2", "a", "sleep", "600", stderr=subprocess.DEVNULL)
             assert holder.wait(60) == 124  # by its own limit, which counts too
         process, pid = box.hold("-e", "1h", "-w", "60", "a")
         box.aged("a")
