@@ -40,7 +40,7 @@ bool send(Tree &tree, int number, std::int64_t grace) {
         for (const ProcessStat &p : found.processes) {
             if (!told.insert({p.pid, p.start_time}).second) continue;
             tree.signal(p, number);
-            tree.signal(p, SIGCONT);
+            if (!planted("locks.no_cont")) tree.signal(p, SIGCONT);
         }
         thaw_leaf(tree.marks().leaf);
         if (tree.left(false).empty() && !tree.left(true).empty()) return false;
@@ -103,7 +103,7 @@ KillReport end_tree(Tree &tree, const KillGrace &grace) {
     const bool gone = send(tree, SIGINT, grace.after_int) || send(tree, SIGTERM, grace.after_term) ||
                       kill_all(tree, grace.after_kill);
     report.signalled = tree.signalled();
-    if (gone) return report;
+    if (gone || planted("locks.unkillable_is_gone")) return report;
     const std::vector<ProcessStat> stuck = tree.left(false), forbidden = tree.left(true);
     report.result = stuck.empty() ? Killed::not_permitted : Killed::unkillable;
     const std::vector<ProcessStat> &left = stuck.empty() ? forbidden : stuck;
@@ -127,7 +127,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     marks.leaf = owner.cgroup;
     Tree tree(std::move(marks));
     tree.look();
-    if (inside(tree, owner, self_and_ancestors()))
+    if (!planted("locks.kill_ancestors") && inside(tree, owner, self_and_ancestors()))
         return {Killed::own_ancestor, 0, "it is the requester itself, or one that the requester runs in"};
     const Result<ProcessHandle> leader = ProcessHandle::open(owner.process);
     if (leader && leader->signal(0).code == Code::refused) return not_permitted(owner.process.pid);

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
 
 extern char **environ;
 
@@ -43,7 +42,6 @@ struct Word {
     if (plan.hand_on_locks && !hand_on(plan.what->lock_fds)) give_up(word, "keeping the lock");
     ::sigaction(SIGCHLD, &plan.child_action, nullptr);
     ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
-    failpoint("locks.spawn.before_exec");
     ::execvpe(argv[0], argv, envp);
     give_up(word, "");
 }

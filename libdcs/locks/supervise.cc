@@ -84,7 +84,7 @@ void Run::prepare() {
     plain.sa_handler = SIG_DFL;  // ignored, its children would leave no status
     ::sigaction(SIGCHLD, &plain, &plan_.child_action);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (has_children())
+    if (has_children() && !planted("locks.own_children_alone"))
         for (const pid_t pid : own_children()) strangers_.insert(pid);
     before_ = waited_for();
     plan_.what = &what_;

@@ -29,7 +29,7 @@ struct Supervision {
                                                 // its life goes on to `hard`
     KillGrace grace;
     std::uint64_t cookie = 0;                   // of the run, see Owner; 0: one is drawn
-    // Called when it is known who runs: right after the command was executed, with Keep::exec and Keep::fd right before.
+    // Called when it is known who runs: right after the command was executed, for Keep::exec and fd right before.
     std::function<void(const Owner &)> started;
     // Only Keep::exec: called in the keeper when the command has ended. Its status is not known (-1) unless it was
     // ended at its limit. The lock is the keeper's to release.

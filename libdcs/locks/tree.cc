@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/planted.h"
 #include "locks/leaf.h"
 
 namespace dcs::locks {
@@ -68,6 +69,7 @@ bool Tree::marked(const ProcessStat &process) const {
 // that we hold has it; if nobody whom we hold has it, it may be anybody's by now.
 bool Tree::number_is_ours(const ProcessTable &table, pid_t number, pid_t ProcessStat::*of) const {
     if (number <= 1) return false;
+    if (planted("locks.group_alone")) return true;
     for (const auto &[key, member] : members_) {
         const ProcessStat *now = table.find(key.first);
         if (now != nullptr && now->start_time == key.second && now->*of == number && running(member)) return true;
@@ -97,9 +99,11 @@ bool Tree::hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tick) 
 void Tree::hold_leader() {
     const ProcessIdentity &leader = marks_.leader;
     if (leader.pid <= 1 || members_.contains({leader.pid, leader.start_ticks})) return;
-    Result<ProcessHandle> handle = ProcessHandle::open(leader);
     ProcessStat stat;
-    if (!handle || !read_stat(leader.pid, stat) || !may_be_signalled(stat) || handle->ended(0)) return;
+    const bool there = read_stat(leader.pid, stat);
+    Result<ProcessHandle> handle =
+        ProcessHandle::open(planted("locks.pid_alone") ? ProcessIdentity{leader.pid, stat.start_time, 0} : leader);
+    if (!handle || !there || !may_be_signalled(stat) || handle->ended(0)) return;
     members_.emplace(Key{leader.pid, leader.start_ticks}, Member{stat, std::move(*handle)});
 }
 
@@ -107,6 +111,7 @@ Found Tree::look() {
     const std::uint64_t tick = tick_now();
     const ProcessTable table;
     hold_leader();
+    if (planted("locks.leader_only")) return still_running();
     const bool group = number_is_ours(table, marks_.group, &ProcessStat::group);
     const bool session = number_is_ours(table, marks_.session, &ProcessStat::session);
     const Result<ProcessHandle> parent = ProcessHandle::open(marks_.parent);
@@ -128,6 +133,10 @@ Found Tree::look() {
         if (!first.contains(p.pid) && !held.contains(p.parent)) continue;
         if (hold(p, by_mark.contains(p.pid), tick)) held.insert(p.pid);
     }
+    return still_running();
+}
+
+Found Tree::still_running() const {
     Found found;
     for (const auto &[key, member] : members_)
         if (running(member)) found.processes.push_back(member.stat);

@@ -50,6 +50,7 @@ private:
     bool running(const Member &member) const { return !member.handle.ended(0); }
     bool number_is_ours(const ProcessTable &table, pid_t number, pid_t ProcessStat::*of) const;
     void hold_leader();
+    Found still_running() const;
     bool marked(const ProcessStat &process) const;
     bool hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tick);
 
