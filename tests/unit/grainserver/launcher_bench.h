@@ -18,8 +18,8 @@
 #include "locks/process_stat.h"
 #include "grainserver/shell/launcher_client.h"
 #include "locks/kernel_lock.h"
-#include "locks/slots.h"
 #include "scratch_dir.h"
+#include "slot_held.h"
 #include "soon.h"
 
 namespace bench {

@@ -17,6 +17,7 @@
 #include "locks/process_stat.h"
 #include "locks/kernel_lock.h"
 #include "scratch_dir.h"
+#include "slot_held.h"
 #include "soon.h"
 #include "wire/message.h"
 
