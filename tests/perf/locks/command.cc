@@ -73,7 +73,8 @@ void learning(Bench &bench) {
     const Learned learned = learn(samples, {}, LearnBounds(), 0, 0, -1);
     const double medians = static_cast<double>(learned.soft) / 65e9;
     bench.goal({"hang detection of a 60-s hourly job; false kills", "<= 2.5 medians; 0",
-                text("%.1f medians, the paper's 1.5 intervals 90; %.2f of 1000 predicted", medians, learned.false_kills),
+                text("%.1f medians, the paper's 1.5 intervals 90; %.2f of 1000 predicted", medians,
+                     learned.false_kills),
                 medians <= 2.5 && learned.false_kills < 0.01,
                 "with a learned or longer IfElapsed the limit is above that, as the paper demands"});
 }

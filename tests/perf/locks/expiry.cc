@@ -250,8 +250,8 @@ struct Counts {
 };
 
 void print(const char *name, const Counts &c) {
-    std::printf("  %-20s free: %4.1f %% of %d rounds had two holders; expired: %4.1f %%; strangers signalled: %d of %d; "
-                "survivors of 6: %d\n", name, 100.0 * c.free_doubles / c.rounds, c.rounds,
+    std::printf("  %-18s two holders in %4.1f %% of %d rounds when free, %4.1f %% when expired; strangers signalled "
+                "%d of %d; survivors of 6: %d\n", name, 100.0 * c.free_doubles / c.rounds, c.rounds,
                 100.0 * c.expired_doubles / c.rounds, c.strangers, c.strangers_tried, c.survivors);
 }
 

@@ -79,10 +79,11 @@ std::vector<pid_t> occupy(Crowd &crowd, const SlotWish &wish, const std::string 
     return children;
 }
 
-double per_call(int times, const std::function<void()> &once) {
+// Rounds so short that most of them are not interrupted.
+double per_call(int round_count, int times, const std::function<void()> &once) {
     once();
     std::vector<double> rounds;
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < round_count; ++round) {
         const std::int64_t begin = now_ns();
         for (int i = 0; i < times; ++i) once();
         rounds.push_back(static_cast<double>(now_ns() - begin) / times / 1000);
@@ -101,11 +102,11 @@ void many_live(Bench &bench, bool quick) {
         exectimes.write_count(static_cast<std::uint64_t>(live));
         Crowd *crowd = common<Crowd>();
         const std::vector<pid_t> children = occupy(*crowd, wish, directory + "/exectimes", live);
-        const double ours = per_call(bench.times(live > 100 ? 100 : 1000), [&] {
+        const double ours = per_call(bench.times(100), 20, [&] {
             Slots slots = must(Slots::take(this_world(), {wish}, Deadline::none(), "one more"), "a slot");
             slots.release();
         });
-        const double theirs = per_call(live >= 10'000 ? 1 : live >= 1000 ? 3 : 200, [&] { exectimes.once(); });
+        const double theirs = per_call(live >= 1000 ? 5 : 100, live >= 100 ? 1 : 20, [&] { exectimes.once(); });
         std::printf("  %6d %14.1f %28.1f\n", live, ours, theirs);
         std::fflush(stdout);
         crowd->over = true;
@@ -251,8 +252,8 @@ void waiting(Bench &bench) {
         {"polling 100 ms", [](const std::string &d) { return std::make_unique<Counted>(d, true); }},
         {"SysV semaphore", [=](const std::string &) { return std::make_unique<Semaphore>(semaphore); }},
         {"Slots, waiting", [](const std::string &d) { return std::make_unique<Counted>(d, false); }}};
-    std::printf("\n%d slots, %d workers, held for 2 ms: from a release to the next start\n  %-18s %-14s %10s %10s %12s\n",
-                limit, workers, "", "", "p50 us", "p99 us", "utilisation");
+    std::printf("\n%d slots, %d workers, held for 2 ms: from a release to the next start\n"
+                "  %-18s %-14s %10s %10s %12s\n", limit, workers, "", "", "p50 us", "p99 us", "utilisation");
     std::vector<Shift> ours;
     for (const bool kills : {false, true}) {
         for (const auto &[name, make] : methods) {

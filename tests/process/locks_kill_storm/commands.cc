@@ -92,6 +92,7 @@ private:
         const int log = ::open((round_.directory + "/log").c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600);
         ::dup2(log, 2);
         ::setenv("DCS_LOCK_DIR", round_.directory.c_str(), 1);
+        ::setenv("DCS_PLANTED", round_.plant.c_str(), 1);
         ::putenv(job.mark.data());
         ::execv(argv[0], argv.data());
         ::_exit(99);

@@ -101,7 +101,8 @@ public:
         const std::uint64_t before = arena.last_token.exchange(lock_.generation());
         if (before >= lock_.generation()) {
             ++arena.bad_tokens;
-            tell(arena, "fencing token " + std::to_string(lock_.generation()) + " came after " + std::to_string(before));
+            tell(arena, "fencing token " + std::to_string(lock_.generation()) + " came after " +
+                            std::to_string(before));
         }
         return true;
     }
@@ -124,7 +125,8 @@ public:
             if (area == 3) wishes.insert(pick(random, 2) == 0 ? wishes.begin() : wishes.end(), second);
         }
         const bool waits = pick(random, 4) != 0;
-        dcs::Result<Slots> got = Slots::take(this_world(), wishes, waits ? Deadline::never() : Deadline::none(), "storm");
+        const Deadline until = waits ? Deadline::never() : Deadline::none();
+        dcs::Result<Slots> got = Slots::take(this_world(), wishes, until, "storm");
         if (!got && got.status().code == dcs::Code::limit && !waits) return false;
         if (!got) return failed(arena, got.status());
         slots_ = std::move(*got);
@@ -138,16 +140,17 @@ private:
     Slots slots_;
 };
 
+template <class Kind, auto... Arguments> std::unique_ptr<Family> made(const std::string &directory) {
+    return std::make_unique<Kind>(directory, Arguments...);
+}
+
 }  // namespace
 
 const std::vector<FamilyKind> &families() {
     static const std::vector<FamilyKind> all = {
-        {"hold", {1, 1}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Hold>(d, false); }},
-        {"shared", {1, 1}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Hold>(d, true); }},
-        {"fifo", {1, 1}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Queue>(d); }},
-        {"adaptive", {1, 1}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Adaptive>(d); }},
-        {"slots", {3, 1}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Counted>(d, false); }},
-        {"limits", {3, 2}, [](const std::string &d) -> std::unique_ptr<Family> { return std::make_unique<Counted>(d, true); }},
+        {"hold", {1}, made<Hold, false>},     {"shared", {1}, made<Hold, true>},
+        {"fifo", {1}, made<Queue>},           {"adaptive", {1}, made<Adaptive>},
+        {"slots", {3}, made<Counted, false>}, {"limits", {3, 2}, made<Counted, true>},
     };
     return all;
 }

@@ -1,6 +1,7 @@
 // A storm of SIGKILL over processes that take locks in every way there is. No two holders, no stall, no stranger
 // signalled, nothing left of an expired command's tree, and each bug that is planted is found.
 //   locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] [--command DCS_LOCK]
+//                    [--mutant DCS_LOCK_PLANTED]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@ namespace {
 struct Options {
     std::uint64_t seed = 1;
     int acquisitions = 10'000;
-    std::string family, command;
+    std::string family, command, mutant;
 };
 
 // Which family sees which bug.
@@ -37,7 +38,8 @@ const std::pair<const char *, const char *> bugs[] = {
     {"locks.hold_anyway", "adaptive"},       {"locks.queue_no_range", "fifo"},
     {"locks.identity_is_a_pid", "adaptive"}, {"locks.generation", "adaptive"},
     {"locks.slots_hints_only", "slots"},     {"locks.slots_hints_only", "limits"},
-    {"locks.slots_no_bell", "slots"},
+    {"locks.slots_no_bell", "slots"},         {"locks.no_copy_for_command", "commands"},
+    {"locks.leader_only", "commands"},
 };
 
 std::string folder(const std::string &base, int number) {
@@ -68,7 +70,7 @@ bool rounds(const Options &options, const std::string &base, int &number) {
     storm::Random random(options.seed);
     for (const int workers : {2, 3 + storm::pick(random, 13), 64}) {
         for (const storm::FamilyKind *kind : kinds) {
-            storm::Round round{kind, folder(base, number++), "", workers, options.acquisitions / shares / 3, random()};
+            storm::Round round{kind, folder(base, number++), "", "", workers, options.acquisitions / shares / 3, random()};
             if (!plant.empty()) round.patience = 5;
             const storm::Outcome outcome = storm::run_workers(round);
             print(kind->name, round, outcome);
@@ -77,12 +79,13 @@ bool rounds(const Options &options, const std::string &base, int &number) {
             if (!plant.empty() && !outcome.good()) return false;  // found
         }
         if (!commands) continue;
-        storm::Round round{nullptr, folder(base, number++), options.command, std::min(workers, 16),
+        storm::Round round{nullptr, folder(base, number++), options.command, plant, workers,
                            options.acquisitions / shares / 3, random()};
         const storm::Outcome outcome = storm::run_commands(round);
         print("commands", round, outcome);
         good = good && outcome.good();
         kills += outcome.kills;
+        if (!plant.empty() && !outcome.good()) return false;
     }
     std::printf("%d kills\n", kills);
     return good && kills > options.acquisitions / 50;  // else it was no storm
@@ -92,11 +95,13 @@ bool rounds(const Options &options, const std::string &base, int &number) {
 bool bugs_are_found(const Options &options, const std::string &base, int &number) {
     bool all = true;
     for (const auto &[bug, family] : bugs) {
-        if (!options.family.empty() && options.family != family) continue;
+        const bool command = std::strcmp(family, "commands") == 0;
+        if ((!options.family.empty() && options.family != family) || (command && options.mutant.empty())) continue;
         plant = bug;
         bool found = false;
         for (int round = 0; round < 5 && !found; ++round) {
-            const Options one{options.seed + static_cast<std::uint64_t>(round), 6000, family, ""};
+            const Options one{options.seed + static_cast<std::uint64_t>(round), command ? 1500 : 6000, family,
+                              command ? options.mutant : "", ""};
             found = !rounds(one, base, number);
         }
         plant.clear();
@@ -116,6 +121,7 @@ bool parse(int argc, char **argv, Options &options) {
         else if (name == "--family") options.family = value;
         else if (name == "--plant") plant = value;
         else if (name == "--command") options.command = value;
+        else if (name == "--mutant") options.mutant = value;
         else return false;
     }
     return options.acquisitions > 0;
@@ -132,7 +138,7 @@ int main(int argc, char **argv) {
     if (std::getenv("DCS_TESTS_FULL") != nullptr) options.acquisitions = 100'000;
     if (!parse(argc, argv, options)) {
         std::fprintf(stderr, "usage: locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] "
-                             "[--command DCS_LOCK]\n");
+                             "[--command DCS_LOCK] [--mutant DCS_LOCK_PLANTED]\n");
         return 2;
     }
     std::printf("seed %llu (--seed repeats it)\n", static_cast<unsigned long long>(options.seed));
