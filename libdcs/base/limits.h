@@ -20,6 +20,13 @@ inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);
 inline constexpr std::size_t hello_frame_bytes = 4096;
 // d_gwait hands out this much of each stream as strings (paper 3.2: "the first 20 K").
 inline constexpr std::size_t gwait_text_bytes = 20 * 1024;
+// Grains submitted, or results taken, by one call (C13). What a commit and a frame cost is small when a thousand
+// share it, and other people's calls wait for no more than that.
+inline constexpr std::size_t batch_grains = 1024;
+// Parameters of the grains of one such call; one that has more goes alone.
+inline constexpr std::size_t batch_bytes = 4u << 20;
+// Outputs of the results of one such call, all that is read through for them; one with more comes alone.
+inline constexpr std::size_t batch_output_bytes = 1u << 20;
 // One piece of an output that is fetched as a stream.
 inline constexpr std::size_t fetch_chunk_bytes = 256 * 1024;
 // Read through and checked before the first piece of it is handed out; the loop waits that long.
@@ -56,7 +63,7 @@ inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;
 inline constexpr std::size_t path_bytes = 4096;
 inline constexpr std::size_t message_bytes = 4096;  // a grain's status message
-// Inputs decided in one turn; bounds the latency of a commit, not the throughput.
+// Inputs decided in one turn, a batch counted as so many as it has grains; bounds the latency of a commit, not the throughput.
 inline constexpr std::size_t inputs_per_turn = 4096;
 // Bytes of payload gathered in one turn before it commits.
 inline constexpr std::size_t bytes_per_turn = 128u << 20;

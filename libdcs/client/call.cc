@@ -144,6 +144,7 @@ Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
     if (error->code <= 0 || error->code > static_cast<int>(Code::last))
         return fail(Code::protocol, "the scheduler sent the unknown error " + std::to_string(error->code) +
                                         ": " + error->text);
+    if (how.refused_grain) *how.refused_grain = error->grain;
     const auto code = static_cast<Code>(error->code);
     if (code == Code::no_auth && !token->empty()) forget_token(*token);
     return fail(code, error->text);

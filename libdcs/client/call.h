@@ -20,6 +20,7 @@ enum class With {
 struct How {
     With with = With::token;
     bool for_ever = false;  // a blocking wait
+    std::int32_t *refused_grain = nullptr;  // gets the grain of a batch that an error is about
 };
 
 // Any reply but ErrorReply, which becomes a Status.

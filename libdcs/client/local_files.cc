@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
-#include <set>
 #include <tuple>
 
 #include <fcntl.h>
@@ -130,7 +129,7 @@ Status LocalFiles::add(wire::FileRole role, const d_file &file, wire::GrainSpec 
     wire::GrainFile entry{role, text_or_empty(file.name), digested->digest, digested->size,
                           text_or_empty(file.binary_class)};
     spec.files.push_back(entry);
-    sources_.push_back({std::move(entry), file.path, nullptr});
+    sources_.try_emplace(digested->digest, Source{std::move(entry), file.path, nullptr});
     return Status::ok();
 }
 
@@ -169,7 +168,8 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
     if (!whole) return whole.status();
     wire::GrainFile entry{wire::FileRole::input, "", whole->digest, whole->size, ""};
     spec.files.push_back(entry);
-    sources_.push_back({std::move(entry), {}, std::move(*copy)});
+    copied_bytes_ += whole->size;
+    sources_.try_emplace(whole->digest, Source{std::move(entry), {}, std::move(*copy)});
     return Status::ok();
 }
 
@@ -204,14 +204,18 @@ Status LocalFiles::upload_one(Source &source) {
 }
 
 Status LocalFiles::upload() {
-    wire::AskContents wanted;
-    for (const Source &source : sources_) wanted.digests.push_back(source.file.digest);
-    auto missing = ask<wire::MissingContents>(wanted);
-    if (!missing) return missing.status();
-    std::set<std::string> left(missing->digests.begin(), missing->digests.end());
-    for (Source &source : sources_) {
-        if (left.erase(source.file.digest) == 0) continue;
-        if (Status s = upload_one(source); !s) return s;
+    for (auto from = sources_.begin(); from != sources_.end();) {
+        wire::AskContents wanted;
+        for (; from != sources_.end() && wanted.digests.size() < limits::grain_files; ++from)
+            wanted.digests.push_back(from->first);
+        auto missing = ask<wire::MissingContents>(wanted);
+        if (!missing) return missing.status();
+        for (const std::string &digest : missing->digests) {
+            const auto source = sources_.find(digest);
+            if (source == sources_.end())
+                return fail(Code::protocol, "the scheduler lacks a content that it was not asked for");
+            if (Status s = upload_one(source->second); !s) return s;
+        }
     }
     return Status::ok();
 }

@@ -1,8 +1,8 @@
 #pragma once
-// The files of a submission as they lie here: digested when it is made, brought to the scheduler's library
+// The files of a submission, of one grain or many, as they lie here: digested when it is made, brought to the scheduler's library
 // when it does not have them. None is ever whole in memory.
+#include <map>
 #include <string>
-#include <vector>
 
 #include "client/streams.h"
 #include "dcs.h"
@@ -14,9 +14,15 @@ Status upload_content(const wire::GrainFile &content, std::FILE *from, const std
 
 class LocalFiles {
 public:
-    // Fills spec.files, and spec.input if input_path or input_fd hold no more than goes inline.
+    // Fills spec.files, and spec.input if input_path or input_fd hold no more than goes inline; for each grain.
     Status take(const d_grain &grain, wire::GrainSpec &spec);
+    void add(LocalFiles other) {
+        sources_.merge(other.sources_);
+        copied_bytes_ += other.copied_bytes_;
+    }
     bool any() const { return !sources_.empty(); }
+    // Inputs that were copied: how many bytes.
+    std::uint64_t copied_bytes() const { return copied_bytes_; }
     // Brings those of them that the scheduler does not have.
     Status upload();
 
@@ -30,7 +36,8 @@ private:
     Status add_input(const d_grain &grain, wire::GrainSpec &spec);
     Status upload_one(Source &source);
 
-    std::vector<Source> sources_;
+    std::map<std::string, Source> sources_;  // by digest
+    std::uint64_t copied_bytes_ = 0;
 };
 
 }  // namespace dcs::client

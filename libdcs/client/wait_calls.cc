@@ -1,17 +1,19 @@
-// d_gwait and d_gwait_streams (C8). The request names the wanted result by its index in the order of
+// d_gwait, d_gwait_streams and d_gwait_many (C8, C13). The request names the wanted result by its index in the order of
 // finishing, and thereby acknowledges all before it; so a repeated request gets the same result, and
 // an index is handed to this program exactly once.
+#include <algorithm>
+
+#include "base/limits.h"
 #include "client/call.h"
 #include "client/streams.h"
 
 namespace dcs::client {
 namespace {
 
-// What d_gwait handed out to this thread last.
-struct HandedOut { std::string out, err; };
-HandedOut &handed_out() {
-    static thread_local HandedOut h;
-    return h;
+// What d_gwait or d_gwait_many handed out to this thread last: its texts are the caller's until the next one.
+std::vector<wire::GrainResult> &handed_out() {
+    static thread_local std::vector<wire::GrainResult> results;
+    return results;
 }
 
 Result<wire::GrainResult> next_result(const TakeResult &turn, int session_num, bool block) {
@@ -20,6 +22,24 @@ Result<wire::GrainResult> next_result(const TakeResult &turn, int session_num, b
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
                                         " again, wanted was " + std::to_string(turn.next()));
+    return reply;
+}
+
+Result<wire::GrainResults> next_results(const TakeResult &turn, int session_num, int max, bool block) {
+    wire::GwaitMany request{session_num, turn.next(), max, block};
+    request.most = std::min(max, static_cast<int>(limits::batch_grains));
+    auto reply = ask<wire::GrainResults>(request, How{With::token, block});
+    if (!reply) return reply;
+    if (reply->results.empty() || reply->results.size() > static_cast<std::size_t>(request.most))
+        return fail(Code::protocol, "the scheduler sent " + std::to_string(reply->results.size()) +
+                                        " results, wanted were 1 to " + std::to_string(request.most));
+    std::int32_t before = turn.next();
+    for (const wire::GrainResult &r : reply->results) {
+        if (r.sent <= before)
+            return fail(Code::protocol, "the scheduler sent result " + std::to_string(r.sent - 1) +
+                                            " where one from " + std::to_string(before) + " on was due");
+        before = r.sent;
+    }
     return reply;
 }
 
@@ -74,15 +94,40 @@ int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sen
         if (!turn.status()) return turn.status();
         auto result = next_result(turn, session_num, block != 0);
         if (!result) return result.status();
-        HandedOut &h = handed_out();
-        h.out = std::move(result->out);
-        h.err = std::move(result->err);
-        Numbers{grain_num, completed, sent, termsig, retcode, rusage}.fill(*result);
-        put(outlen, result->out_length);
-        put(errlen, result->err_length);
-        if (output) *output = h.out.data();
-        if (error) *error = h.err.data();
-        turn.taken(result->sent);
+        std::vector<wire::GrainResult> &h = handed_out();
+        h.clear();
+        h.push_back(std::move(*result));
+        Numbers{grain_num, completed, sent, termsig, retcode, rusage}.fill(h[0]);
+        put(outlen, h[0].out_length);
+        put(errlen, h[0].err_length);
+        if (output) *output = h[0].out.data();
+        if (error) *error = h[0].err.data();
+        turn.taken(h[0].sent);
+        return Status::ok();
+    });
+}
+
+int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count) {
+    if (count) *count = 0;
+    return c_call([&]() -> Status {
+        if (Status s = check_session(session_num); !s) return s;
+        if (max < 1) return fail(Code::invalid, "max is " + std::to_string(max) + ": it must be at least 1");
+        if (!results || !count) return fail(Code::invalid, "results and count must not be NULL");
+        TakeResult turn(session_num, block != 0);
+        if (!turn.status()) return turn.status();
+        auto reply = next_results(turn, session_num, max, block != 0);
+        if (!reply) return reply.status();
+        std::vector<wire::GrainResult> &h = handed_out();
+        h = std::move(reply->results);
+        for (wire::GrainResult &r : h) {
+            d_result &to = results[(*count)++];
+            Numbers{&to.grain_num, &to.completed, &to.sent, &to.termsig, &to.retcode, &to.rusage}.fill(r);
+            to.outlen = r.out_length;
+            to.errlen = r.err_length;
+            to.output = r.out.data();
+            to.error = r.err.data();
+        }
+        turn.taken(h.back().sent);
         return Status::ok();
     });
 }

@@ -143,9 +143,25 @@ struct d_grain {
 void d_grain_init(struct d_grain *grain);
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
 
+/* C13. Many grains in one call, each as by d_gexec_grain: a thousand of them cost about as much as a few.
+ * The array is submitted in parts, from its beginning on, of at most 1024 grains and about 4 MiB of arguments,
+ * environment and input (a grain with more goes alone). Each part is atomic, in every case: all of its grains are
+ * submitted, or, when one of them is refused or something is wrong with the disk, none of them.
+ * *taken: so many from the beginning of the array are submitted, durably; all of them after NO_ERROR.
+ * *refused: the index of the grain on account of which the call ended; `count` when it was not about one of
+ * them. Both may be NULL. Each order's number and that none stands there twice is checked before anything is
+ * sent (D_E_INVALID). D_E_BROKEN: *taken counts what was acknowledged; the part behind it is submitted or not.
+ * Repeated after d_resume_ses, with the same or other calls of any size, grains that are there already are null
+ * operations. D_E_GRAIN_DIFFERS, D_E_GRAIN_EXISTS, D_E_REPLAY_END and the errors of arguments are about one grain. */
+struct d_grain_order {
+    int grain_num;
+    struct d_grain grain;   /* by d_grain_init */
+};
+int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t count, size_t *taken, size_t *refused);
+
 /* C8. The next unreported finished grain, in the order in which grains finished. Every pointer may
  * be NULL. *output and *error are NUL-terminated, hold the first 20 KiB, belong to the library and
- * stay valid until this thread's next d_gwait; *outlen and *errlen are the whole lengths. A grain that
+ * stay valid until this thread's next d_gwait or d_gwait_many; *outlen and *errlen are the whole lengths. A grain that
  * the system gave up on is reported with its signal and code. block = 0: D_E_NOTHING_YET at once.
  * block != 0: waits without polling, also through a restart of the scheduler, however long.
  * The result counts as sent when the next one is asked for, or the session closed. */
@@ -155,6 +171,19 @@ int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sen
 /* The same with whole outputs: streams open for reading, which the caller closes. */
 int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent,
                     int *termsig, int *retcode, struct rusage *rusage, FILE **output, FILE **error);
+
+/* C13. The next unreported finished grains, up to `max` of them (at most 1024 come at a time), in the order in
+ * which grains finished: each as d_gwait would have given it. *count: how many; 0 after an error. block != 0:
+ * waits until there is one, and does not wait for more. Results with long outputs come in smaller numbers. The
+ * strings belong to the library and stay valid until this thread's next d_gwait or d_gwait_many. All of the
+ * results count as sent when the next are asked for, or the session closed. May be mixed with d_gwait. */
+struct d_result {
+    int grain_num, completed, sent, termsig, retcode;
+    struct rusage rusage;
+    size_t outlen, errlen;  /* whole lengths */
+    char *output, *error;   /* NUL-terminated, the first 20 KiB */
+};
+int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count);
 
 /* C9. Once it returned NO_ERROR the grain will not run again and no unreported result of it comes. */
 int d_gkill(int session_num, int grain_num);

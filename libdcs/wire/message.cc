@@ -23,7 +23,8 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
     "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
     "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel",
-    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece"};
+    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece",
+    "GexecMany", "GwaitMany", "GrainResults"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -45,6 +46,7 @@ constexpr Cap caps[] = {
     {"digests", limits::grain_files},
     {"files", limits::grain_files},
     {"shut", limits::message_bytes},
+    {"orders", limits::batch_grains},
     {"bytes", limits::fetch_chunk_bytes},
 };
 

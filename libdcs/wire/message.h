@@ -1,6 +1,6 @@
 #pragma once
-// A message is one of the structs of user_calls.h, session_calls.h, policy_calls.h, content_calls.h or
-// server_calls.h, in a frame.
+// A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h
+// or server_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "base/status.h"
+#include "wire/batch_calls.h"
 #include "wire/content_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/server_calls.h"
@@ -29,7 +30,8 @@ using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession,
     FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
     ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
     Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel, LogLevel,
-    AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece>;
+    AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece,
+    GexecMany, GwaitMany, GrainResults>;
 
 inline constexpr std::size_t header_bytes = 24;
 

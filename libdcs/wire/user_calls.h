@@ -14,7 +14,7 @@
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 3;
+inline constexpr std::uint16_t protocol_version = 4;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
@@ -175,7 +175,11 @@ struct QueryReply {
     bool more = false;                      // ask again with `after` = the last row's number (and `after_user`)
 };
 
-struct ErrorReply { std::int32_t code = 0; std::string text; };
+struct ErrorReply {
+    std::int32_t code = 0;
+    std::string text;
+    std::int32_t grain = -1;  // of a batch: the one that it was refused for
+};
 
 // The highest value of each enum: what a Reader takes.
 constexpr OpenMode last_of(OpenMode) { return OpenMode::reopen; }
@@ -249,7 +253,7 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);
 }
-template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text); }
+template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text) & DCS_FIELD(grain); }
 // clang-format on
 
 }  // namespace dcs::wire

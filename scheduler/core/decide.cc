@@ -11,8 +11,10 @@ struct UserDispatch {
     void operator()(const wire::CloseSession &call) { close_session(d, caller, call); }
     void operator()(const wire::CleanSession &call) { clean_session(d, caller, call); }
     void operator()(const SubmitGrain &call) { submit_grain(d, caller, call); }
+    void operator()(const SubmitGrains &call) { submit_grains(d, caller, call); }
     void operator()(const wire::Gkill &call) { kill_grain(d, caller, call); }
     void operator()(const wire::Gwait &call) { wait_grain(d, caller, call); }
+    void operator()(const wire::GwaitMany &call) { wait_grains(d, caller, call); }
     void operator()(const wire::Fetch &call) { fetch_stream(d, caller, call); }
     void operator()(const wire::Query &call) { query(d, caller, call); }
     void operator()(const wire::ExportPage &call) { export_session(d, caller, call); }

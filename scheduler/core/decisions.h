@@ -17,8 +17,10 @@ void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call)
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);
 void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &call);
 void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call);
+void submit_grains(Draft &d, const Caller &caller, const SubmitGrains &call);
 void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call);
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call);
+void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call);
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
 void query(Draft &d, const Caller &caller, const wire::Query &call);
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
@@ -79,9 +81,9 @@ Status check_owner(const Caller &caller, const std::string &user);
 Status check_operator(const Caller &caller, const char *what);
 // In the list of users, if there is one (policy.cc).
 Status check_user(const State &state, const Caller &caller);
-// One more active session, one more unfinished grain (policy.cc).
+// One more active session, so many more unfinished grains (policy.cc).
 Status check_session_quota(const State &state, const std::string &user);
-Status check_grain_quota(const State &state, const std::string &user);
+Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);
 // session_unknown; or io_error when it is there but set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.

@@ -126,7 +126,7 @@ struct ChangeText {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
             text += " " + std::to_string(w.conn) + "#" + std::to_string(w.request) + " for " +
-                    std::to_string(w.next);
+                    std::to_string(w.next) + (w.most > 0 ? " most " + std::to_string(w.most) : "");
         return text;
     }
     std::string operator()(const WriteFile &c) const {
@@ -149,6 +149,12 @@ struct EffectText {
             .add("code", e.head.code)
             .number("out", e.head.out_length)
             .number("err", e.head.err_length);
+    }
+    std::string operator()(const ReplyResults &e) const {
+        std::string text = to(e.conn, e.request) + "results of " + to_text(e.session) + ":";
+        for (const wire::GrainResult &head : e.heads)
+            text += " " + std::to_string(head.grain) + " sent " + std::to_string(head.sent);
+        return text;
     }
     std::string operator()(const ReplyPiece &e) const {
         return Line(to(e.conn, e.request) + "piece of " + to_text(e.key))

@@ -39,6 +39,11 @@ struct CallText {
             .flag("urgent", c.urgent)
             .add("notice", c.notice);
     }
+    std::string operator()(const SubmitGrains &c) const {
+        std::string numbers;
+        for (const SubmitGrain &g : *c.grains) numbers += (numbers.empty() ? "" : ",") + std::to_string(g.grain);
+        return "gexec many " + user + "/" + std::to_string(c.session) + ":" + numbers;
+    }
     std::string operator()(const wire::Gkill &c) const {
         return "gkill " + of(c.user) + "/" + std::to_string(c.session) + ":" +
                std::to_string(c.grain);
@@ -46,6 +51,11 @@ struct CallText {
     std::string operator()(const wire::Gwait &c) const {
         return Line("gwait " + user + "/" + std::to_string(c.session) + " next " +
                     std::to_string(c.next))
+            .flag("block", c.block);
+    }
+    std::string operator()(const wire::GwaitMany &c) const {
+        return Line("gwait many " + user + "/" + std::to_string(c.session) + " next " + std::to_string(c.next))
+            .add("most", c.most)
             .flag("block", c.block);
     }
     std::string operator()(const wire::Fetch &c) const {

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "scheduler/core/state.h"
+#include "wire/batch_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/session_calls.h"
 
@@ -38,6 +39,8 @@ struct SubmitGrain {
     Fingerprint fingerprint{};
     Payload params;               // wire::pack(spec)
 };
+// All or none of them (C13); each names the same session.
+struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vector<SubmitGrain>> grains; };
 // A d_get_auth; the shell drew the token at random.
 struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
 
@@ -56,7 +59,7 @@ struct ImportSession { std::int32_t number = 0; bool replace = false; std::share
 
 using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
-    wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel>;
+    wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany>;
 struct UserCall { Caller caller; UserRequest request; };
 
 struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; };

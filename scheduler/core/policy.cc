@@ -28,22 +28,23 @@ UserCounts counts_of(const State &state, const std::string &user) {
     return found == state.users.end() ? UserCounts() : found->second;
 }
 
-Status within(std::int64_t have, std::int32_t most, const std::string &user, const std::string &what,
-              const std::string &advice) {
-    if (most == 0 || have < most) return Status::ok();
-    return fail(Code::limit, user + " has " + std::to_string(have) + " " + what + ", the pool's rules allow " +
-                                 std::to_string(most) + ": " + advice);
+Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std::string &user,
+              const std::string &what, const std::string &advice) {
+    if (most == 0 || have + more <= most) return Status::ok();
+    const std::string and_more = more == 1 ? "" : " and submits " + std::to_string(more);
+    return fail(Code::limit, user + " has " + std::to_string(have) + " " + what + and_more +
+                                 ", the pool's rules allow " + std::to_string(most) + ": " + advice);
 }
 }  // namespace
 
 Status check_session_quota(const State &state, const std::string &user) {
-    return within(counts_of(state, user).sessions, state.policy.sessions_per_user, user, "active sessions",
+    return within(counts_of(state, user).sessions, 1, state.policy.sessions_per_user, user, "active sessions",
                   "close one first");
 }
 
-Status check_grain_quota(const State &state, const std::string &user) {
-    return within(counts_of(state, user).unfinished, state.policy.grains_per_user, user, "unfinished grains",
-                  "wait until some have finished");
+Status check_grain_quota(const State &state, const std::string &user, std::int64_t more) {
+    return within(counts_of(state, user).unfinished, more, state.policy.grains_per_user, user,
+                  "unfinished grains", "wait until some have finished");
 }
 
 }  // namespace dcs::core

@@ -1,4 +1,6 @@
-// d_gexec (C7): checks, idempotence, the record; placing it is the follow-up (S3).
+// d_gexec and d_gexec_many (C7, C13): checks, idempotence, the record; placing them is the follow-up (S3).
+#include <set>
+
 #include "base/checksum.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
@@ -28,30 +30,74 @@ Status check_arguments(const SubmitGrain &call) {
     return Status::ok();
 }
 
-// The number is in use: the same call again, a different one, or a mistake.
-void meet_existing(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key) {
-    const Grain &grain = *d.state.grain(key);
-    const bool repeats =
-        d.state.session(key.session)->info.resumable || grain.request == caller.request;
-    if (!repeats)
-        return d.refuse(caller,
-                        fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
-    if (grain.fingerprint == call.fingerprint) return d.reply(caller, wire::Done{});
-    d.effect(ReplyDifference{caller.conn, caller.request, key, call.params});
+// The grains of one call: all that could refuse any of them is looked at before one is recorded.
+struct Submission {
+    Draft &d;
+    const Caller &caller;
+    const SessionKey key;
+    const bool batch;                      // a refusal says which grain it is about
+    std::set<GrainNumber> numbers{};
+    std::set<Shape> shapes{};              // that the session has no ready grain of
+    std::vector<const SubmitGrain *> fresh{};
+};
+
+bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call, const Status &why) {
+    if (batch)
+        d.reply(caller, wire::ErrorReply{static_cast<std::int32_t>(why.code),
+                                         "grain " + std::to_string(call.grain) + ": " + why.text, call.grain});
+    else
+        d.refuse(caller, why);
+    return false;
 }
 
-// What one user and one session may have waiting.
-Status check_room(const State &state, const SubmitGrain &call, const SessionKey &key) {
-    if (Status s = check_grain_quota(state, key.user); !s) return s;
-    const auto &ready = state.session(key)->ready;
+// The number is in use: the same call again, a different one, or a mistake.
+bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) {
+    const Grain &grain = *s.d.state.grain(key);
+    const bool repeats = s.d.state.session(key.session)->info.resumable || grain.request == s.caller.request;
+    if (!repeats)
+        return refuse(s.d, s.caller, s.batch, call,
+                      fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
+    if (grain.fingerprint == call.fingerprint) return true;
+    s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
+    return false;
+}
+
+Shape shape_of(const SubmitGrain &call) {
     Grain g;
     g.host_class = call.host_class;
     g.thrash = call.thrash;
     g.program = call.program;
     g.demand = call.demand;
     g.files = call.files;
-    if (ready.size() < limits::shapes_per_session || ready.count(shape_of(g)) != 0) return Status::ok();
-    return fail(Code::limit, "grains of session " + to_text(key) + " wait with " + std::to_string(ready.size()) +
+    return shape_of(g);
+}
+
+// False: the call was refused.
+bool look_at(Submission &s, const SubmitGrain &call) {
+    const GrainKey key{s.key, call.grain};
+    if (!s.numbers.insert(call.grain).second)
+        return refuse(s.d, s.caller, s.batch, call, fail(Code::invalid, "it stands in the batch twice"));
+    if (s.d.state.grain(key)) return meet_existing(s, call, key);
+    const Session &session = *s.d.state.session(s.key);
+    if (session.damaged.count(call.grain) != 0)
+        return refuse(s.d, s.caller, s.batch, call, missing_grain(s.d.state, key));
+    if (in_replay(session.info))
+        return refuse(s.d, s.caller, s.batch, call,
+                      fail(Code::replay_end, "session " + to_text(s.key) + " is closed and did not record a grain " +
+                                                 std::to_string(call.grain)));
+    if (const Shape shape = shape_of(call); session.ready.count(shape) == 0) s.shapes.insert(shape);
+    s.fresh.push_back(&call);
+    return true;
+}
+
+// What one user and one session may have waiting.
+Status check_room(const Submission &s) {
+    if (s.fresh.empty()) return Status::ok();
+    const auto more = static_cast<std::int64_t>(s.fresh.size());
+    if (Status status = check_grain_quota(s.d.state, s.key.user, more); !status) return status;
+    const std::size_t shapes = s.d.state.session(s.key)->ready.size();
+    if (s.shapes.empty() || shapes + s.shapes.size() <= limits::shapes_per_session) return Status::ok();
+    return fail(Code::limit, "grains of session " + to_text(s.key) + " wait with " + std::to_string(shapes) +
                                  " different combinations of class, cores, memory and program: let some finish, "
                                  "or make them more alike");
 }
@@ -84,26 +130,33 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     }
 }
 
+void submit(Submission s) {
+    if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
+    for (const SubmitGrain *call : s.fresh) record(s.d, s.caller, *call, {s.key, call->grain});
+    s.d.reply(s.caller, wire::Done{});
+    for (const SubmitGrain *call : s.fresh) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
+}
+
 }  // namespace
 
 void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call) {
     if (Status s = check_arguments(call); !s) return d.refuse(caller, s);
     const Result<SessionKey> held = held_session(d.state, caller, call.session);
     if (!held) return d.refuse(caller, held.status());
-    const GrainKey key{*held, call.grain};
-    if (d.state.grain(key)) return meet_existing(d, caller, call, key);
-    const Session &session = *d.state.session(*held);
-    if (session.damaged.count(call.grain) != 0)
-        return d.refuse(caller, missing_grain(d.state, key));
-    if (in_replay(session.info))
-        return d.refuse(caller,
-                        fail(Code::replay_end, "session " + to_text(*held) +
-                                                   " is closed and did not record a grain " +
-                                                   std::to_string(call.grain)));
-    if (Status s = check_room(d.state, call, *held); !s) return d.refuse(caller, s);
-    record(d, caller, call, key);
-    d.reply(caller, wire::Done{});
-    d.follow_up(PlaceGrain{key});
+    Submission submission{d, caller, *held, false};
+    if (look_at(submission, call)) submit(std::move(submission));
+}
+
+void submit_grains(Draft &d, const Caller &caller, const SubmitGrains &call) {
+    if (call.grains->empty()) return d.refuse(caller, fail(Code::invalid, "the batch has no grains"));
+    for (const SubmitGrain &grain : *call.grains)
+        if (Status s = check_arguments(grain); !s) return void(refuse(d, caller, true, grain, s));
+    const Result<SessionKey> held = held_session(d.state, caller, call.session);
+    if (!held) return d.refuse(caller, held.status());
+    Submission submission{d, caller, *held, true};
+    for (const SubmitGrain &grain : *call.grains)
+        if (!look_at(submission, grain)) return;
+    submit(std::move(submission));
 }
 
 }  // namespace dcs::core

@@ -1,6 +1,7 @@
-// d_gwait (C8). The request names the index it wants; that acknowledges everything below.
+// d_gwait and d_gwait_many (C8, C13). The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
@@ -34,12 +35,10 @@ Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) 
     return {};
 }
 
-void hand_out(Draft &d, const SessionKey &key, const Caller &to, std::int32_t index) {
-    const Session &session = *d.state.session(key);
-    const GrainKey grain{key, session.results[static_cast<std::size_t>(index)]};
-    const Grain &g = *d.state.grain(grain);
+wire::GrainResult result_at(const Session &session, std::int32_t index) {
     wire::GrainResult head;
-    head.grain = grain.grain;
+    head.grain = session.results[static_cast<std::size_t>(index)];
+    const Grain &g = session.grains.at(head.grain);
     head.completed = session.counts[static_cast<int>(GrainStatus::finished)];
     head.sent = index + 1;
     head.signal = g.signal;
@@ -47,28 +46,53 @@ void hand_out(Draft &d, const SessionKey &key, const Caller &to, std::int32_t in
     head.usage = total_usage(g);
     head.out_length = g.out_length;
     head.err_length = g.err_length;
-    d.effect(ReplyResult{to.conn, to.request, grain, head});
-    if (planted("core.sent_too_early")) d.info(key).sent = std::max(d.info(key).sent, index + 1);
-    if (index >= session.info.shown) d.info(key).shown = std::max(d.info(key).shown, index + 1);
+    return head;
 }
 
-void park(Draft &d, const Caller &caller, const SessionKey &key, std::int32_t next) {
+// The result of this index and those that follow, but no more than is wanted, or than is read at once.
+std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t index, std::int32_t most) {
+    std::vector<wire::GrainResult> heads;
+    std::uint64_t bytes = 0;
+    for (; index < session.info.result_count && heads.size() < static_cast<std::size_t>(most); ++index) {
+        if (session.results[static_cast<std::size_t>(index)] < 0) continue;  // killed
+        wire::GrainResult head = result_at(session, index);
+        bytes += head.out_length + head.err_length;
+        if (bytes > limits::batch_output_bytes && !heads.empty()) break;
+        heads.push_back(std::move(head));
+    }
+    return heads;
+}
+
+void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t index) {
+    const Session &session = *d.state.session(key);
+    std::int32_t shown = index + 1;
+    if (to.most == 0) {
+        const wire::GrainResult head = result_at(session, index);
+        d.effect(ReplyResult{to.conn, to.request, GrainKey{key, head.grain}, head});
+    } else {
+        std::vector<wire::GrainResult> heads = results_from(session, index, to.most);
+        shown = heads.back().sent;
+        d.effect(ReplyResults{to.conn, to.request, key, std::move(heads)});
+    }
+    if (planted("core.sent_too_early")) d.info(key).sent = std::max(d.info(key).sent, shown);
+    if (shown > session.info.shown) d.info(key).shown = std::max(d.info(key).shown, shown);
+}
+
+void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &waiter) {
     std::vector<Waiter> &waiters = d.waiters(key);
     for (Waiter &w : waiters) {
-        if (w.conn != caller.conn || w.request != caller.request) continue;
-        w.next = next;
+        if (w.conn != waiter.conn || w.request != waiter.request) continue;
+        w = waiter;
         return;
     }
     if (waiters.size() >= waiters_per_session)
         return d.refuse(caller, fail(Code::limit, "too many calls of session " + to_text(key) +
                                                       " wait already"));
-    waiters.push_back(Waiter{caller.conn, caller.request, next});
+    waiters.push_back(waiter);
 }
 
-}  // namespace
-
-void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
-    const Result<SessionKey> held = held_session(d.state, caller, call.session);
+void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &call, bool block) {
+    const Result<SessionKey> held = held_session(d.state, caller, number);
     if (!held) return d.refuse(caller, held.status());
     const SessionInfo &info = d.state.session(*held)->info;
     if (call.next < 0 || call.next > info.result_count)
@@ -82,11 +106,23 @@ void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
         edited.shown = std::max(edited.shown, call.next);
     }
     const Answer answer = answer_for(d.state, *held, call.next);
-    if (answer.index >= 0) return hand_out(d, *held, caller, answer.index);
+    if (answer.index >= 0) return hand_out(d, *held, call, answer.index);
     if (!answer.status) return d.refuse(caller, answer.status);
-    if (call.block) return park(d, caller, *held, call.next);
+    if (block) return park(d, caller, *held, call);
     d.refuse(caller, fail(Code::nothing_yet,
                           "no further grain of session " + to_text(*held) + " has finished yet"));
+}
+
+}  // namespace
+
+void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next}, call.block);
+}
+
+void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call) {
+    if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "no results are wanted"));
+    const auto most = std::min(call.most, static_cast<std::int32_t>(limits::batch_grains));
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most}, call.block);
 }
 
 void answer_waiters(Draft &d, const AnswerWaiters &in) {
@@ -99,7 +135,7 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
         to.conn = w.conn;
         to.request = w.request;
         if (answer.index >= 0)
-            hand_out(d, in.session, to, answer.index);
+            hand_out(d, in.session, w, answer.index);
         else if (!answer.status)
             d.refuse(to, answer.status);
         else

@@ -39,6 +39,8 @@ struct OfEffect {
     template <class E> SessionKey operator()(const E &effect) const {
         if constexpr (requires { effect.key.session; })
             return effect.key.session;
+        else if constexpr (requires { effect.session.number; })
+            return effect.session;
         else
             return {};
     }

@@ -99,6 +99,15 @@ struct ToRequest {
         *request = submission(user, std::move(m));
         return true;
     }
+    bool operator()(wire::GexecMany &m) {
+        auto grains = std::make_shared<std::vector<core::SubmitGrain>>();
+        grains->reserve(m.orders.size());
+        for (wire::GrainOrder &order : m.orders)
+            grains->push_back(submission(user, wire::Gexec{m.session, order.grain, std::move(order.spec)}));
+        *request = core::SubmitGrains{m.session, std::move(grains)};
+        return true;
+    }
+    bool operator()(wire::GwaitMany &m) { return pass(m); }
     bool operator()(wire::OpenSession &m) { return pass(m); }
     bool operator()(wire::CloseSession &m) { return pass(m); }
     bool operator()(wire::CleanSession &m) { return pass(m); }
@@ -146,15 +155,34 @@ Status import_session(DecodeContext &context, const Arrival &arrival, const Conn
     return Status::ok();
 }
 
+// What is wrong with a submission before its session is looked at; nothing for other calls.
+std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const wire::AnyMessage &message) {
+    const auto check = [&](const wire::GrainSpec &spec) {
+        const Status s = check_spec(spec);
+        return s ? context.contents.check(spec.files) : s;
+    };
+    if (const auto *call = std::get_if<wire::Gexec>(&message))
+        if (Status s = check(call->spec); !s) return error_of(s.code, std::move(s.text));
+    const auto *batch = std::get_if<wire::GexecMany>(&message);
+    if (!batch) return std::nullopt;
+    for (const wire::GrainOrder &order : batch->orders)
+        if (Status s = check(order.spec); !s) {
+            auto reply = error_of(s.code, "grain " + std::to_string(order.grain) + ": " + s.text);
+            reply.grain = order.grain;
+            return reply;
+        }
+    return std::nullopt;
+}
+
 Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                    wire::AnyMessage message) {
     if (const auto *hello = std::get_if<wire::Hello>(&message)) return greet(context, who, *hello);
     const std::string kind = wire::kind_name(message);
     if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
-    if (const auto *call = std::get_if<wire::Gexec>(&message)) {
-        Status s = check_spec(call->spec);
-        if (s) s = context.contents.check(call->spec.files);
-        if (!s) return refuse(s.code, std::move(s.text));
+    if (auto reply = refuse_submission(context, message)) {
+        Decoded d;
+        d.reply = std::move(*reply);
+        return d;
     }
     if (const auto *ask = std::get_if<wire::AskContents>(&message)) {
         Decoded d;

@@ -53,20 +53,44 @@ void Effects::act(const core::Reply &e) {
     outside_.send(e.conn, std::move(completed), e.request);
 }
 
+Result<wire::GrainResult> Effects::complete_result(const GrainKey &key, const core::Grain &grain,
+                                                   wire::GrainResult head) {
+    auto out = record::read_piece(store_, key, grain, wire::Stream::out, 0, limits::gwait_text_bytes);
+    if (!out) return out.status();
+    auto err = record::read_piece(store_, key, grain, wire::Stream::err, 0, limits::gwait_text_bytes);
+    if (!err) return err.status();
+    head.out = std::move(*out);
+    head.err = std::move(*err);
+    return head;
+}
+
 void Effects::act(const core::ReplyResult &e) {
     const core::Grain *grain = grain_for(e.conn, e.request, e.key);
     if (!grain) return;
-    wire::GrainResult result = e.head;
-    auto out = record::read_piece(store_, e.key, *grain, wire::Stream::out, 0,
-                                  limits::gwait_text_bytes);
-    if (!out) return reply_error(e.conn, e.request, e.key, out.status());
-    auto err = record::read_piece(store_, e.key, *grain, wire::Stream::err, 0,
-                                  limits::gwait_text_bytes);
-    if (!err) return reply_error(e.conn, e.request, e.key, err.status());
-    result.out = std::move(*out);
-    result.err = std::move(*err);
+    auto result = complete_result(e.key, *grain, e.head);
+    if (!result) return reply_error(e.conn, e.request, e.key, result.status());
     failpoint("turn.result.before_send");
-    outside_.send(e.conn, std::move(result), e.request);
+    outside_.send(e.conn, std::move(*result), e.request);
+    failpoint("turn.result.after_send");
+}
+
+void Effects::act(const core::ReplyResults &e) {
+    wire::GrainResults reply;
+    for (const wire::GrainResult &head : e.heads) {
+        const GrainKey key{e.session, head.grain};
+        const core::Grain *grain = state_.grain(key);
+        auto result = grain ? complete_result(key, *grain, head)
+                            : Result<wire::GrainResult>(fail(Code::grain_unknown, "it was removed"));
+        if (result) {
+            reply.results.push_back(std::move(*result));
+            continue;
+        }
+        // What is before it is handed out; the next call meets it first.
+        if (reply.results.empty()) return reply_error(e.conn, e.request, key, result.status());
+        break;
+    }
+    failpoint("turn.result.before_send");
+    outside_.send(e.conn, std::move(reply), e.request);
     failpoint("turn.result.after_send");
 }
 
@@ -124,7 +148,8 @@ void Effects::act(const core::ReplyDifference &e) {
     outside_.send(e.conn,
                   wire::ErrorReply{static_cast<std::int32_t>(Code::grain_differs),
                                    "grain " + to_text(e.key) + " was submitted with other "
-                                   "parameters:\n" + wire::difference(*recorded, *now)},
+                                   "parameters:\n" + wire::difference(*recorded, *now),
+                                   e.key.grain},
                   e.request);
 }
 

@@ -39,6 +39,7 @@ public:
 private:
     void act(const core::Reply &e);
     void act(const core::ReplyResult &e);
+    void act(const core::ReplyResults &e);
     void act(const core::ReplyPiece &e);
     void act(const core::ReplyDifference &e);
     void act(const core::ReplyGrainDetail &e);
@@ -51,6 +52,8 @@ private:
     void act(const core::Reread &e);
     void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
+    // With the first 20 KiB of its outputs.
+    Result<wire::GrainResult> complete_result(const GrainKey &key, const core::Grain &grain, wire::GrainResult head);
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
     Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);
     // True: its bytes lie in the library, which answers.

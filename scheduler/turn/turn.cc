@@ -25,6 +25,13 @@ constexpr Duration tick_pause = milliseconds(10);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
 
+// How much of a turn's work it is.
+std::size_t weight_of(const core::Input &input) {
+    const auto *call = std::get_if<core::UserCall>(&input);
+    const auto *batch = call ? std::get_if<core::SubmitGrains>(&call->request) : nullptr;
+    return batch ? batch->grains->size() : 1;
+}
+
 // Whatever these do is a lease, and that is committed.
 bool places_grains(const core::Input &input) {
     return std::holds_alternative<core::FillHost>(input) || std::holds_alternative<core::PlaceGrain>(input) ||
@@ -109,7 +116,7 @@ bool Turn::tick_is_due() const {
 }
 
 bool Turn::gather() {
-    while (taken_.size() < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
+    while (taken_weight_ < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
         if (!delayed_.empty() && delayed_.begin()->first <= now_) {
             core::Input input = std::move(delayed_.begin()->second);
             delayed_.erase(delayed_.begin());
@@ -160,6 +167,7 @@ void Turn::hang_up(ConnId conn) {
 
 void Turn::decide_new(core::Input input) {
     failpoint("turn.decide.before");
+    taken_weight_ += weight_of(input);
     const bool needed_disk = decide_all(input, DiskFor::all);
     taken_.push_back(Taken{std::move(input), needed_disk});
     failpoint("turn.decide.after");
@@ -257,7 +265,7 @@ void Turn::finish() {
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
     taken_.clear();
-    taken_bytes_ = 0;
+    taken_bytes_ = taken_weight_ = 0;
     for (const std::string &event : events) outside_.log(Level::info, event);
     if (!effects.empty()) failpoint("turn.effects.before");
     for (const core::Effect &effect : effects) {

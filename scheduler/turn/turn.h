@@ -126,7 +126,7 @@ private:
     Phase phase_ = Phase::open;
     Instant now_{};
     std::vector<Taken> taken_;
-    std::size_t taken_bytes_ = 0;
+    std::size_t taken_bytes_ = 0, taken_weight_ = 0;
     core::Undo undo_;
     record::TurnChanges changes_;
     std::vector<core::Effect> effects_;

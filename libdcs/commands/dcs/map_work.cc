@@ -5,7 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <deque>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "ask.h"
 #include "base/clock.h"
@@ -16,8 +19,8 @@
 namespace dcs::commands {
 namespace {
 
-// Each submission waits for the scheduler's disk; those of several connections share one commit.
-constexpr int submitting_threads = 8;
+constexpr std::int64_t first_batch = 16, largest_batch = limits::batch_grains;
+constexpr int results_at_once = 256;
 constexpr std::size_t kept_bytes_most = 64u << 20;  // outputs that wait for their turn in memory
 
 void pause_ms(long ms) {
@@ -67,7 +70,6 @@ void MapWork::output_failed() {
 bool MapWork::present_though_different(std::int32_t grain, const std::string &difference) {
     std::string variable;
     if (!only_environment_differs(difference, options_.environment, variable)) return false;
-    std::lock_guard guard(mutex_);
     if (!told_environment_)
         console_.note(
             "warning: " +
@@ -79,84 +81,129 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     return true;
 }
 
-void MapWork::submit(std::int32_t number) {
-    const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
-    std::vector<std::string> words = words_of(plan_.command, input);
-    {
-        std::lock_guard guard(mutex_);
-        auto known = programs_.find(words[0]);
-        if (known == programs_.end()) {
-            const auto path = find_program(words[0], options_.search_path, plan_.directory);
-            if (!path) give_up(failure_of("dcs map", path.status()));
-            if (programs_.size() >= 1000) programs_.clear();
-            known = programs_.emplace(words[0], *path).first;
-        }
-        words[0] = known->second;
+std::string MapWork::program_path(const std::string &name) {
+    auto known = programs_.find(name);
+    if (known == programs_.end()) {
+        const auto path = find_program(name, options_.search_path, plan_.directory);
+        if (!path) give_up(failure_of("dcs map", path.status()));
+        if (programs_.size() >= 1000) programs_.clear();
+        known = programs_.emplace(name, *path).first;
     }
-    const WordArray argv(words), environment(options_.environment);
-    const std::string label = label_of({input}, 60);
-    d_grain grain;
-    d_grain_init(&grain);
-    grain.gargv = argv.data();
-    grain.genvv = environment.data();
-    options_.demands.put_into(grain);
-    grain.directory = plan_.directory.c_str();
-    FileWords files = options_.files;  // its pointers are of this call
-    files.put_into(grain);
-    grain.label = label.c_str();
+    return known->second;
+}
+
+// Everything that the orders of one call point to.
+struct MapWork::Batch {
+    struct Texts {
+        std::vector<std::string> words;
+        std::optional<WordArray> argv;
+        std::string label;
+        FileWords files;
+    };
+    std::deque<Texts> texts;
+    std::vector<d_grain_order> orders;
+};
+
+void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environment) {
+    const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
+    Batch::Texts &texts = batch.texts.emplace_back();
+    texts.words = words_of(plan_.command, input);
+    texts.words[0] = program_path(texts.words[0]);
+    texts.argv.emplace(texts.words);
+    texts.label = label_of({input}, 60);
+    texts.files = options_.files;  // its pointers are of this call
+    d_grain_order &order = batch.orders.emplace_back();
+    order.grain_num = number;
+    d_grain_init(&order.grain);
+    order.grain.gargv = texts.argv->data();
+    order.grain.genvv = environment.data();
+    options_.demands.put_into(order.grain);
+    order.grain.directory = plan_.directory.c_str();
+    texts.files.put_into(order.grain);
+    order.grain.label = texts.label.c_str();
+}
+
+void MapWork::wait_for_room() {
+    if (!std::exchange(told_no_space_, true))
+        console_.note("the scheduler's disk is full; waiting until there is room");
+    pause_ms(1000);
+}
+
+void MapWork::not_submitted(const std::string &which, int error) {
+    Failure failure = call_failure(which + " not submitted", error);
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
+    if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
+        failure.hint =
+            "`dcs up` starts the pool again; then run the same command again, it goes on where "
+            "it was";
+    give_up(failure);
+}
+
+void MapWork::submit_one(const d_grain_order &order) {
     while (true) {
-        const int error = d_gexec_grain(session_, number, &grain);
+        const int error = d_gexec_grain(session_, order.grain_num, &order.grain);
         if (error == NO_ERROR) return;
-        if (error == D_E_GRAIN_DIFFERS && present_though_different(number, d_errortext())) return;
-        if (error == D_E_NO_SPACE) {
-            {
-                std::lock_guard guard(mutex_);
-                if (!told_no_space_)
-                    console_.note("the scheduler's disk is full; waiting until there is room");
-                told_no_space_ = true;
-            }
-            pause_ms(1000);
-            continue;
-        }
-        Failure failure = call_failure("grain " + std::to_string(session_) + ":" +
-                                           std::to_string(number) + " was not submitted",
-                                       error);
-        if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
-            failure.hint = "--new starts a fresh session";
-        if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-            failure.hint =
-                "`dcs up` starts the pool again; then run the same command again, it goes on where "
-                "it was";
-        give_up(failure);
+        if (error == D_E_GRAIN_DIFFERS && present_though_different(order.grain_num, d_errortext())) return;
+        if (error != D_E_NO_SPACE)
+            not_submitted("grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was", error);
+        wait_for_room();
     }
 }
 
-void MapWork::submit_some() {
-    for (std::int64_t number = next_++; number <= total_; number = next_++) {
-        submit(static_cast<std::int32_t>(number));
+void MapWork::submit(const Batch &batch) {
+    const d_grain_order *order = batch.orders.data(), *const end = order + batch.orders.size();
+    while (order != end) {
+        const auto left = static_cast<std::size_t>(end - order);
+        std::size_t taken = 0, refused = 0;
+        const int error = d_gexec_many(session_, order, left, &taken, &refused);
+        if (error == NO_ERROR) return;
+        const std::string session = std::to_string(session_) + ":";
+        if (error == D_E_NO_SPACE) {
+            order += taken;
+            wait_for_room();
+        } else if (error == D_E_GRAIN_DIFFERS && refused < left) {
+            // By the environment only, most likely, and then most of the others do as well.
+            for (; order != end; ++order) submit_one(*order);
+        } else if (refused < left) {
+            not_submitted("grain " + session + std::to_string(order[refused].grain_num) + " was", error);
+        } else {
+            not_submitted("grains from " + session + std::to_string(order[taken].grain_num) + " on were", error);
+        }
+    }
+}
+
+// The first grains begin soon; then the scheduler has so many to give out that larger batches are in time.
+void MapWork::submit_all() {
+    const WordArray environment(options_.environment);
+    std::int64_t next = 1;
+    for (std::int64_t size = first_batch; next <= total_; size = std::min(2 * size, largest_batch)) {
+        const std::int64_t before = next;
+        Batch batch;
+        for (; next <= total_ && next < before + size; ++next) add(batch, static_cast<std::int32_t>(next), environment);
+        submit(batch);
         std::lock_guard guard(mutex_);
-        ++submitted_;
+        submitted_ = next - 1;
         submitted_more_.notify_all();
     }
 }
 
-void MapWork::take(std::int32_t grain, int signal, int code, Outputs outputs,
-                   std::uint64_t out_length, std::uint64_t err_length) {
+void MapWork::take(const d_result &result) {
+    const int grain = result.grain_num;
     if (grain < 1 || grain > total_) return;  // of somebody else who used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
     taken.there = true;
-    taken.failed = signal != 0 || code != 0;
-    taken.out_length = out_length;
-    taken.err_length = err_length;
+    taken.failed = result.termsig != 0 || result.retcode != 0;
+    taken.out_length = result.outlen;
+    taken.err_length = result.errlen;
     ++done_;
     failed_ += taken.failed;
-    const bool whole = outputs.out.size() == out_length && outputs.err.size() == err_length;
-    const std::size_t bytes = outputs.out.size() + outputs.err.size();
+    const bool whole = std::max(result.outlen, result.errlen) <= limits::gwait_text_bytes;
+    const std::size_t bytes = result.outlen + result.errlen;
     if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most))
         return;  // fetched again later
     kept_bytes_ += bytes;
-    kept_.emplace(grain, std::move(outputs));
+    kept_.emplace(grain, Outputs{{result.output, result.outlen}, {result.error, result.errlen}});
 }
 
 void MapWork::print_stream(std::int32_t grain, const char *stream) {
@@ -222,27 +269,18 @@ void MapWork::finish_without_results() {
 }
 
 std::int64_t MapWork::run() {
-    std::vector<std::thread> threads;
-    const auto wanted = std::min<std::int64_t>(submitting_threads, total_);
-    for (std::int64_t i = 0; i < wanted; ++i) threads.emplace_back([this] { submit_some(); });
+    std::thread submitting([this] { submit_all(); });
+    std::vector<d_result> results(results_at_once);
     while (done_.load() < total_) {
         std::int64_t seen = 0;
         {
             std::lock_guard guard(mutex_);
             seen = submitted_;
         }
-        int grain = 0, completed = 0, sent = 0, signal = 0, code = 0;
-        std::size_t out_length = 0, err_length = 0;
-        char *out = nullptr, *err = nullptr;
-        const int error = d_gwait(D_BLOCK, session_, &grain, &completed, &sent, &signal, &code,
-                                  nullptr, &out_length, &out, &err_length, &err);
+        int count = 0;
+        const int error = d_gwait_many(D_BLOCK, session_, results_at_once, results.data(), &count);
         if (error == NO_ERROR) {
-            Outputs outputs;
-            if (out != nullptr && out_length <= limits::gwait_text_bytes)
-                outputs.out.assign(out, out_length);
-            if (err != nullptr && err_length <= limits::gwait_text_bytes)
-                outputs.err.assign(err, err_length);
-            take(grain, signal, code, std::move(outputs), out_length, err_length);
+            for (int i = 0; i < count; ++i) take(results[static_cast<std::size_t>(i)]);
             print_ready();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
             if (!wait_for_submissions(seen)) {
@@ -259,7 +297,7 @@ std::int64_t MapWork::run() {
             give_up(failure);
         }
     }
-    for (std::thread &thread : threads) thread.join();
+    submitting.join();
     return failed_.load();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The working part of `dcs map`: several threads submit, one takes results and prints them in the
-// order of the inputs. Any of them may be interrupted at any point; a rerun finds what was done.
+// The working part of `dcs map`: one thread submits, one takes results and prints them in the order of
+// the inputs, both in batches. Any of them may be interrupted at any point; a rerun finds what was done.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -10,8 +10,10 @@
 
 #include "base/instant.h"
 #include "console.h"
+#include "dcs.h"
 #include "demands.h"
 #include "file_words.h"
+#include "launch_words.h"
 #include "map_plan.h"
 
 namespace dcs::commands {
@@ -43,11 +45,16 @@ private:
         std::string out, err;
     };
 
-    void submit_some();  // body of a submitting thread
-    void submit(std::int32_t grain);
+    struct Batch;
+    void submit_all();  // body of the submitting thread
+    void add(Batch &batch, std::int32_t grain, const WordArray &environment);
+    void submit(const Batch &batch);
+    void submit_one(const d_grain_order &order);
+    void wait_for_room();
+    [[noreturn]] void not_submitted(const std::string &which, int error);
+    std::string program_path(const std::string &name);
     bool present_though_different(std::int32_t grain, const std::string &difference);
-    void take(std::int32_t grain, int signal, int code, Outputs outputs, std::uint64_t out_length,
-              std::uint64_t err_length);
+    void take(const d_result &result);
     void print_ready();
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
@@ -66,10 +73,12 @@ private:
     std::mutex mutex_;  // of what follows, up to the blank line
     std::condition_variable submitted_more_;
     std::int64_t submitted_ = 0;
+
+    // of the submitting thread
     std::unordered_map<std::string, std::string> programs_;  // name -> path
     bool told_environment_ = false, told_no_space_ = false;
 
-    std::atomic<std::int64_t> next_{1}, done_{0}, failed_{0};
+    std::atomic<std::int64_t> done_{0}, failed_{0};
     std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { header_bytes = 24, token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 3 };
+enum { header_bytes = 24, token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 4 };
 enum { kind_hello = 1, kind_welcome = 2, kind_get_auth = 3, kind_auth_reply = 4, kind_error = 18 };
 enum { exit_dcs_failed = 125, exit_cannot_execute = 126, exit_not_found = 127 };
 

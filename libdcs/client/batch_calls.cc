@@ -1,0 +1,156 @@
+// d_gexec_many (C13).
+#include <algorithm>
+#include <optional>
+
+#include "base/limits.h"
+#include "client/grain_spec.h"
+#include "client/local_files.h"
+#include "wire/content_check.h"
+
+namespace dcs::client {
+namespace {
+
+struct Prepared {
+    wire::GrainOrder order;
+    LocalFiles files;
+    std::uint64_t bytes = 0;  // what it counts for against limits::batch_bytes
+};
+
+// What goes into one request: as a whole it happens or does not.
+struct Part {
+    wire::GexecMany request;
+    LocalFiles files;
+    std::uint64_t bytes = 0;
+
+    bool takes(const Prepared &one) const {
+        if (request.orders.empty()) return true;
+        return request.orders.size() < limits::batch_grains && bytes + one.bytes <= limits::batch_bytes;
+    }
+    void add(Prepared one) {
+        request.orders.push_back(std::move(one.order));
+        files.add(std::move(one.files));
+        bytes += one.bytes;
+    }
+};
+
+// About as many as they have in a frame.
+std::uint64_t bytes_of(const wire::GrainSpec &spec) {
+    std::uint64_t bytes = 100 + spec.input.size() + spec.directory.size() + spec.label.size();
+    for (const auto *list : {&spec.argv, &spec.env})
+        for (const std::string &word : *list) bytes += 4 + word.size();
+    for (const wire::GrainFile &file : spec.files)
+        bytes += 60 + file.name.size() + file.binary_class.size();
+    return bytes;
+}
+
+Status prepare(const d_grain_order &order, Prepared &one) {
+    one.order.grain = order.grain_num;
+    if (Status s = fill_spec(order.grain, one.order.spec); !s) return s;
+    if (Status s = one.files.take(order.grain, one.order.spec); !s) return s;
+    one.bytes = bytes_of(one.order.spec) + one.files.copied_bytes();
+    return Status::ok();
+}
+
+class Submission {
+public:
+    Submission(int session, const d_grain_order *orders, std::size_t count, std::size_t &taken, std::size_t &refused)
+        : session_(session), orders_(orders), count_(count), taken_(taken), refused_(refused) {}
+
+    Status run() {
+        if (Status s = check_numbers(); !s) return s;
+        while (taken_ < count_)
+            if (Status s = submit_part(); !s) return s;
+        return Status::ok();
+    }
+
+private:
+    Status about(std::size_t index, Status s) {
+        refused_ = index;
+        s.text = "grain " + std::to_string(orders_[index].grain_num) + ": " + s.text;
+        return s;
+    }
+    Status check_numbers();
+    Status submit_part();
+    Status gather(Part &part);
+    Status send(Part &part);
+
+    const int session_;
+    const d_grain_order *const orders_;
+    const std::size_t count_;
+    std::size_t prepared_ = 0;
+    std::size_t &taken_, &refused_;
+    std::optional<Prepared> waits_;  // did not fit into the part before
+};
+
+Status Submission::check_numbers() {
+    if (Status s = check_session(session_); !s) return s;
+    if (count_ > 0 && !orders_) return fail(Code::invalid, "orders is NULL, but count is " + std::to_string(count_));
+    std::vector<std::pair<int, std::size_t>> numbers(count_);
+    for (std::size_t i = 0; i < count_; ++i) {
+        numbers[i] = {orders_[i].grain_num, i};
+        if (Status s = check_grain(session_, orders_[i].grain_num); !s) return about(i, s);
+    }
+    std::sort(numbers.begin(), numbers.end());
+    const auto same = [](const auto &a, const auto &b) { return a.first == b.first; };
+    const auto twice = std::adjacent_find(numbers.begin(), numbers.end(), same);
+    if (twice == numbers.end()) return Status::ok();
+    return about((twice + 1)->second,
+                 fail(Code::invalid, "it stands in orders twice, at " + std::to_string(twice->second) + " and " +
+                                         std::to_string((twice + 1)->second)));
+}
+
+Status Submission::gather(Part &part) {
+    part.request.session = session_;
+    while (waits_ || prepared_ < count_) {
+        if (!waits_) {
+            if (Status s = prepare(orders_[prepared_], waits_.emplace()); !s) return about(prepared_, s);
+            ++prepared_;
+        }
+        if (!part.takes(*waits_)) break;
+        part.add(std::move(*waits_));
+        waits_.reset();
+    }
+    return Status::ok();
+}
+
+// The answer says which grain a refusal is about.
+Status Submission::send(Part &part) {
+    std::int32_t refused = -1;
+    How how;
+    how.refused_grain = &refused;
+    const wire::AnyMessage message(std::move(part.request));
+    Status s;
+    for (int attempt = 0; attempt < most_submissions; ++attempt) {
+        refused = -1;
+        s = ask<wire::Done>(message, how).status();
+        if (s || s.code != Code::not_found || !part.files.any()) break;
+        if (Status brought = part.files.upload(); !brought) return brought;
+    }
+    const std::size_t end = taken_ + std::get<wire::GexecMany>(message).orders.size();
+    if (s) taken_ = end;
+    else if (refused >= 0)
+        for (std::size_t i = taken_; i < end; ++i)
+            if (orders_[i].grain_num == refused) refused_ = i;
+    return s;
+}
+
+Status Submission::submit_part() {
+    Part part;
+    if (Status s = gather(part); !s) return s;
+    return send(part);
+}
+
+}  // namespace
+}  // namespace dcs::client
+
+using namespace dcs;
+using namespace dcs::client;
+
+extern "C" int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t count, size_t *taken,
+                            size_t *refused) {
+    std::size_t so_far = 0, about = count;
+    const int error = c_call([&] { return Submission(session_num, orders, count, so_far, about).run(); });
+    if (taken) *taken = so_far;
+    if (refused) *refused = about;
+    return error;
+}

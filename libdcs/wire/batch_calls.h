@@ -1,0 +1,35 @@
+#pragma once
+// Batch calls (C13): many grains submitted by one request, many results taken by one. Each is one call: it
+// happens whole or not at all, and is repeated under one request id.
+#include <vector>
+
+#include "wire/user_calls.h"
+
+namespace dcs::wire {
+
+struct GrainOrder { std::int32_t grain = 0; GrainSpec spec; };
+// -> Done: all of them are recorded now, by this call or an earlier one. An ErrorReply refuses them all.
+struct GexecMany {
+    std::int32_t session = 0;
+    std::vector<GrainOrder> orders;  // no grain twice
+};
+
+struct GwaitMany {                              // -> GrainResults, or ErrorReply as for Gwait
+    std::int32_t session = 0;
+    std::int32_t next = 0;   // as in Gwait
+    std::int32_t most = 0;   // results that are wanted
+    bool block = false;      // until there is one
+};
+// At least one, in the order of finishing; each as Gwait would have given it.
+struct GrainResults { std::vector<GrainResult> results; };
+
+// clang-format off
+template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD(grain) & DCS_FIELD(spec); }
+template <class A> void serialize(A &a, GexecMany &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(orders); }
+template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
+    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block);
+}
+template <class A> void serialize(A &a, GrainResults &x, unsigned) { a & DCS_FIELD(results); }
+// clang-format on
+
+}  // namespace dcs::wire
