@@ -64,7 +64,8 @@ struct Play {
         due.push_back(Looked{e.id, facts});
     }
     void answer(SendReport &e) {
-        if (troubled) due.push_back(ReportUnsendable{e.id, ReportUnsendable::Why::bad_checkpoint, e.checkpoint, "bad"});
+        using Why = ReportUnsendable::Why;
+        if (troubled) due.push_back(ReportUnsendable{e.id, e.checkpoint != 0 ? Why::bad_checkpoint : Why::unreadable, e.checkpoint, "bad"});
     }
     void answer(PlaceFiles &e) {
         if (troubled) due.push_back(FilesMissing{e.id, {{wire::FileRole::data, "f", std::string(32, 'd'), 5, ""}}});
@@ -93,7 +94,7 @@ struct Play {
     }
     void pass(Duration time) {
         const Instant end = now + time;
-        for (int n = 0; next_deadline(state) <= end && n < 500; ++n) {
+        for (int n = 0; next_deadline(state) <= end && n < 100; ++n) {
             now = std::max(now, next_deadline(state));
             in(Tick{});
             settle();
@@ -112,7 +113,7 @@ void run(std::string_view bytes) {
         else if (auto message = decoded(item)) play.in(FromScheduler{std::move(*message)});
         play.settle();
     }
-    play.pass(seconds(20));
+    play.pass(seconds(12));  // longer than a grain has between TERM and KILL
 }
 
 std::vector<Seed> seeds() {
