@@ -193,6 +193,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
     const GrainId id{wire::key_of(ack.key), ack.incarnation};
     Grain *g = t.find(id);
     if (g == nullptr || g->ending == Ending::discard) return;
+    if (ack.last_seq == UINT32_MAX) return;  // no increment can come after it, so none has that number
     if (ack.verdict == wire::Verdict::stale) return discard(t, id, "its lease is over");
     if (!ack.ended && (g->phase == Phase::queued || g->phase == Phase::starting)) return;  // it reported nothing
     if (ack.verdict == wire::Verdict::later) {

@@ -47,9 +47,13 @@ void put_files(ByteWriter &w, const std::vector<FileRecord> &files) {
     }
 }
 std::vector<FileRecord> get_files(ByteReader &r) {
-    std::vector<FileRecord> files(std::min<std::size_t>(r.u32(), r.left()));
+    const std::uint32_t count = r.u32();
+    constexpr std::size_t smallest = 1 + 3 * 4 + 8;
+    if (count > r.left() / smallest) r.spoil();
+    std::vector<FileRecord> files(r.good() ? count : 0);
     for (FileRecord &file : files) {
         file.role = r.u8();
+        if (file.role > last_file_role) r.spoil();
         for (std::string *text : {&file.name, &file.digest, &file.binary_class}) *text = r.text();
         file.size = r.u64();
         if (!r.good()) break;

@@ -31,8 +31,9 @@ std::string checkpoint_name(std::uint32_t sequence);
 std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
 
 // A file that goes with the grain or comes back; the fields of wire::GrainFile.
+inline constexpr std::uint8_t last_file_role = 4;
 struct FileRecord {
-    std::uint8_t role = 0;
+    std::uint8_t role = 0;         // up to last_file_role
     std::string name, digest;
     std::uint64_t size = 0;
     std::string binary_class;

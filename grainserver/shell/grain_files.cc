@@ -79,6 +79,7 @@ Ending in_core(files::Ending ending) {
     return Ending::none;
 }
 
+static_assert(static_cast<std::uint8_t>(wire::last_of(wire::FileRole{})) == files::last_file_role);
 files::FileRecord on_disk(const wire::GrainFile &file) {
     return {static_cast<std::uint8_t>(file.role), file.name, file.digest, file.size, file.binary_class};
 }

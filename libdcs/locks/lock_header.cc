@@ -83,7 +83,8 @@ bool parse(int fd, std::string_view text, Header &header) {
     text.remove_prefix(5);
     std::size_t length = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-    if (error != std::errc{} || *end != '\n' || length == 0 || length > full_max) return false;
+    if (error != std::errc{} || end == text.data() + text.size() || *end != '\n') return false;
+    if (length == 0 || length > full_max) return false;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
     header.name = length <= inline_max ? std::string(text.substr(0, std::min(length, text.size())))
                                        : pread_all(fd, length, long_names_at);

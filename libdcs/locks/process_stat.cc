@@ -53,10 +53,14 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     stat.group = static_cast<pid_t>(field[5]);
     stat.session = static_cast<pid_t>(field[6]);
     stat.of_kernel = (field[9] & kernel_thread_flag) != 0;
-    stat.minor_faults = static_cast<std::uint64_t>(field[10] + field[11]);
-    stat.major_faults = static_cast<std::uint64_t>(field[12] + field[13]);
-    stat.user_ticks = static_cast<std::uint64_t>(field[14] + field[16]);
-    stat.system_ticks = static_cast<std::uint64_t>(field[15] + field[17]);
+    // In unsigned arithmetic, as the line may be anybody's.
+    const auto sum = [&](int a, int b) {
+        return static_cast<std::uint64_t>(field[a]) + static_cast<std::uint64_t>(field[b]);
+    };
+    stat.minor_faults = sum(10, 11);
+    stat.major_faults = sum(12, 13);
+    stat.user_ticks = sum(14, 16);
+    stat.system_ticks = sum(15, 17);
     stat.threads = static_cast<std::uint64_t>(field[20]);
     stat.start_time = static_cast<std::uint64_t>(field[22]);
     stat.resident_pages = static_cast<std::uint64_t>(field[24]);

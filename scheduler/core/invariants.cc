@@ -187,7 +187,7 @@ void Checker::check_indexes() {
         active.emplace(session.info.seniority, key);
         for (const auto &[shape, queue] : session.ready)
             waiting[shape][key.user].emplace(session.info.seniority, key);
-        const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
+        const auto count = [&counts = session.counts](GrainStatus s) { return counts[static_cast<int>(s)]; };
         UserCounts &user = users[key.user];
         user.sessions += 1;
         user.unfinished += count(GrainStatus::ready) + count(GrainStatus::running);

@@ -295,6 +295,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (about_contents(context, arrival, host, message)) {
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
+        if (report->last_seq == UINT32_MAX) return hang_up("a report of an increment after which there is no number");
         if (const auto *file = missing_output(context, host, *report)) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
             d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +

@@ -1,0 +1,23 @@
+// libFuzzer's entry points. `PROGRAM --seeds DIRECTORY` writes the inputs that the target begins with.
+#include <cstring>
+#include <fstream>
+
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    if (*argc < 3 || std::strcmp((*argv)[1], "--seeds") != 0) return 0;
+    for (const dcs::fuzz::Seed &seed : dcs::fuzz::seeds()) {
+        std::ofstream file(std::string((*argv)[2]) + "/" + seed.name, std::ios::binary);
+        file << seed.bytes;
+        if (!file.flush()) {
+            std::fprintf(stderr, "fuzz: cannot write %s/%s\n", (*argv)[2], seed.name.c_str());
+            std::exit(1);
+        }
+    }
+    std::exit(0);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char *data, std::size_t size) {
+    dcs::fuzz::run(std::string_view(reinterpret_cast<const char *>(data), size));
+    return 0;
+}

@@ -1,0 +1,58 @@
+// Every message: what is decoded has one encoding, the bytes that it came from; and what is made of messages for
+// people and programs holds for it too.
+#include "base/checksum.h"
+#include "base/limits.h"
+#include "script.h"
+#include "wire/content_check.h"
+#include "wire/json.h"
+
+namespace dcs::fuzz {
+namespace {
+
+void read_rows(const wire::AnyMessage &message) {
+    const auto json = [](const auto &rows) {
+        for (const auto &row : rows) expect(wire::valid_utf8(wire::to_json(row)), "JSON is valid UTF-8");
+    };
+    if (const auto *m = std::get_if<wire::QueryReply>(&message)) {
+        json(m->hosts), json(m->sessions), json(m->grains);
+        json(std::vector{m->system});
+    } else if (const auto *e = std::get_if<wire::Explanation>(&message)) {
+        json(std::vector{*e});
+    } else if (const auto *d = std::get_if<wire::DoctorReply>(&message)) {
+        json(d->problems);
+    } else if (const auto *g = std::get_if<wire::Gexec>(&message)) {
+        (void)wire::check_files(g->spec);
+        (void)wire::input_length(g->spec);
+        expect(wire::difference(g->spec, g->spec).empty(), "a spec does not differ from itself");
+        expect(wire::difference(g->spec, wire::GrainSpec{}).size() < 64 * 1024, "a difference is told briefly");
+    }
+}
+
+}  // namespace
+
+void run(std::string_view bytes) {
+    std::vector<Item> items = items_of(bytes);
+    items.resize(std::min<std::size_t>(items.size(), 3));  // each stands for itself
+    for (const Item &item : items) {
+        const wire::FrameHeader header = header_of(item.kind, item.payload);
+        auto message = wire::decode_payload(header, item.payload);
+        if (!message) {
+            expect(!message.status().text.empty(), "a refusal says why");
+            continue;
+        }
+        expect(message->index() == item.kind, "a message has the kind that its header says");
+        const std::string frame = wire::encode(*message, header.request);
+        expect(frame.substr(wire::header_bytes) == item.payload, "what is decoded is encoded to the same bytes");
+        const auto again = wire::decode_header(frame.substr(0, wire::header_bytes), limits::server_frame_bytes);
+        expect(again && again->crc == header.crc && again->length == header.length, "its header is the same too");
+        read_rows(*message);
+    }
+}
+
+std::vector<Seed> seeds() {
+    std::vector<Seed> list;
+    for (const wire::AnyMessage &message : samples()) list.push_back({wire::kind_name(message), bytes_of({item(0, message)})});
+    return list;
+}
+
+}  // namespace dcs::fuzz
