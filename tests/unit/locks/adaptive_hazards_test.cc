@@ -367,3 +367,19 @@ TEST_CASE("P5 a lock that a stranger has inherited is not taken, and he gets no 
     scratch::end(stranger);
     CHECK(get(world, request, lock).denied == Denied::no);
 }
+
+TEST_CASE("P8 the first process of a pipeline does not stand for its group, a leader of a session does") {
+    for (const bool session : {false, true}) {
+        Directory dir;
+        const pid_t pid = scratch::sleeper([&] {
+            if (session) ::setsid();
+            else ::setpgid(0, 0);  // as a shell does with each job
+            static AdaptiveLock lock;
+            return get(this_world(), request_for(dir), lock).denied == Denied::no;
+        });
+        REQUIRE(pid > 0);
+        CHECK(record_of(dir).owner.group == (session ? pid : 0));
+        CHECK(record_of(dir).owner.session == (session ? pid : 0));
+        scratch::end(pid);
+    }
+}
