@@ -1,5 +1,5 @@
 /* Batch calls from C. `batches run SESSION COUNT SEED`: submits grains 0..COUNT-1, each printing its number, and takes
- * their results, in batches of sizes that SEED draws; a line "INDEX GRAIN CODE OUTPUT" for each result, flushed as it comes.
+ * their results, in batches of sizes that SEED draws; a line "INDEX GRAIN CODE OUTPUT" for each result.
  * `batches errors SESSION`: every error of the batch calls that a running pool gives, in turn. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void need(int got, int wanted, const char *what)
 {
     if (got == wanted)
         return;
-    fprintf(stderr, "batches: %s: %s where %s was due: %s\n", what, d_errorname(got), d_errorname(wanted), d_errortext());
+    fprintf(stderr, "batches: %s: %s where %s was due: %s\n", what, d_errorname(got), d_errorname(wanted),
+            d_errortext());
     exit(1);
 }
 
