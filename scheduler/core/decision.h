@@ -70,7 +70,8 @@ struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel, ReplyResults>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
+                            ReplyResults>;
 
 struct Decision {
     std::vector<Change> changes;
