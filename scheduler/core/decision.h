@@ -47,7 +47,12 @@ bool durable(const Change &change);
 struct Reply { ConnId conn; std::uint64_t request; wire::AnyMessage message; };
 // The turn adds out and err.
 struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };
-struct ReplyResults { ConnId conn; std::uint64_t request; SessionKey session; std::vector<wire::GrainResult> heads; };
+struct ReplyResults {
+    ConnId conn;
+    std::uint64_t request;
+    SessionKey session;
+    std::vector<wire::GrainResult> heads;
+};
 struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetch fetch; };
 // grain_differs, with the fields named.
 struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };

@@ -85,7 +85,8 @@ TEST_CASE("many grains go in one request, and in several when there are too many
     REQUIRE(d_get_auth("tester") == NO_ERROR);
     const std::string half(limits::batch_bytes / 2, 'x'), whole(limits::batch_bytes + 1, 'y');
     orders = orders_of(6);
-    for (const std::size_t i : {1u, 2u}) orders[i].grain.input = half.data(), orders[i].grain.input_length = half.size();
+    for (const std::size_t i : {1u, 2u})
+        orders[i].grain.input = half.data(), orders[i].grain.input_length = half.size();
     orders[3].grain.input = whole.data(), orders[3].grain.input_length = whole.size();
     CHECK(submit(orders).error == NO_ERROR);
     CHECK(sizes(other) == std::vector<std::size_t>{2, 1, 1, 2});
