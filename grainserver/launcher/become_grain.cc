@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "grainserver/files/grain_record.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 
 namespace dcs::launcher {
 namespace {
@@ -27,9 +27,9 @@ namespace {
 
 // Before the exec, so that there is never a grain that runs and that nobody can find.
 void write_pid_file(const Plan &plan) noexcept {
-    files::ProcessStat self;
+    locks::ProcessStat self;
     char text[128];
-    if (!files::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    if (!locks::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
     const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);

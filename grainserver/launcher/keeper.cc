@@ -63,10 +63,10 @@ struct Kept {
         if (const Result<files::Fd> grain = files::open_directory(AT_FDCWD, path))
             if (const auto text = files::read_file(grain->get(), files::pid_name, files::record_bytes_max))
                 if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
-                    files::ProcessStat stat;
+                    locks::ProcessStat stat;
                     orphan.pid = pid->pid;
                     orphan.start_time = pid->start_time;
-                    if (files::read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
+                    if (locks::read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
                         return true;
                 }
         return !look_for(orphan, cgroups).processes.empty();

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/launcher/process_tree.h"
 
 namespace dcs::launcher {
@@ -67,7 +67,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{grains_fd_.get(), path_, slots, files::boot_id(), &cgroups_, &keeper_};
+    place_ = Place{grains_fd_.get(), path_, slots, locks::boot_id(), &cgroups_, &keeper_};
     struct stat st{};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);

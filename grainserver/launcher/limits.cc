@@ -27,11 +27,11 @@ std::string process_words(const files::Limits &l) {
 }
 
 struct Use { std::int64_t bytes = 0, threads = 0, cpu_s = 0; };
-Use use_of(const std::vector<files::ProcessStat> &tree, const files::ExitRecord &ended) {
+Use use_of(const std::vector<locks::ProcessStat> &tree, const files::ExitRecord &ended) {
     static const std::int64_t page = ::sysconf(_SC_PAGESIZE), ticks = std::max(::sysconf(_SC_CLK_TCK), 1l);
     Use use;
     std::uint64_t pages = 0, threads = 0, cpu = 0;
-    for (const files::ProcessStat &p : tree) {
+    for (const locks::ProcessStat &p : tree) {
         pages += p.resident_pages;
         threads += p.threads;
         cpu += p.user_ticks + p.system_ticks;

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/files/small_file.h"
 #include "grainserver/launcher/process_tree.h"
 #include "grainserver/launcher/start_grain.h"
@@ -51,8 +51,8 @@ bool NewSessions::lower(const std::set<pid_t> &grains) {
     bool all = true;
     for (std::size_t i = 0; i < tree.size(); ++i) {
         add_children(tree[i], tree);
-        files::ProcessStat stat;
-        if (!files::read_stat(tree[i], stat) || stat.session == own_session || grains.count(stat.session) != 0 ||
+        locks::ProcessStat stat;
+        if (!locks::read_stat(tree[i], stat) || stat.session == own_session || grains.count(stat.session) != 0 ||
             seen.count(stat.session) != 0)
             continue;
         const auto known = seen_.find(stat.session);

@@ -44,7 +44,7 @@ bool read_children_file(std::vector<pid_t> &pids) {
 constexpr Duration exec_patience = milliseconds(200);
 constexpr int stop_rounds = 40;
 
-bool is_grain_like(const files::ProcessStat &p) {
+bool is_grain_like(const locks::ProcessStat &p) {
     return p.pid != ::getpid() && p.pid != kernel_threads && p.parent != kernel_threads;
 }
 }  // namespace
@@ -54,16 +54,16 @@ std::vector<pid_t> own_children() {
     if (read_children_file(pids)) return pids;
     pids.clear();
     const pid_t self = ::getpid();
-    for (const files::ProcessStat &p : files::all_processes())
+    for (const locks::ProcessStat &p : locks::all_processes())
         if (p.parent == self) pids.push_back(p.pid);
     return pids;
 }
 
-void signal_exactly(const files::ProcessStat &process, int number) {
+void signal_exactly(const locks::ProcessStat &process, int number) {
     const files::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     const bool no_pidfds = !pidfd && errno == ENOSYS;
-    files::ProcessStat now;
-    if (!files::read_stat(process.pid, now) || now.start_time != process.start_time) return;
+    locks::ProcessStat now;
+    if (!locks::read_stat(process.pid, now) || now.start_time != process.start_time) return;
     if (pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0);
     else if (no_pidfds) ::kill(process.pid, number);
 }
@@ -73,13 +73,13 @@ std::string cookie(const std::string &grain_directory) {
 }
 
 Carries carries(pid_t pid, const std::string &mark) {
-    const std::string environment = files::environment_of(pid);
+    const std::string environment = locks::environment_of(pid);
     if (environment.empty()) return Carries::unclear;
-    return files::has_variable(environment, mark) ? Carries::yes : Carries::no;
+    return locks::has_variable(environment, mark) ? Carries::yes : Carries::no;
 }
 
 ProcessTable::ProcessTable() {
-    for (const files::ProcessStat &p : files::all_processes())
+    for (const locks::ProcessStat &p : locks::all_processes())
         if (p.state != 'Z' && p.state != 'X') all_.push_back(p);
     for (std::size_t i = 0; i < all_.size(); ++i) {
         by_pid_.emplace(all_[i].pid, i);
@@ -87,31 +87,31 @@ ProcessTable::ProcessTable() {
     }
 }
 
-const files::ProcessStat *ProcessTable::find(pid_t pid) const {
+const locks::ProcessStat *ProcessTable::find(pid_t pid) const {
     const auto found = by_pid_.find(pid);
     return found == by_pid_.end() ? nullptr : &all_[found->second];
 }
 
-std::vector<files::ProcessStat> ProcessTable::family(const std::vector<pid_t> &start, pid_t session) const {
-    std::vector<files::ProcessStat> found;
+std::vector<locks::ProcessStat> ProcessTable::family(const std::vector<pid_t> &start, pid_t session) const {
+    std::vector<locks::ProcessStat> found;
     std::set<pid_t> known;
-    const auto add = [&](const files::ProcessStat &p) {
+    const auto add = [&](const locks::ProcessStat &p) {
         if (is_grain_like(p) && known.insert(p.pid).second) found.push_back(p);
     };
     for (const pid_t pid : start)
-        if (const files::ProcessStat *p = find(pid)) add(*p);
-    for (const files::ProcessStat &p : all_)
+        if (const locks::ProcessStat *p = find(pid)) add(*p);
+    for (const locks::ProcessStat &p : all_)
         if (session > 1 && p.session == session) add(p);
     for (std::size_t i = 0; i < found.size(); ++i)
         for (auto [at, end] = children_.equal_range(found[i].pid); at != end; ++at) add(all_[at->second]);
     return found;
 }
 
-std::vector<files::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups) {
-    std::vector<files::ProcessStat> found;
+std::vector<locks::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups) {
+    std::vector<locks::ProcessStat> found;
     for (const pid_t pid : cgroups.members(leaf)) {
-        files::ProcessStat stat;
-        if (files::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X' && is_grain_like(stat))
+        locks::ProcessStat stat;
+        if (locks::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X' && is_grain_like(stat))
             found.push_back(stat);
     }
     return found;
@@ -123,26 +123,26 @@ Found strike(const std::function<Found()> &look) {
     for (int round = 0; round < stop_rounds; ++round) {
         found = look();
         bool any = false;
-        for (const files::ProcessStat &p : found.processes)
+        for (const locks::ProcessStat &p : found.processes)
             if (stopped.insert({p.pid, p.start_time}).second) {
                 signal_exactly(p, SIGSTOP);
                 any = true;
             }
         if (!any) break;
     }
-    for (const files::ProcessStat &p : found.processes) signal_exactly(p, SIGKILL);
+    for (const locks::ProcessStat &p : found.processes) signal_exactly(p, SIGKILL);
     return found;
 }
 
 Found look_for(const Orphan &orphan, const Cgroups &cgroups) {
     const std::string mark = cookie(orphan.directory);
     const ProcessTable table;
-    const files::ProcessStat *leader = table.find(orphan.pid);
+    const locks::ProcessStat *leader = table.find(orphan.pid);
     const bool lives = leader != nullptr && leader->start_time == orphan.start_time;
     std::vector<pid_t> start = cgroups.members(orphan.leaf);
     if (lives) start.push_back(orphan.pid);
     Found found;
-    for (const files::ProcessStat &p : table.all()) {
+    for (const locks::ProcessStat &p : table.all()) {
         if (!is_grain_like(p) || p.start_time < orphan.start_time) continue;
         const Carries answer = carries(p.pid, mark);
         if (answer == Carries::yes) start.push_back(p.pid);

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/launcher/cgroups.h"
 
 namespace dcs::launcher {
@@ -17,7 +17,7 @@ namespace dcs::launcher {
 std::vector<pid_t> own_children();
 
 // A signal to exactly this process: start time checked through a pidfd, so never to a later one of its pid.
-void signal_exactly(const files::ProcessStat &process, int number);
+void signal_exactly(const locks::ProcessStat &process, int number);
 
 // The value that every process of a grain inherits, unless it cleared its environment.
 std::string cookie(const std::string &grain_directory);
@@ -31,20 +31,20 @@ Carries carries(pid_t pid, const std::string &mark);
 class ProcessTable {
 public:
     ProcessTable();
-    const files::ProcessStat *find(pid_t pid) const;
+    const locks::ProcessStat *find(pid_t pid) const;
     // Those of `start`, whoever is in session `session` (0: none), and all descendants of these.
-    std::vector<files::ProcessStat> family(const std::vector<pid_t> &start, pid_t session) const;
-    const std::vector<files::ProcessStat> &all() const { return all_; }
+    std::vector<locks::ProcessStat> family(const std::vector<pid_t> &start, pid_t session) const;
+    const std::vector<locks::ProcessStat> &all() const { return all_; }
 
 private:
-    std::vector<files::ProcessStat> all_;
+    std::vector<locks::ProcessStat> all_;
     std::map<pid_t, std::size_t> by_pid_;
     std::multimap<pid_t, std::size_t> children_;
 };
 
 // Processes to be ended, as they are now. `unclear`: there may be others, which do not show it yet.
 struct Found {
-    std::vector<files::ProcessStat> processes;
+    std::vector<locks::ProcessStat> processes;
     bool unclear = false;
 };
 // Stops what `look` finds until it finds nothing that still runs, as a process that stands still starts no
@@ -64,6 +64,6 @@ Found look_for(const Orphan &orphan, const Cgroups &cgroups);
 bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds);
 
 // The members of a leaf.
-std::vector<files::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups);
+std::vector<locks::ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups);
 
 }  // namespace dcs::launcher

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/launcher/launcher.h"
 #include "grainserver/launcher/process_tree.h"
 
@@ -70,8 +70,8 @@ std::set<pid_t> Launcher::not_strays() const {
 void Launcher::reap_strays() {
     const std::set<pid_t> known = not_strays();
     for (const pid_t pid : own_children()) {
-        files::ProcessStat stat;
-        if (known.count(pid) != 0 || !files::read_stat(pid, stat) || stat.state != 'Z') continue;
+        locks::ProcessStat stat;
+        if (known.count(pid) != 0 || !locks::read_stat(pid, stat) || stat.state != 'Z') continue;
         rusage used{};
         if (::wait4(pid, nullptr, WNOHANG, &used) != pid) continue;
         for (auto &[dir, grain] : grains_)
@@ -92,7 +92,7 @@ Found Launcher::tree_in(const ProcessTable &table, const std::string &dir, const
     std::vector<pid_t> start;
     if (grain.in_group) start = cgroups_.members(dir);
     if (!grain.first_process_ended) start.push_back(grain.pid);
-    for (const files::ProcessStat &p : table.all()) {
+    for (const locks::ProcessStat &p : table.all()) {
         if (p.parent != ::getpid() || known.count(p.pid) != 0 || p.session == grain.pid) continue;
         const Carries ours = grains_.size() > 1 ? carries(p.pid, mark) : Carries::yes;
         if (ours == Carries::yes) start.push_back(p.pid);
@@ -114,8 +114,8 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
     const std::set<pid_t> known = not_strays();
     bool any = grain.in_group && !members_of(dir, cgroups_).empty();
     for (const pid_t pid : own_children()) {
-        files::ProcessStat stat;
-        any = any || (known.count(pid) == 0 && files::read_stat(pid, stat) && stat.state != 'Z');
+        locks::ProcessStat stat;
+        any = any || (known.count(pid) == 0 && locks::read_stat(pid, stat) && stat.state != 'Z');
     }
     if (!any) return true;
     if (grain.in_group) cgroups_.seal(dir);

@@ -14,7 +14,7 @@
 
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
 #include "grainserver/launcher/become_grain.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/files/room.h"
 
 namespace dcs::server {
@@ -29,16 +29,16 @@ ExitFacts facts_of(const files::ExitRecord &record) {
 }
 
 // The grain's first process, if it still runs.
-bool find_process(int grain, const std::string &boot_id, files::ProcessStat &stat) {
+bool find_process(int grain, const std::string &boot_id, locks::ProcessStat &stat) {
     const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
     if (!text) return false;
     const Result<files::PidRecord> pid = files::parse_pid(*text);
-    return pid && pid->boot_id == boot_id && files::read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
+    return pid && pid->boot_id == boot_id && locks::read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
 }
 
 wire::Usage usage_of(int grain, const std::string &boot_id) {
     wire::Usage usage;
-    files::ProcessStat stat;
+    locks::ProcessStat stat;
     if (!find_process(grain, boot_id, stat)) return usage;
     const auto tick_us = static_cast<std::uint64_t>(1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
     usage.user_us = static_cast<std::int64_t>(stat.user_ticks * tick_us);
@@ -319,7 +319,7 @@ DirFacts GrainFiles::look(const GrainId &id) const {
 
 pid_t GrainFiles::process_of(const GrainId &id) const {
     const Result<files::Fd> grain = directory_of(id);
-    files::ProcessStat stat;
+    locks::ProcessStat stat;
     return grain && find_process(grain->get(), boot_id_, stat) ? stat.pid : 0;
 }
 

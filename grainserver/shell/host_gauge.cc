@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/files/small_file.h"
 
 namespace dcs::server {
@@ -45,9 +45,9 @@ std::vector<pid_t> threads_of(const std::string &process) {
 }
 
 void put_process(const std::string &process, GrainSample &sample) {
-    files::ProcessStat stat;
+    locks::ProcessStat stat;
     const std::string line = text_of(process + "/stat");
-    if (!files::parse_stat(line, stat)) return;
+    if (!locks::parse_stat(line, stat)) return;
     sample.cpu_us += static_cast<std::int64_t>(stat.user_ticks + stat.system_ticks) * tick_us();
     sample.ready = sample.ready || stat.state == 'R';
     std::int64_t size = 0, resident = 0, shared = 0;

@@ -15,7 +15,7 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "daemon/log.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 
 namespace dcs::server {
 namespace {
@@ -38,8 +38,8 @@ std::uint64_t random_number() {
 }
 
 bool lives(pid_t pid) {
-    files::ProcessStat stat;
-    return pid > 0 && files::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
+    locks::ProcessStat stat;
+    return pid > 0 && locks::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 // A server that was killed while it started its launcher leaves a child that holds the lock until its exec.
@@ -169,7 +169,7 @@ Status Server::open(const ServerOptions &options) {
     base_ = std::move(*base);
     state_.host = options_.name;
     state_.binary_class = options_.binary_class;
-    state_.boot_id = files::boot_id();
+    state_.boot_id = locks::boot_id();
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";

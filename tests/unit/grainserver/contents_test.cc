@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/shell/contents.h"
 #include "scratch_dir.h"
 #include "wire/json.h"
@@ -54,7 +54,7 @@ struct Shell {
     GrainId id{{{"ann", 3}, 1}, 1};
 
     Shell() {
-        REQUIRE(files.open(dir.path, "local1", files::boot_id()));
+        REQUIRE(files.open(dir.path, "local1", locks::boot_id()));
         REQUIRE(contents.open(dir.path, "here-linux", 1u << 30, [this] { return needed; }));
     }
     wire::GrainFile fetched(FileRole role, const std::string &name, const std::string &bytes,
@@ -235,7 +235,7 @@ TEST_CASE("a damaged content is fetched anew") {
     put_file(path, "dato");
     s.prepare({a});
     Shell restarted;
-    REQUIRE(restarted.files.open(s.dir.path, "local1", files::boot_id()));
+    REQUIRE(restarted.files.open(s.dir.path, "local1", locks::boot_id()));
     REQUIRE(restarted.contents.open(s.dir.path, "here-linux", 1u << 30, [] { return ContentCache::Names(); }));
     restarted.contents.place(s.id);
     restarted.run();
@@ -336,7 +336,7 @@ TEST_CASE("kept outputs are put in pieces, also by the next server, unless they 
     REQUIRE(s.put[0].bytes + s.put[1].bytes == bytes);
     REQUIRE(s.put[1].offset == limits::content_piece_bytes);
     Shell next;
-    REQUIRE(next.files.open(s.dir.path, "local1", files::boot_id()));
+    REQUIRE(next.files.open(s.dir.path, "local1", locks::boot_id()));
     const auto adopted = next.files.adopt();
     REQUIRE((adopted.size() == 1 && adopted[0].outputs));
     REQUIRE(*adopted[0].outputs == kept.files);
@@ -375,7 +375,7 @@ TEST_CASE("under an account of its own the grain owns what was placed, and only 
     GrainRules rules;
     rules.identity.users = true;
     REQUIRE(::chmod(s.dir.path.c_str(), 0711) == 0);
-    REQUIRE(s.files.open(s.dir.path, "local1", files::boot_id(), rules));
+    REQUIRE(s.files.open(s.dir.path, "local1", locks::boot_id(), rules));
     const auto a = s.fetched(FileRole::data, "in/a", "data"), input = s.fetched(FileRole::input, "", "typed");
     s.prepare({a, input, {FileRole::output, "mine", "", 0, ""}, {FileRole::output, "theirs", "", 0, ""}});
     const auto owner_of = [&](const std::string &name) {

@@ -5,7 +5,7 @@
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/shell/grain_files.h"
 #include "scratch_dir.h"
 
@@ -91,20 +91,20 @@ TEST_CASE("pid records") {
 }
 
 TEST_CASE("a process's own line of /proc is understood, whatever its name is") {
-    files::ProcessStat stat;
-    REQUIRE(files::read_stat(::getpid(), stat));
+    locks::ProcessStat stat;
+    REQUIRE(locks::read_stat(::getpid(), stat));
     REQUIRE(stat.parent == ::getppid());
     REQUIRE(stat.session == ::getsid(0));
     REQUIRE(stat.start_time > 0);
     std::string line = "17 (a) b 9 (c) S 5 17 17 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 1";
-    REQUIRE(files::parse_stat(line, stat));
+    REQUIRE(locks::parse_stat(line, stat));
     REQUIRE(stat.parent == 5);
     REQUIRE(stat.minor_faults == 3);
     REQUIRE(stat.user_ticks == 5 + 7);
     REQUIRE(stat.start_time == 4242);
-    REQUIRE_FALSE(files::parse_stat(line.substr(0, 40), stat));
-    REQUIRE_FALSE(files::read_stat(0, stat));
-    REQUIRE(files::has_variable(files::environment_of(::getpid()), std::string("PATH=") + std::getenv("PATH")));
+    REQUIRE_FALSE(locks::parse_stat(line.substr(0, 40), stat));
+    REQUIRE_FALSE(locks::read_stat(0, stat));
+    REQUIRE(locks::has_variable(locks::environment_of(::getpid()), std::string("PATH=") + std::getenv("PATH")));
 }
 
 TEST_CASE("launcher calls") {

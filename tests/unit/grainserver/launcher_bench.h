@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "grainserver/shell/launcher_client.h"
 #include "locks/kernel_lock.h"
 #include "locks/slots.h"
@@ -64,7 +64,7 @@ struct Place {
     std::string make(std::vector<std::string> argv, const std::string &input = "", std::vector<std::string> env = {},
                      const std::string &directory = "") {
         files::LaunchRecord r;
-        r.boot_id = files::boot_id();
+        r.boot_id = locks::boot_id();
         r.program = argv.at(0);
         argv[0] = argv[0].substr(argv[0].rfind('/') + 1);
         r.argv = std::move(argv);
@@ -124,7 +124,7 @@ struct Place {
     }
     pid_t keeper() {
         pid_t found = 0;
-        for (const files::ProcessStat &p : files::all_processes())
+        for (const locks::ProcessStat &p : locks::all_processes())
             if (p.parent == launchers.back() && p.state != 'Z' &&
                 get_file("/proc/" + std::to_string(p.pid) + "/comm") == "dcs_keeper\n")
                 found = p.pid;
@@ -142,17 +142,17 @@ struct Place {
     }
 };
 inline bool gone(pid_t pid) {
-    files::ProcessStat s;
-    return !files::read_stat(pid, s) || s.state == 'Z' || s.state == 'X';
+    locks::ProcessStat s;
+    return !locks::read_stat(pid, s) || s.state == 'Z' || s.state == 'X';
 }
 inline bool alive(pid_t pid) { return !gone(pid); }
 // Living processes that have this in their environment, or whose command line holds it.
 inline int marked(const std::string &word) {
     int n = 0;
-    for (const files::ProcessStat &p : files::all_processes()) {
+    for (const locks::ProcessStat &p : locks::all_processes()) {
         if (p.state == 'Z' || p.state == 'X' || p.pid == ::getpid()) continue;
         const std::string command = get_file("/proc/" + std::to_string(p.pid) + "/cmdline");
-        n += command.find(word) != std::string::npos || files::environment_of(p.pid).find(word) != std::string::npos;
+        n += command.find(word) != std::string::npos || locks::environment_of(p.pid).find(word) != std::string::npos;
     }
     return n;
 }

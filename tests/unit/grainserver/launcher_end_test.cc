@@ -104,10 +104,10 @@ TEST_CASE("a pid that belongs to somebody else now is left alone") {
         ::_exit(0);
     }
     REQUIRE(soon([&] { return ::getsid(innocent) == innocent; }));
-    put_file(p.path(g) + "/pid", std::to_string(innocent) + " 12345 " + files::boot_id() + "\n");
+    put_file(p.path(g) + "/pid", std::to_string(innocent) + " 12345 " + locks::boot_id() + "\n");
     const std::string other_boot = p.make({"/bin/true"});
-    files::ProcessStat stat;
-    REQUIRE(files::read_stat(innocent, stat));
+    locks::ProcessStat stat;
+    REQUIRE(locks::read_stat(innocent, stat));
     const std::string started = std::to_string(stat.start_time);
     put_file(p.path(other_boot) + "/pid", std::to_string(innocent) + " " + started + " other-boot\n");
     p.connect();

@@ -141,7 +141,7 @@ TEST_CASE("a proof says what a start would say, runs nothing, and needs no slot"
     nap(100);
     REQUIRE_FALSE(files::exists(AT_FDCWD, d + "/ran"));
     int leftovers = 0;
-    for (const files::ProcessStat &process : files::all_processes())
+    for (const locks::ProcessStat &process : locks::all_processes())
         leftovers += process.parent == p.launchers.back() && process.pid != p.pid_of(busy);
     REQUIRE(leftovers == 1);  // the keeper of slots
     REQUIRE(alive(p.pid_of(busy)));

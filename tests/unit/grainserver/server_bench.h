@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "daemon/spawn.h"
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 #include "locks/kernel_lock.h"
 #include "scratch_dir.h"
 #include "soon.h"

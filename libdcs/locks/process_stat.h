@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace dcs::files {
+namespace dcs::locks {
 
 struct ProcessStat {
     pid_t pid = 0, parent = 0, session = 0;
@@ -32,4 +32,4 @@ std::vector<ProcessStat> all_processes();
 std::string environment_of(pid_t pid);
 bool has_variable(const std::string &environment, const std::string &name_and_value);
 
-}  // namespace dcs::files
+}  // namespace dcs::locks

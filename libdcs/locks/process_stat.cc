@@ -1,4 +1,4 @@
-#include "grainserver/files/process_identity.h"
+#include "locks/process_stat.h"
 
 #include <cerrno>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace dcs::files {
+namespace dcs::locks {
 namespace {
 constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
 // Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
@@ -116,4 +116,4 @@ bool has_variable(const std::string &environment, const std::string &name_and_va
     return false;
 }
 
-}  // namespace dcs::files
+}  // namespace dcs::locks

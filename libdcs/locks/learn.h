@@ -1,0 +1,39 @@
+#pragma once
+// Limits learned from what happened: "could the values of IfElapsed and ExpireAfter be tuned automatically
+// from the collective experience of the system itself?" (000, "Conclusions"). Pure: samples in, limits out.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "locks/sample.h"
+
+namespace dcs::locks {
+
+// Bounds that the user sets; what is learned never leaves them. Nanoseconds.
+struct LearnBounds {
+    std::int64_t expire_min = 10'000'000'000, expire_max = 24LL * 3600 * 1'000'000'000;
+    std::int64_t elapsed_min = 30'000'000'000, elapsed_max = 24LL * 3600 * 1'000'000'000;
+    double duty = 0.5;  // at most this share of the time may be spent in the atom
+};
+
+struct Learned {
+    std::int64_t soft = 0;        // expireafter for a tree that shows no progress
+    std::int64_t hard = 0;        // and for one that does
+    std::int64_t if_elapsed = 0;
+    std::size_t runs = 0;         // evidence: completed runs looked at,
+    std::size_t killed = 0;       //   runs that were ended at their limit,
+    std::int64_t longest = 0;     //   the longest run that counts,
+    std::int64_t interval = 0;    //   median gap between requests that came alone; 0: not known
+    double false_kills = 0;       // predicted, per thousand good runs
+    bool starving = false;        // ended at its limit again and again without ever completing
+    bool spammed = false;         // more than ten refusals inside one ifelapsed
+    std::string spammer;          // who asked most often: "uid 1000, command, parent 4711"
+};
+
+// `interval_hint`: the scheduling interval if the caller knows it (0: not), for the first runs.
+// `if_elapsed_given`, `expire_given`: the other limit where it is explicit (-1: it is learned too), because
+// ExpireAfter > IfElapsed is kept.
+Learned learn(const std::vector<Sample> &samples, const std::vector<Denial> &denials, const LearnBounds &bounds,
+              std::int64_t interval_hint, std::int64_t if_elapsed_given, std::int64_t expire_given);
+
+}  // namespace dcs::locks

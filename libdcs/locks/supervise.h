@@ -1,0 +1,49 @@
+#pragma once
+// Runs a command under locks that are held already, keeps them as long as they must be kept, ends the
+// command's whole tree at its limit, and says what became of it. What `dcs_lock NAME CMD` does.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "locks/kill_carefully.h"
+#include "locks/record.h"
+
+namespace dcs::locks {
+
+enum class Keep : std::uint8_t {
+    both,    // the supervisor has the locks and the command inherits them: kept until both are gone
+    leader,  // the supervisor alone: strays of the command do not prolong the lock; the command dies with it
+    tree,    // until nothing of the command's tree runs any more
+    exec,    // the command takes over this very process (for service managers); a keeper beside it has the locks too
+    fd,      // plain exec with the locks inherited, as flock -F, chpst and setlock do
+};
+
+struct Supervision {
+    std::vector<std::string> argv;
+    Keep keep = Keep::both;
+    std::vector<int> lock_fds;                  // close-on-exec here; copies go to the command as `keep` says
+    std::vector<std::string> environment;       // NAME=value on top of ours
+    std::int64_t soft = no_limit, hard = no_limit;  // from the start, by the monotonic clock. At `soft` a tree without
+                                                // progress is ended, one that used CPU or I/O in the last third of
+                                                // its life goes on to `hard`
+    KillGrace grace;
+    std::function<void(const Owner &)> started; // called once the tree is known, before the command is executed
+};
+
+struct RunEnd {
+    bool started = false;      // false: the command could not be executed; `status` is 126 or 127
+    int status = 0;            // for exit(): the command's own, 128 + signal, 124 when it was ended at its limit
+    Outcome outcome = Outcome::none;
+    Moment ended;
+    std::int64_t runtime = 0, cpu = 0, io = 0;
+    bool progressing = false;  // at the moment of its limit
+    std::string text;          // what went wrong, for people; empty if nothing did
+};
+
+// Signals INT, TERM, HUP, QUIT, USR1, USR2 are passed on to the command; expire_request ends it as its limit would.
+// Returns with Keep::exec
+// and Keep::fd only if it failed. The caller has no other children and no other threads.
+RunEnd supervise(const World &world, const Supervision &what);
+
+}  // namespace dcs::locks

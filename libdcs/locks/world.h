@@ -1,0 +1,32 @@
+#pragma once
+// What the locks have to know about where and when they are, handed in, so that tests can step clocks
+// and boot hosts anew.
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace dcs::locks {
+
+// One reading of three clocks, in nanoseconds.
+struct Moment {
+    std::int64_t wall = 0;  // since 1970; may step either way. Compared only across boots
+    std::int64_t mono = 0;  // CLOCK_MONOTONIC: does not step, stands still in suspend. Age of a run (expiry)
+    std::int64_t boot = 0;  // CLOCK_BOOTTIME: does not step, goes on in suspend. Elapsed time
+};
+
+using BootId = std::array<unsigned char, 16>;
+
+// A host, between two boots, seen from one pid namespace.
+class World {
+public:
+    virtual ~World() = default;
+    virtual Moment now() const = 0;
+    BootId boot{};
+    std::uint64_t pid_namespace = 0;  // inode of /proc/self/ns/pid
+    std::string host;                 // node name
+};
+
+// Where this process is. The test build of dcs_lock links another definition (tests/support/lock_world.cc).
+const World &this_world();
+
+}  // namespace dcs::locks
