@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/words.h"
-#include "daemon/escape.h"
 #include "daemon/log.h"
 #include "net/tcp_socket.h"
 
@@ -104,7 +103,7 @@ void TlsDoor::refused(Instant now, const std::string &address, const std::string
     if (++told_lines_ > lines_a_second)
         ++untold_;
     else
-        log_warn("a peer at " + address + " was refused: " + escape_text(why));
+        log_warn("a peer at " + address + " was refused: " + why);
 }
 
 }  // namespace dcs::shell

@@ -1,6 +1,7 @@
 // Hosts that join: who gets a certificate, whose certificate counts, and for how long.
 #include "base/words.h"
 #include "pool.h"
+#include "scheduler/core/decisions.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -51,7 +52,7 @@ struct Joining : Pool {
         return feed(ServerFirstCall{++server_, call, Certified{host, hash(key)}});
     }
     bool lets_in(const Lines &lines, const std::string &host) const {
-        return lines == Lines{"7000: certificate of " + host, "close connection 7000"} ||
+        return lines == Lines{"7000: certificate of " + host, "close 7000"} ||
                (lines.size() == 3 && lines[1] == "7000: certificate of " + host);
     }
     static bool refuses(const Lines &lines, const std::string &why) {
@@ -64,7 +65,7 @@ struct Joining : Pool {
 
 TEST_CASE("a code lets one key in, which may repeat it") {
     Joining pool;
-    CHECK(pool.create(1, "h1") == Lines{"1: TokenCreated"});
+    CHECK(pool.create(1, "h1") == Lines{"root: TokenCreated"});
     CHECK(pool.touched_disk());
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK(pool.touched_disk());
@@ -105,7 +106,7 @@ TEST_CASE("a code for any host takes nobody's place, one that names the host doe
     const ConnId link = pool.conn("h1");
     pool.create(3, "h1");
     const Lines lines = pool.join(3, 13);
-    CHECK(lines[0] == "close connection " + std::to_string(link));
+    CHECK(lines[0] == "close " + std::to_string(link));
     CHECK(pool.state.trust.keys.at("h1") == hash(13));
     CHECK(pool.events.back().find("its former certificate is revoked") != std::string::npos);
     // The machine whose place was taken may repeat its code as often as it likes.
@@ -123,8 +124,8 @@ TEST_CASE("whose certificate counts") {
     CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but it calls itself h2"));
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
-    CHECK(pool.certified_call("h1", "h1", 11) == Lines{std::to_string(pool.conn("h1")) +
-                                                       ": configure interval 10000ms slots 1"});
+    const Lines taken = pool.certified_call("h1", "h1", 11);
+    CHECK(taken == Lines{std::to_string(pool.conn("h1")) + ": configure interval 10000ms slots 1"});
     CHECK(pool.state.host(pool.id("h2"))->conn == 0);
     // Out of the table and back in: nobody else has come under that name.
     pool.hosts.erase(pool.hosts.begin());
@@ -142,7 +143,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     const std::string link = std::to_string(pool.conn("h1"));
     const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
     CHECK(lines == Lines{link + ": refused: this host was taken out of the scheduler's host table",
-                         "close connection " + link, "1: line of h1 removed"});
+                         "close " + link, "root: line of h1 removed"});
     CHECK(pool.touched_disk());
     CHECK(pool.state.trust.keys.empty());
     CHECK(pool.state.trust.codes.size() == 1);
@@ -155,7 +156,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
 
 TEST_CASE("a host without a code waits until somebody lets it in") {
     Joining pool;
-    CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close connection 7000"});
+    CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close 7000"});
     CHECK_FALSE(pool.touched_disk());
     const auto approve = [&](const std::string &host, const std::string &words = "") {
         return pool.call(pool.root, core::ApproveHost{host, words, wall})[0];
@@ -169,7 +170,7 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     CHECK(approve("h1", in_words(hash(12))).find("error NOT_FOUND") != std::string::npos);
     pool.join(0, 12, "h1");  // somebody else under the same name
     CHECK(approve("h1").find("error INVALID") != std::string::npos);
-    CHECK(approve("h1", in_words(hash(12))) == "1: done");
+    CHECK(approve("h1", in_words(hash(12))) == "root: done");
     CHECK(pool.touched_disk());
     CHECK(pool.join(0, 11, "h1")[0] == "7000: JoinPending");
     CHECK(pool.lets_in(pool.join(0, 12, "h1"), "h1"));
@@ -235,7 +236,7 @@ TEST_CASE("codes are bounded, and the expired ones make room") {
     Undo undo;
     apply(pool.state, SetTrust{full}, undo);
     CHECK(pool.create(1, "h1")[0].find("error LIMIT") != std::string::npos);
-    CHECK(pool.create(1, "h1", 60, wall + 10)[0] == "1: TokenCreated");
+    CHECK(pool.create(1, "h1", 60, wall + 10)[0] == "root: TokenCreated");
     CHECK(pool.state.trust.codes.size() == 1);
     roll_back(pool.state, undo);
     CHECK(pool.state.trust.codes.empty());
