@@ -70,7 +70,7 @@ TOOLS = {
     "setlock": (["setlock", "-n", "FILE"], 111, ["setlock", "FILE"]),
     "lckdo": (["lckdo", "FILE"], 75, ["lckdo", "-w", "FILE"]),
     "with-lock-ex": (["with-lock-ex", "-f", "FILE"], 255, ["with-lock-ex", "-w", "FILE"]),
-    "runlock": (["runlock", "-t", "0", "-f", "FILE"], 1, ["runlock", "-t", "60", "-f", "FILE"]),
+    "runlock": (["runlock", "-t", "1", "-f", "FILE"], 73, ["runlock", "-t", "60", "-f", "FILE"]),
 }
 
 

@@ -299,7 +299,8 @@ int storm(double seconds, bool kills) {
         progress = now;
     };
     const bool damages = family == "counter" || family == "damaged" || family == "shrunk";
-    while (now_ns() < end && !stalled && shared->violations == 0 && shared->out_of_order == 0) {
+    const auto bad = [] { return shared->violations + shared->out_of_order + shared->failures > 0; };
+    while (now_ns() < end && !stalled && !bad()) {
         if (kills && roll(2) == 0) { kill_one(); ++killed; }
         if (damages) damage();
         pause_us(2000);
@@ -310,7 +311,7 @@ int storm(double seconds, bool kills) {
     for (int i = 0; i < count;) {
         const pid_t pid = shared->processes[i].pid;
         if (pid <= 0 || ::waitpid(pid, nullptr, WNOHANG) == pid) { ++i; continue; }
-        if (stalled || shared->violations != 0) {
+        if (stalled || bad()) {
             shared->processes[i].inside |= doomed;
             ::kill(pid, SIGKILL);
         }
