@@ -23,7 +23,8 @@ struct LockRequest {
     Moment pass;                            // start of the pass this request belongs to; all 0: now
     Deadline wait = Deadline::none();       // for a busy atom; not for one that was run too recently
     bool queue = false;                     // wait in order of arrival (queue.h)
-    bool shared = false;                    // with others that ask so; such a run is not recorded as a run of the atom
+    // With others that ask so. Such a run is not recorded as a run of the atom, and such a request ends nobody.
+    bool shared = false;
     LearnBounds bounds;
     std::int64_t interval_hint = 0;
     KillGrace grace;
@@ -58,7 +59,8 @@ struct Answer {
     bool after_crash = false; // granted, and the holder before died without a word
 };
 
-// A granted lock. Moves; the destructor releases it as `done`.
+// A granted lock. Moves; the destructor releases it as `done`, but in the process that took it only: a forked
+// child has a copy, and may release it by word.
 class AdaptiveLock {
 public:
     AdaptiveLock() = default;
@@ -71,21 +73,24 @@ public:
     bool held() const { return file_.is_open(); }
     std::uint64_t generation() const { return record_.generation; }  // fencing token
     std::uint64_t cookie() const { return record_.owner.cookie; }
+    const Owner &owner() const { return record_.owner; }
     std::int64_t soft() const { return soft_; }   // limits in force for this run
     std::int64_t hard() const { return hard_; }
     int fd() const { return file_.fd(); }
     const Place &place() const { return place_; }
-    // The one who does the work is another process than the caller (a supervisor's command).
+    // The one who does the work is another process than the taker: a supervisor's command, or a forked child.
     void set_owner(const Owner &owner);
+    void adopt();  // that one is the caller
 
     struct End {
         Outcome outcome = Outcome::done;
         Moment ended;         // all 0: now
         std::int64_t cpu = -1, io = -1;
         bool progressing = false;
+        bool inherited = false;  // copies of the descriptor keep the kernel lock
     };
     // The run is stamped, sampled and logged before the kernel lock goes. A copy of the descriptor that a child still
-    // has loses the lock too.
+    // has loses the lock too, unless `inherited` says otherwise.
     void release(const End &end);
     // Gives up this process's share without a word: the lock lives on in inherited descriptors.
     void abandon();
@@ -97,6 +102,7 @@ private:
     Record record_;
     std::int64_t soft_ = no_limit, hard_ = no_limit, waited_ = 0;
     bool shared_ = false, log_ = true;
+    pid_t taker_ = 0;  // the process whose destructor releases it
 };
 
 // What is known of an atom, without taking or making anything.

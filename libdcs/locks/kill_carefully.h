@@ -32,6 +32,10 @@ struct KillReport {
 // cookie, group, session and descent, are held as pidfds before the first signal, CONT with each signal.
 KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace);
 
+class Tree;
+// The signals themselves: until nothing of the tree runs, or nothing more can be done.
+KillReport end_tree(Tree &tree, const KillGrace &grace);
+
 constexpr int expire_request = 0x6c6f636b;  // sigval of the SIGTERM that asks a supervisor to expire its command
 
 }  // namespace dcs::locks

@@ -9,7 +9,7 @@
 
 namespace dcs::locks {
 
-// Bounds that the user sets; what is learned never leaves them. Nanoseconds.
+// Bounds that the user sets; what is learned never leaves them, the upper one being the stronger. Nanoseconds.
 struct LearnBounds {
     std::int64_t expire_min = 10'000'000'000, expire_max = 24LL * 3600 * 1'000'000'000;
     std::int64_t elapsed_min = 30'000'000'000, elapsed_max = 24LL * 3600 * 1'000'000'000;
@@ -25,6 +25,7 @@ struct Learned {
     std::int64_t longest = 0;     //   the longest run that counts,
     std::int64_t interval = 0;    //   median gap between requests that came alone; 0: not known
     double false_kills = 0;       // predicted, per thousand good runs
+    std::uint32_t burst_factor = 1;  // what a burst of refusals multiplied if_elapsed by (it is in there)
     bool starving = false;        // ended at its limit again and again without ever completing
     bool spammed = false;         // more than ten refusals inside one ifelapsed
     std::string spammer;          // who asked most often: "uid 1000, command, parent 4711"

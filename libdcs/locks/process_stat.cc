@@ -10,6 +10,7 @@
 
 namespace dcs::locks {
 namespace {
+constexpr std::int64_t kernel_thread_flag = 0x00200000;  // PF_KTHREAD
 constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
 // Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
 ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
@@ -49,7 +50,9 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     for (int i = 4; i <= 24; ++i)
         if (!next_number(rest, field[i])) return false;
     stat.parent = static_cast<pid_t>(field[4]);
+    stat.group = static_cast<pid_t>(field[5]);
     stat.session = static_cast<pid_t>(field[6]);
+    stat.of_kernel = (field[9] & kernel_thread_flag) != 0;
     stat.minor_faults = static_cast<std::uint64_t>(field[10] + field[11]);
     stat.major_faults = static_cast<std::uint64_t>(field[12] + field[13]);
     stat.user_ticks = static_cast<std::uint64_t>(field[14] + field[16]);
@@ -89,14 +92,12 @@ std::vector<ProcessStat> all_processes() {
     return found;
 }
 
-std::string environment_of(pid_t pid) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/environ", static_cast<int>(pid));
+std::string small_text(const std::string &path, std::size_t max) {
     std::string text;
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return text;
     char buffer[16384];
-    while (text.size() < environment_max) {
+    while (text.size() < max) {
         const ssize_t n = ::read(fd, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;
@@ -104,6 +105,10 @@ std::string environment_of(pid_t pid) {
     }
     ::close(fd);
     return text;
+}
+
+std::string environment_of(pid_t pid) {
+    return small_text("/proc/" + std::to_string(pid) + "/environ", environment_max);
 }
 
 bool has_variable(const std::string &environment, const std::string &name_and_value) {

@@ -12,8 +12,9 @@
 namespace dcs::locks {
 
 struct ProcessStat {
-    pid_t pid = 0, parent = 0, session = 0;
+    pid_t pid = 0, parent = 0, group = 0, session = 0;
     char state = '?';
+    bool of_kernel = false;  // a thread of the kernel's own
     std::uint64_t minor_faults = 0, major_faults = 0;
     std::uint64_t user_ticks = 0, system_ticks = 0;  // with waited-for children
     std::uint64_t start_time = 0;                    // clock ticks since boot
@@ -26,6 +27,8 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept;
 bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
 // /proc/sys/kernel/random/boot_id without the newline; empty if unreadable.
 std::string boot_id();
+// A file of /proc or of a control group, at most `max` bytes; empty if unreadable.
+std::string small_text(const std::string &path, std::size_t max);
 // Every process of this host.
 std::vector<ProcessStat> all_processes();
 // Environment as the kernel shows it: NAME=value with NUL between; empty if unreadable or a zombie.

@@ -23,10 +23,11 @@ struct LogLine {
 };
 
 // "2026-11-21T22:10:03.123456789Z host,edit,%2Fetc%2Fmotd expired pid=12 uid=0 gen=7 run=12.5 cpu=0.1 io=4096 wait=0
-// limit=5400 text..." and back. False: not such a line.
+// limit=5400 : text..." and back. False: not such a line.
 std::string printed(const LogLine &line);
 bool parse_log_line(const std::string &text, LogLine &line);
 
+// Keeps the descriptor of the log that this thread wrote last, and opens it anew when it was rotated or removed.
 void append_log(const std::string &directory, const LogLine &line);
 // Oldest first, the rotated file before the present one; those that `wanted` says (null: all).
 void read_log(const std::string &directory, const std::function<void(const LogLine &)> &take);

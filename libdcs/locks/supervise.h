@@ -28,11 +28,16 @@ struct Supervision {
                                                 // progress is ended, one that used CPU or I/O in the last third of
                                                 // its life goes on to `hard`
     KillGrace grace;
-    std::function<void(const Owner &)> started; // called once the tree is known, before the command is executed
+    std::uint64_t cookie = 0;                   // of the run, see Owner; 0: one is drawn
+    // Called when it is known who runs: right after the command was executed, for Keep::exec and fd right before.
+    std::function<void(const Owner &)> started;
+    // Only Keep::exec: called in the keeper when the command has ended. Its status is not known (-1) unless it was
+    // ended at its limit. The lock is the keeper's to release.
+    std::function<void(const struct RunEnd &)> ended;
 };
 
 struct RunEnd {
-    bool started = false;      // false: the command could not be executed; `status` is 126 or 127
+    bool started = false;      // false: the command could not be executed; `status` is 126 or 127, 125 if we failed
     int status = 0;            // for exit(): the command's own, 128 + signal, 124 when it was ended at its limit
     Outcome outcome = Outcome::none;
     Moment ended;
@@ -42,8 +47,8 @@ struct RunEnd {
 };
 
 // Signals INT, TERM, HUP, QUIT, USR1, USR2 are passed on to the command; expire_request ends it as its limit would.
-// Returns with Keep::exec
-// and Keep::fd only if it failed. The caller has no other children and no other threads.
+// They stay blocked, so that who called can write down what it has to. Returns only when nothing that was to be
+// ended runs any more. Returns with Keep::exec and Keep::fd only if it failed. The caller has no other threads.
 RunEnd supervise(const World &world, const Supervision &what);
 
 }  // namespace dcs::locks

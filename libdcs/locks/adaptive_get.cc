@@ -1,0 +1,307 @@
+#include "locks/adaptive_get.h"
+
+#include <algorithm>
+#include <ctime>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/planted.h"
+#include "locks/run_end.h"
+
+namespace dcs::locks {
+namespace {
+
+constexpr int opens_max = 64;  // a file that is replaced more often is somebody's mischief
+constexpr int looks = 12, quick_looks = 6;
+constexpr std::int64_t look_pause = 200'000;
+
+std::int64_t boot_now() {
+    timespec t = {};
+    ::clock_gettime(CLOCK_BOOTTIME, &t);
+    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+// A pass that started later than now started in another boot, or before a clock was set back; but literally,
+// `now` is what the caller says.
+Moment start_of_pass(const LockRequest &request, const Moment &now) {
+    const Moment &pass = request.pass;
+    if (pass.wall == 0 && pass.mono == 0 && pass.boot == 0) return now;
+    if (request.literal) return pass;
+    if (pass.mono > now.mono || pass.boot > now.boot) return now;
+    return {std::min(pass.wall, now.wall), pass.mono, pass.boot};
+}
+
+}  // namespace
+
+HeldAs held_as(const LockFile &file) {
+    struct flock range = {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = holder_byte;
+    range.l_len = 1;
+    if (::fcntl(file.fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return HeldAs::nobody;
+    return range.l_type == F_RDLCK ? HeldAs::shared : HeldAs::exclusive;
+}
+
+Getting::Getting(const World &world, const LockRequest &request)
+    : world_(world), request_(request), first_(world.now()), clock_(first_),
+      pass_(start_of_pass(request, first_)) {}
+
+Answer Getting::run() {
+    while (turn() != Next::ended) {}  // each turn but the last waited, or saw somebody else get on
+    return std::move(answer_);
+}
+
+Status Getting::open() {
+    if (file.is_open()) return Status::ok();
+    if (++opens_ > opens_max)
+        return fail(Code::io_error, "lock " + request_.place.path + " is being replaced all the time");
+    Result<LockFile> opened = LockFile::open(request_.place, FileKind::atom, request_.mode);
+    if (!opened) return opened.status();
+    file = std::move(*opened);
+    return check_foreign();
+}
+
+// Somebody else's file is locked and never written, so it has no past.
+Status Getting::check_foreign() const {
+    if (file.kind() != FileKind::foreign) return Status::ok();
+    if (request_.if_elapsed == 0 && request_.expire_after == no_limit && !request_.queue) return Status::ok();
+    return fail(Code::invalid, file.path() + " is not a lock file of ours, so neither ifelapsed, expireafter nor a "
+                                             "queue can be kept in it; take a name or a path that does not exist yet");
+}
+
+Getting::Next Getting::turn() {
+    failpoint("locks.get.begin");
+    if (Status s = open(); !s) return fail_with(std::move(s));
+    if (request_.queue && !place_) return queue_up();
+    if (planted("locks.check_outside")) read();
+    const Result<bool> got = file.hold(request_.shared, Deadline::none());
+    if (!got) return fail_with(got.status());
+    return *got ? with_lock() : without_lock();
+}
+
+Getting::Next Getting::queue_up() {
+    Result<QueuePlace> place = QueuePlace::enter(file, request_.shared);
+    if (!place) return fail_with(place.status());
+    place_.emplace(std::move(*place));
+    const Result<bool> turn = place_->wait_for_turn(request_.wait);
+    if (!turn) return fail_with(turn.status());
+    clock_ = world_.now();
+    if (*turn) return Next::again;
+    read();
+    return deny(Denied::busy, Ruling{Verdict::busy}, "others wait for " + file.path() + " too, and came earlier");
+}
+
+void Getting::read() {
+    damaged_ = false;
+    record = file.keeps_records() ? read_record(file, &damaged_) : Record{};
+}
+
+// Whoever comes here has the kernel lock: nothing can change under it.
+Getting::Next Getting::with_lock() {
+    failpoint("locks.get.locked");
+    if (!planted("locks.no_still_named") && !file.still_named()) {
+        place_.reset();
+        file = LockFile();
+        return Next::again;
+    }
+    clock_ = world_.now();  // later than the end of every run before; than the request itself need not be
+    if (file.kind() == FileKind::foreign) return grant(Ruling{});
+    if (!request_.shared)
+        if (Status s = file.make_whole(); !s) return fail_with(std::move(s));
+    if (!planted("locks.check_outside")) read();
+    settle();
+    learn_limits();
+    const Ruling ruling = rule(world_, record, false, asked(false));
+    if (ruling.verdict != Verdict::too_soon) return take(ruling);
+    if (settled_)
+        if (Status s = write_record(file, record); !s) return fail_with(std::move(s));
+    return deny(Denied::too_soon, ruling,
+                file.path() + (ruling.done_since ? " was done since this pass started"
+                                                 : " was run " + in_words(ruling.elapsed) + " ago") +
+                    ", by " + described(record.owner, world_) + "; again in " + in_words(ruling.again_in));
+}
+
+// Shared holders may be many, so none of them writes.
+void Getting::settle() {
+    settled_ = false;
+    if (request_.shared) return;
+    if (damaged_) {
+        record = Record{};
+        record.outcome = Outcome::lost;
+        log_event(request_.place, clock_.wall, "lost", Owner{}, 0, -1, "the record was damaged and is made anew");
+        settled_ = true;
+    }
+    if (record.outcome != Outcome::running) return;
+    answer_.after_crash = true;
+    // Who ends an expired holder keeps the reaper's byte until it has the lock, or gave up.
+    const bool reaped = file.first_locked(reaper_byte, 1) == reaper_byte;
+    const RunEnding ending{reaped ? Outcome::expired : Outcome::crashed, clock_};
+    end_run(world_, file, request_.place, request_.log, record, ending);
+    settled_ = true;
+}
+
+void Getting::learn_limits() {
+    if_elapsed_ = request_.if_elapsed;
+    soft = hard = request_.expire_after;
+    if (request_.if_elapsed != automatic && request_.expire_after != automatic) return;
+    const Learned learned = learn(read_samples(file), read_denials(file), request_.bounds, request_.interval_hint,
+                                  request_.if_elapsed, request_.expire_after);
+    if (request_.if_elapsed == automatic) if_elapsed_ = learned.if_elapsed;
+    if (request_.expire_after == automatic) {
+        soft = learned.soft;
+        hard = learned.hard;
+    }
+    record.burst_factor = learned.burst_factor;
+    if (learned.spammed) spammer_ = learned.spammer;
+}
+
+Asked Getting::asked(bool held) {
+    Asked asked;
+    asked.if_elapsed = if_elapsed_;
+    // A supervisor that lets a busy command go on beyond its soft limit knows better than we do.
+    asked.expire_after = held && record.owner.supervisor.pid != 0 ? hard : soft;
+    asked.since = request_.since;
+    asked.clock = clock_;
+    asked.now = {plus(pass_.wall, clock_.wall - first_.wall), plus(pass_.mono, clock_.mono - first_.mono),
+                 plus(pass_.boot, clock_.boot - first_.boot)};
+    asked.literal = request_.literal;
+    return asked;
+}
+
+Getting::Next Getting::take(const Ruling &ruling) {
+    if (request_.shared) return grant(ruling);
+    if (!planted("locks.generation")) ++record.generation;
+    // A file that was lost begins where no earlier one can have come to: tokens must not come again.
+    if (record.generation <= 1)
+        record.generation = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall, 1000)) / 1000;
+    record.outcome = Outcome::running;
+    record.owner = own_owner(world_);
+    record.started = clock_;
+    record.started_boot = world_.boot;
+    record.if_elapsed = if_elapsed_;
+    record.expire_after = soft;
+    ++record.grants;
+    failpoint("locks.get.before_record");
+    if (Status s = write_record(file, record); !s) return fail_with(std::move(s));
+    failpoint("locks.get.after_record");
+    return grant(ruling);
+}
+
+Getting::Next Getting::grant(const Ruling &ruling) {
+    place_.reset();
+    waited = std::max<std::int64_t>(clock_.mono - first_.mono, 0);
+    answer_.denied = Denied::no;
+    answer_.ruling = ruling;
+    if (ruling.clock_stepped) {
+        answer_.text = "the last run of " + file.path() + " lies in the future: the clock was set back since";
+        if (request_.log)
+            log_event(request_.place, clock_.wall, "clock", record.owner, record.generation, -1, answer_.text);
+    } else if (answer_.after_crash && !answer_.took_over) {
+        answer_.text = "the holder before died without releasing " + file.path();
+    }
+    return Next::ended;
+}
+
+Getting::Next Getting::deny(Denied why, const Ruling &ruling, const std::string &text) {
+    place_.reset();
+    answer_.denied = why;
+    answer_.ruling = ruling;
+    answer_.holder = record.owner;
+    answer_.text = text;
+    const bool too_soon = why == Denied::too_soon;
+    const Owner self = own_owner(world_);
+    const bool spam = !spammer_.empty();
+    if (request_.log)
+        log_event(request_.place, clock_.wall, spam ? "spam" : denied_word(why), self, record.generation,
+                  too_soon ? if_elapsed_ : record.expire_after, spam ? "by " + spammer_ + "; " + text : text);
+    if (too_soon) file.let_go();
+    if (file.keeps_records())
+        note_denial(file, Denial{clock_.wall, too_soon, self.uid, self.process.pid, ::getppid(), self.command});
+    file = LockFile();
+    return Next::ended;
+}
+
+Getting::Next Getting::fail_with(Status status) {
+    place_.reset();
+    answer_.denied = Denied::failed;
+    answer_.text = status.text;
+    answer_.status = std::move(status);
+    if (file.is_open()) file.let_go();
+    file = LockFile();
+    return Next::ended;
+}
+
+bool Getting::over() const { return request_.wait.boot <= boot_now(); }
+
+Deadline Getting::at_most(std::int64_t nanoseconds) const {
+    return Deadline{std::min(request_.wait.boot, plus(boot_now(), nanoseconds))};
+}
+
+// --- somebody else has it ---------------------------------------------------------------------------
+
+Getting::Next Getting::without_lock() {
+    read();
+    if (record.outcome != Outcome::running || held_as(file) == HeldAs::shared) return wait_for_unknown();
+    clock_ = world_.now();
+    learn_limits();
+    const Ruling ruling = rule(world_, record, true, asked(true));
+    if (ruling.verdict == Verdict::expired && !request_.shared) return reap();
+    if (ruling.verdict == Verdict::too_soon || over())
+        return deny(ruling.verdict == Verdict::too_soon ? Denied::too_soon : Denied::busy, ruling,
+                    file.path() + " is held by " + described(record.owner, world_) + " since " +
+                        in_words(ruling.age) +
+                        (ruling.again_in == no_limit ? "" : "; expires in " + in_words(ruling.again_in)));
+    return wait_until_expiry(ruling);
+}
+
+// The holder's record does not say that it runs: it is just deciding, or it shares the lock, or it is no user of
+// records at all.
+Getting::Next Getting::wait_for_unknown() {
+    const bool shared = held_as(file) == HeldAs::shared;
+    for (int i = 0; i < looks && !shared && file.keeps_records(); ++i) {
+        timespec pause = {0, look_pause};
+        if (i < quick_looks) ::sched_yield();
+        else ::nanosleep(&pause, nullptr);
+        read();
+        if (record.outcome == Outcome::running) return Next::again;
+        const Result<bool> got = file.hold(request_.shared, Deadline::none());
+        if (!got) return fail_with(got.status());
+        if (*got) return with_lock();
+    }
+    // Nobody who takes it after these can expire sooner.
+    learn_limits();
+    const Result<bool> got = file.hold(request_.shared, over() ? Deadline::none() : at_most(soft));
+    if (!got) return fail_with(got.status());
+    if (*got) return with_lock();
+    clock_ = world_.now();
+    if (!over()) return Next::again;
+    Ruling ruling{Verdict::busy};
+    ruling.again_in = no_limit;
+    record.owner = Owner{};  // of a run before
+    return deny(Denied::busy, ruling,
+                file.path() + (shared ? " is held by processes that share it" : " is held by a process that left no "
+                                                                                "record in it"));
+}
+
+Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {
+    constexpr std::int64_t least = 1'000'000;  // whole minutes may seem to be over before they are
+    const std::int64_t left = request_.shared ? no_limit : std::max(ruling.again_in, least);
+    const Result<bool> got = file.hold(request_.shared, at_most(left));
+    if (!got) return fail_with(got.status());
+    if (*got) return with_lock();
+    if (!file.still_named()) {
+        place_.reset();
+        file = LockFile();
+    }
+    return Next::again;
+}
+
+}  // namespace dcs::locks

@@ -1,0 +1,113 @@
+// The holder has expired: one requester at a time ends it with care and takes over.
+#include <algorithm>
+#include <ctime>
+
+#include "base/failpoint.h"
+#include "base/planted.h"
+#include "locks/adaptive_get.h"
+#include "locks/run_end.h"
+
+namespace dcs::locks {
+namespace {
+
+Denied denied_by(Killed killed) {
+    switch (killed) {
+    case Killed::not_permitted: return Denied::not_permitted;
+    case Killed::own_ancestor: return Denied::own_ancestor;
+    case Killed::elsewhere: return Denied::elsewhere;
+    case Killed::gone:
+    case Killed::unkillable: break;
+    }
+    return Denied::unkillable;
+}
+
+// Holds the reaper's byte while it lives.
+class Reaper {
+public:
+    explicit Reaper(const LockFile &file) : file_(file) {}
+    Reaper(const Reaper &) = delete;
+    Reaper &operator=(const Reaper &) = delete;
+    ~Reaper() { if (file_.is_open()) file_.unlock(reaper_byte, 1); }
+
+private:
+    const LockFile &file_;
+};
+
+}  // namespace
+
+Getting::Next Getting::reap() {
+    const Result<bool> got = file.lock(reaper_byte, 1, false, request_.wait);
+    if (!got) return fail_with(got.status());
+    if (!*got)
+        return deny(Denied::busy, Ruling{Verdict::busy},
+                    described(record.owner, world_) + " has " + file.path() +
+                        " beyond its time and is being ended by another process");
+    const Reaper reaper(file);
+    failpoint("locks.reap.locked");
+    if (planted("locks.no_reread")) return end_holder();
+    // While we came here it may have ended, or another reaper may have taken over.
+    const std::uint64_t generation = record.generation;
+    const Result<bool> free = file.hold(false, Deadline::none());
+    if (!free) return fail_with(free.status());
+    if (*free) return with_lock();
+    read();
+    clock_ = world_.now();
+    if (record.generation != generation || record.outcome != Outcome::running ||
+        rule(world_, record, true, asked(true)).verdict != Verdict::expired)
+        return Next::again;
+    return end_holder();
+}
+
+Getting::Next Getting::end_holder() {
+    const Ruling ruling = rule(world_, record, true, asked(true));
+    const std::string holder = described(record.owner, world_);
+    const std::int64_t since = clock_.wall - record.expired_since_wall;
+    if (record.expired_in_row >= static_cast<std::uint32_t>(std::max(request_.max_kills, 0)) &&
+        (request_.max_kills <= 0 || (since >= 0 && since <= kill_window)))
+        return deny(Denied::giving_up, ruling,
+                    holder + " has " + file.path() + " beyond its time, like " + std::to_string(record.expired_in_row) +
+                        " before it that were ended; an operator is needed");
+    if (request_.log)
+        log_event(request_.place, clock_.wall, "kill", record.owner, record.generation, asked(true).expire_after,
+                  "has it for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
+    const KillReport report = kill_carefully(world_, record.owner, request_.grace);
+    failpoint("locks.reap.killed");
+    if (report.result != Killed::gone)
+        return deny(denied_by(report.result), ruling,
+                    file.path() + " is held by " + holder + " beyond its time; " + report.text);
+    return take_over(record.generation);
+}
+
+// The tree is gone; the kernel frees its locks at the end of its exit, after its memory.
+Getting::Next Getting::take_over(std::uint64_t generation) {
+    timespec now = {};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const std::int64_t patience = std::max<std::int64_t>(request_.grace.after_kill, 1'000'000'000);
+    const std::int64_t until = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + patience;
+    const Result<bool> got = file.hold(false, Deadline{until});
+    if (!got) return fail_with(got.status());
+    if (!*got) {
+        const Owner holder = record.owner;
+        read();
+        clock_ = world_.now();
+        if (record.generation != generation) return Next::again;
+        return deny(Denied::unkillable, Ruling{Verdict::expired},
+                    described(holder, world_) + " was ended, but a process outside of its tree has inherited " +
+                        file.path() + "; `dcs_lock list` and lsof show it");
+    }
+    if (!file.still_named()) return with_lock();
+    if (!planted("locks.no_reread")) read();
+    clock_ = world_.now();
+    if (damaged_ || record.generation != generation) return with_lock();
+    // A supervisor that was asked to end it has entered that itself.
+    if (record.outcome == Outcome::running) {
+        RunEnding ending{Outcome::expired, clock_};
+        ending.text = "ended by " + described(own_owner(world_), world_);
+        end_run(world_, file, request_.place, request_.log, record, ending);
+    }
+    answer_.took_over = true;
+    learn_limits();
+    return take(Ruling{});
+}
+
+}  // namespace dcs::locks

@@ -1,0 +1,156 @@
+#include "locks/kill_carefully.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/planted.h"
+#include "locks/leaf.h"
+#include "locks/tree.h"
+
+namespace dcs::locks {
+namespace {
+
+constexpr std::size_t host_kept = 48;  // of a record
+constexpr std::int64_t patience = 1'000'000'000;
+
+std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace}).ns; }
+
+std::string named(const ProcessStat &p) {
+    std::string command = small_text("/proc/" + std::to_string(p.pid) + "/comm", 64);
+    while (!command.empty() && command.back() == '\n') command.pop_back();
+    ProcessStat now;
+    const char state = read_stat(p.pid, now) ? now.state : '?';
+    for (char &c : command) c = c >= 0x20 && c < 0x7f ? c : '?';
+    return "process " + std::to_string(p.pid) + " (" + command + ", state " + state + ")";
+}
+
+// One kind of signal, until all is over or the grace is. True: all is over.
+bool send(Tree &tree, int number, std::int64_t grace) {
+    const std::int64_t until = after(grace);
+    std::set<std::pair<pid_t, std::uint64_t>> told;
+    for (;;) {
+        const Found found = tree.look();
+        if (found.processes.empty()) return true;
+        for (const ProcessStat &p : found.processes) {
+            if (!told.insert({p.pid, p.start_time}).second) continue;
+            tree.signal(p, number);
+            if (!planted("locks.no_cont")) tree.signal(p, SIGCONT);
+        }
+        thaw_leaf(tree.marks().leaf);
+        if (tree.left(false).empty() && !tree.left(true).empty()) return false;
+        if (!tree.wait(until) || boot_clock().ns >= until) return tree.look().processes.empty();
+    }
+}
+
+bool kill_all(Tree &tree, std::int64_t grace) {
+    const std::int64_t until = after(grace);
+    for (;;) {
+        kill_leaf(tree.marks().leaf);
+        const Found found = strike([&] { return tree.look(); },
+                                   [&](const ProcessStat &p, int number) { tree.signal(p, number); });
+        if (found.processes.empty()) return true;
+        if (tree.left(false).empty()) return tree.look().processes.empty();
+        if (!tree.wait(until) || boot_clock().ns >= until) return tree.look().processes.empty();
+    }
+}
+
+// Where and when the pids of the record mean something.
+std::string elsewhere(const World &world, const Owner &owner) {
+    if (owner.host != world.host.substr(0, host_kept)) return "it runs on host " + owner.host;
+    if (owner.boot != world.boot) return "it ran before this host was booted";
+    if (owner.pid_namespace != world.pid_namespace) return "it runs in another pid namespace";
+    return {};
+}
+
+// Are we a part of what is to be ended?
+bool inside(const Tree &tree, const Owner &owner, const std::vector<pid_t> &line) {
+    const auto is = [&](const ProcessIdentity &process) {
+        if (std::find(line.begin(), line.end(), process.pid) == line.end()) return false;
+        return process.pid == 1 || static_cast<bool>(ProcessHandle::open(process));
+    };
+    const std::vector<pid_t> in_leaf = leaf_members(tree.marks().leaf);
+    return is(owner.process) || is(owner.supervisor) || tree.holds_any(line) ||
+           (owner.cookie != 0 && carries_cookie(environment_of(::getpid()), owner.cookie)) ||
+           std::find(in_leaf.begin(), in_leaf.end(), ::getpid()) != in_leaf.end();
+}
+
+Status ask(const ProcessHandle &supervisor) {
+    siginfo_t info;
+    std::memset(&info, 0, sizeof info);
+    info.si_signo = SIGTERM;
+    info.si_code = SI_QUEUE;
+    info.si_pid = ::getpid();
+    info.si_uid = ::getuid();
+    info.si_value.sival_int = expire_request;
+    if (::syscall(SYS_pidfd_send_signal, supervisor.fd(), SIGTERM, &info, 0) != 0) return supervisor.signal(0);
+    return supervisor.signal(SIGCONT);
+}
+
+KillReport not_permitted(pid_t pid) {
+    return {Killed::not_permitted, 0, "process " + std::to_string(pid) + " is somebody else's"};
+}
+
+}  // namespace
+
+KillReport end_tree(Tree &tree, const KillGrace &grace) {
+    KillReport report;
+    const bool gone = send(tree, SIGINT, grace.after_int) || send(tree, SIGTERM, grace.after_term) ||
+                      kill_all(tree, grace.after_kill);
+    report.signalled = tree.signalled();
+    if (gone || planted("locks.unkillable_is_gone")) return report;
+    const std::vector<ProcessStat> stuck = tree.left(false), forbidden = tree.left(true);
+    report.result = stuck.empty() ? Killed::not_permitted : Killed::unkillable;
+    const std::vector<ProcessStat> &left = stuck.empty() ? forbidden : stuck;
+    if (left.empty()) return {Killed::gone, report.signalled, ""};
+    report.text = named(left.front()) + (stuck.empty() ? " is somebody else's" : " does not end");
+    if (left.size() > 1) report.text += ", and " + std::to_string(left.size() - 1) + " more";
+    return report;
+}
+
+KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace) {
+    if (const std::string where = elsewhere(world, owner); !where.empty() && !planted("locks.kill_elsewhere"))
+        return {Killed::elsewhere, 0, where};
+    if (owner.process.pid <= 0 && owner.supervisor.pid <= 0 && owner.cookie == 0) return {};
+    TreeMarks marks;
+    marks.leader = owner.process;
+    marks.parent = owner.supervisor;
+    marks.group = owner.group;
+    marks.session = owner.session;
+    marks.cookie = owner.cookie;
+    marks.not_before = owner.process.start_ticks;
+    marks.leaf = owner.cgroup;
+    Tree tree(std::move(marks));
+    tree.look();
+    if (!planted("locks.kill_ancestors") && inside(tree, owner, self_and_ancestors()))
+        return {Killed::own_ancestor, 0, "it is the requester itself, or one that the requester runs in"};
+    const Result<ProcessHandle> leader = ProcessHandle::open(owner.process);
+    if (leader && leader->signal(0).code == Code::refused) return not_permitted(owner.process.pid);
+    failpoint("locks.kill.held");
+
+    const Result<ProcessHandle> supervisor = ProcessHandle::open(owner.supervisor);
+    int asked = 0;
+    if (supervisor) {
+        if (ask(*supervisor).code == Code::refused) return not_permitted(owner.supervisor.pid);
+        asked = 1;
+        supervisor->ended(after(grace.after_int + grace.after_term + grace.after_kill + patience));
+    }
+    KillReport report = end_tree(tree, grace);
+    report.signalled += asked;
+    if (report.result != Killed::gone) return report;
+    if (supervisor && !supervisor->ended(after(patience))) {  // it holds the lock, and stands by nothing any more
+        (void)supervisor->signal(SIGKILL);
+        if (!supervisor->ended(after(grace.after_kill)))
+            return {Killed::unkillable, report.signalled,
+                    "supervisor " + std::to_string(owner.supervisor.pid) + " does not end"};
+    }
+    remove_leaf(tree.marks().leaf);
+    return report;
+}
+
+}  // namespace dcs::locks

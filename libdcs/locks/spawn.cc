@@ -1,0 +1,120 @@
+#include "locks/spawn.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+
+extern char **environ;
+
+namespace dcs::locks {
+namespace {
+
+constexpr rlim_t high_fd = 900, low_fd = 10, headroom = 64;
+
+// What the child says to us from the other side of fork.
+struct Word {
+    int error = 0;
+    const char *step = "";
+};
+
+[[noreturn]] void give_up(Word *word, const char *step) {
+    word->error = errno;
+    word->step = step;
+    ::_exit(127);
+}
+
+[[noreturn]] void become_command(const SpawnPlan &plan, pid_t parent, char **argv, char **envp, Word *word) {
+    if (plan.own_group && ::setpgid(0, 0) != 0) give_up(word, "setpgid");
+    if (plan.die_with_us) {
+        if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(word, "prctl");
+        if (::getppid() != parent) ::_exit(127);  // it died before it could take us along
+    }
+    if (plan.hand_on_locks && !hand_on(plan.what->lock_fds)) give_up(word, "keeping the lock");
+    ::sigaction(SIGCHLD, &plan.child_action, nullptr);
+    ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
+    ::execvpe(argv[0], argv, envp);
+    give_up(word, "");
+}
+
+// The parent stands still until the child has executed the command, in memory of its own: what kills the child
+// half-way leaves us whole. Joining a control group later would take a millisecond and more.
+pid_t fork_and_stand_still(const std::string &leaf, bool *in_leaf) {
+    const int group = leaf.empty() ? -1 : ::open(leaf.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    clone_args args;
+    std::memset(&args, 0, sizeof args);
+    args.flags = CLONE_VFORK | (group >= 0 ? CLONE_INTO_CGROUP : 0);
+    args.exit_signal = SIGCHLD;
+    args.cgroup = group >= 0 ? static_cast<unsigned>(group) : 0;
+    long pid = ::syscall(SYS_clone3, &args, sizeof args);
+    *in_leaf = pid >= 0 && group >= 0;
+    if (pid < 0) pid = ::syscall(SYS_clone, CLONE_VFORK | SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (pid != 0 && group >= 0) ::close(group);
+    return static_cast<pid_t>(pid);
+}
+
+}  // namespace
+
+bool hand_on(const std::vector<int> &fds) {
+    rlimit limit = {};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t from = limit.rlim_cur > low_fd + headroom ? std::min(high_fd, limit.rlim_cur - headroom) : low_fd;
+    for (const int fd : fds)
+        if (::fcntl(fd, F_DUPFD, static_cast<int>(from)) < 0) return false;
+    return true;
+}
+
+std::vector<char *> pointers_to(std::vector<std::string> &texts) {
+    std::vector<char *> pointers;
+    for (std::string &text : texts) pointers.push_back(text.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+Environment::Environment(const std::vector<std::string> &more) {
+    const auto name_of = [](const std::string &text) { return text.substr(0, text.find('=') + 1); };
+    for (char **variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+        const std::string text = *variable;
+        if (std::none_of(more.begin(), more.end(), [&](const std::string &m) { return name_of(m) == name_of(text); }))
+            texts.push_back(text);
+    }
+    texts.insert(texts.end(), more.begin(), more.end());
+    pointers = pointers_to(texts);
+}
+
+int status_of_exec(int error) { return error == ENOENT || error == ENOTDIR ? 127 : 126; }
+
+Spawned spawn(const SpawnPlan &plan) {
+    Spawned spawned;
+    void *shared = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return {-1, errno, "mmap", false};
+    Word *word = new (shared) Word;
+    std::vector<std::string> words = plan.what->argv;
+    std::vector<char *> argv = pointers_to(words);
+    Environment environment(plan.environment);
+    const pid_t parent = ::getpid();
+    spawned.pid = fork_and_stand_still(plan.leaf, &spawned.in_leaf);
+    if (spawned.pid == 0) become_command(plan, parent, argv.data(), environment.pointers.data(), word);
+    if (spawned.pid < 0) {
+        spawned.error = errno;
+        spawned.step = "fork";
+    } else if (word->error != 0) {
+        spawned.error = word->error;
+        spawned.step = word->step;
+        while (::waitpid(spawned.pid, nullptr, 0) < 0 && errno == EINTR) {}
+        spawned.pid = -1;
+    }
+    ::munmap(shared, sizeof(Word));
+    return spawned;
+}
+
+}  // namespace dcs::locks

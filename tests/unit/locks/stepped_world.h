@@ -1,0 +1,30 @@
+#pragma once
+// This host, but with clocks that a test steps, and another boot or host where it says so.
+#include "locks/world.h"
+
+namespace scratch {
+
+constexpr std::int64_t second = 1'000'000'000, minute = 60 * second, hour = 60 * minute;
+
+class SteppedWorld : public dcs::locks::World {
+public:
+    SteppedWorld() {
+        boot = dcs::locks::this_world().boot;
+        pid_namespace = dcs::locks::this_world().pid_namespace;
+        host = dcs::locks::this_world().host;
+    }
+    dcs::locks::Moment now() const override {
+        dcs::locks::Moment m = dcs::locks::this_world().now();
+        return {m.wall + wall, m.mono + mono, m.boot + uptime};
+    }
+    void pass(std::int64_t nanoseconds) { wall += nanoseconds, mono += nanoseconds, uptime += nanoseconds; }
+    void reboot(std::int64_t nanoseconds) {  // the machine was off for that long
+        wall += nanoseconds;
+        boot[0] = static_cast<unsigned char>(boot[0] + 1);
+        const dcs::locks::Moment m = dcs::locks::this_world().now();
+        mono = uptime = 20 * second - m.boot;
+    }
+    std::int64_t wall = 0, mono = 0, uptime = 0;  // added to the real clocks
+};
+
+}  // namespace scratch
