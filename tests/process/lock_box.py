@@ -106,7 +106,16 @@ class Box:
                              **options)
         wait_for("the command to run", lambda: os.path.exists(ready) or process.poll() is not None)
         assert process.poll() is None, f"dcs_lock {arguments} ended with {process.returncode}"
-        return process, int(open(ready).read())
+        pid = int(open(ready).read())
+        wait_for("the record of the command", lambda: self.recorded(pid, arguments))
+        return process, pid
+
+    def recorded(self, pid, arguments):
+        """The supervisor writes down who runs a moment after the command has begun; shared and foreign locks have no record."""
+        locks = self.list() + [lock for word in arguments if "/" in word and ":" not in word for lock in self.list(word)]
+        holders = [lock["holder"]["pid"] for lock in locks if "holder" in lock]
+        holders += [slot["holder"]["pid"] for lock in locks for slot in lock.get("slots", [])]
+        return "-s" in arguments or pid in holders or any(lock["kind"] == "foreign" for lock in locks)
 
     def list(self, *name):
         return json.loads(self.run("list", "-o", "json", *name, code=0).stdout)["locks"]

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from lock_box import LOCK, Box, cases, runs, wait_for
+from lock_box import LOCK, Box, cases, runs, state_of, wait_for
 
 
 def test_get_and_put():
@@ -123,6 +123,7 @@ def test_doctor():
         os.chmod(box.locks, 0o777)
         stopped, stopped_pid = box.hold("halted")
         os.kill(stopped_pid, signal.SIGSTOP)
+        wait_for("the stop", lambda: state_of(stopped_pid) == "T")
         os.symlink("/etc/passwd", os.path.join(box.locks, f"{socket.gethostname()},link,.lock"))
         result = json.loads(box.run("doctor", "-o", "json", code=1).stdout)
         found = {f["finding"] for f in result["findings"]}
