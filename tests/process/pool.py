@@ -203,13 +203,17 @@ class Pool:
 
 
 def lock_holder(path):
-    """Pid that a lock file's note names, if that process lives."""
+    """Pid of the process that took the lock, if it lives."""
     try:
-        pid = int(open(path).read().split()[0])
-        os.kill(pid, 0)
-        return pid
+        inode = os.stat(path).st_ino
+        for line in open("/proc/locks"):
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].rsplit(":", 1)[1] == str(inode):
+                os.kill(int(words[4]), 0)
+                return int(words[4])
     except (OSError, ValueError, IndexError):
-        return None
+        pass
+    return None
 
 
 class CpuSampler(threading.Thread):
