@@ -305,7 +305,8 @@ void Launcher::keep_keeper() {
     std::printf("the keeper of slots is gone; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_)
-        if (s && !keeper_.hold(dir, grain.slot.fd())) s = fail(Code::io_error, "the keeper of slots does not listen");
+        if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
+            s = fail(Code::io_error, "the keeper of slots does not listen");
     if (!s) std::printf("%s\n", s.text.c_str());
     std::fflush(stdout);
 }

@@ -41,7 +41,7 @@ public:
 private:
     struct Running {
         pid_t pid = 0;
-        locks::KernelLock slot;
+        locks::Slots slot;
         bool first_process_ended = false;  // a zombie that holds its pid; `exit` says how it ended
         Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
         bool stopped_by_us = false;

@@ -70,7 +70,8 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     granted.world_ = &world;
     granted.file_ = std::move(getting.file);
     granted.place_ = request.place;
-    granted.taker_ = own_identity().pid;
+    const bool recorded = !request.shared && getting.record.outcome == Outcome::running;
+    granted.taker_ = recorded ? getting.record.owner.process.pid : own_identity().pid;  // spares a system call
     granted.record_ = std::move(getting.record);
     granted.soft_ = getting.soft;
     granted.hard_ = getting.hard;
@@ -107,7 +108,7 @@ void AdaptiveLock::release(const End &end) {
         (void)write_record(file_, record_);
         failpoint("locks.release.after_record");
     }
-    file_.let_go();
+    if (!end.inherited) file_.let_go();
     file_ = LockFile();
 }
 

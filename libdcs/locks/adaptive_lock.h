@@ -87,9 +87,10 @@ public:
         Moment ended;         // all 0: now
         std::int64_t cpu = -1, io = -1;
         bool progressing = false;
+        bool inherited = false;  // copies of the descriptor keep the kernel lock
     };
     // The run is stamped, sampled and logged before the kernel lock goes. A copy of the descriptor that a child still
-    // has loses the lock too.
+    // has loses the lock too, unless `inherited` says otherwise.
     void release(const End &end);
     // Gives up this process's share without a word: the lock lives on in inherited descriptors.
     void abandon();

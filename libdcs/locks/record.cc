@@ -1,5 +1,6 @@
 #include "locks/record.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <unistd.h>
 
@@ -164,8 +165,7 @@ Record read_record(const LockFile &file, bool *damaged) {
         best = block;
     }
     if (damaged != nullptr) {
-        *damaged = false;
-        for (unsigned char c : bytes) *damaged = *damaged || (sequence == 0 && c != 0);
+        *damaged = sequence == 0 && std::any_of(bytes, bytes + sizeof bytes, [](unsigned char c) { return c != 0; });
     }
     Record record = sequence != 0 ? get_record(best) : Record{};
     record.sequence = sequence;

@@ -1,7 +1,7 @@
 #pragma once
-// What the files of counted slots hold. The head (shard 0) has one byte for each slot that was ever used: 'h'
-// held, 'f' free. It is a hint that may only overcount, because 'h' is written before a slot is granted and
-// 'f' only by who saw its byte unlocked under the guard (or unlocks it there). A zero, a wrong header or a
+// What the files of counted slots hold. The head (shard 0) has one byte for each slot that was ever used: '1'
+// held, '0' free. It is a hint that may only overcount, because '1' is written before a slot is granted and
+// '0' only by who saw its byte unlocked under the guard (or unlocks it there). A zero, a wrong header or a
 // file that is too short mean that it was damaged; it is made anew from the kernel's locks then.
 #include <map>
 #include <string>

@@ -1,5 +1,6 @@
 /* One request by the paper's own arithmetic: locks_ask OPERAND IFELAPSED EXPIREAFTER NOW [hold]
- * Minutes ("inf": for ever) and seconds since 1970. Prints the answer's word; hold: keeps the lock until it is killed. */
+ * Minutes ("inf": for ever) and seconds since 1970. Prints the answer's word; hold: keeps the lock until it is
+ * killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,10 @@
 
 #include "dcs_lock.h"
 
-static int64_t minutes(const char *text) { return strcmp(text, "inf") == 0 ? D_LOCK_NEVER : atol(text) * D_LOCK_MINUTE; }
+static int64_t minutes(const char *text)
+{
+    return strcmp(text, "inf") == 0 ? D_LOCK_NEVER : atol(text) * D_LOCK_MINUTE;
+}
 
 int main(int argc, char **argv)
 {

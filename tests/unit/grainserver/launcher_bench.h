@@ -19,8 +19,8 @@
 #include "grainserver/shell/launcher_client.h"
 #include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
-#include "locks/slots.h"
 #include "scratch_dir.h"
+#include "slot_held.h"
 #include "soon.h"
 
 namespace bench {

@@ -74,7 +74,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     ::kill(p.launchers.back(), SIGKILL);
     REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
     REQUIRE(alive(leader));
-    REQUIRE(locks::is_held(d + "/slots/0"));  // by the keeper
+    REQUIRE(slot_held(d + "/slots", 0));  // by the keeper
     p.connect();
     REQUIRE(p.launchers.size() == 2);
     const Result<files::ExitRecord> e = files::unpack_exit(get_file(p.path(g) + "/exit"));  // there before it listens
@@ -83,7 +83,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     REQUIRE(e->innocent);
     REQUIRE(gone(leader));
     REQUIRE(gone(child));
-    REQUIRE(soon([&] { return !locks::is_held(d + "/slots/0"); }));
+    REQUIRE(soon([&] { return !slot_held(d + "/slots", 0); }));
     const Result<files::ExitRecord> old = files::unpack_exit(get_file(p.path(done) + "/exit"));
     REQUIRE(old);
     REQUIRE(old->known);

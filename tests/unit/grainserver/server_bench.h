@@ -18,6 +18,7 @@
 #include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 #include "scratch_dir.h"
+#include "slot_held.h"
 #include "soon.h"
 #include "wire/message.h"
 

@@ -72,7 +72,7 @@ TEST_CASE("P27 the holder of a file that was removed keeps it, and its replaceme
     CHECK(now.generation() > old.generation());
 }
 
-TEST_CASE("P4 an empty record never leads to a signal") {
+TEST_CASE("P4 a holder whose record is empty is not ended") {
     for (const bool whole_file : {false, true}) {
         Directory dir;
         SteppedWorld world;

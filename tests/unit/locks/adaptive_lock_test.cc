@@ -217,3 +217,49 @@ TEST_CASE("looking makes nothing") {
     CHECK_FALSE(state->exists);
     CHECK(::access((dir / "lock.lock").c_str(), F_OK) != 0);
 }
+
+TEST_CASE("two days of an hourly job with the recommended 15 and 90 minutes") {
+    Directory dir;
+    SteppedWorld world;
+    const LockRequest request = request_for(dir, 15 * minute, 90 * minute);
+    AdaptiveLock lock;
+    int done = 0, too_soon = 0, by_hand = 0, busy = 0, taken_over = 0;
+    pid_t hung = -1;
+    for (int hour_of_test = 0; hour_of_test < 48; ++hour_of_test) {
+        const std::int64_t jitter = (hour_of_test % 3 - 1) * 20 * second;  // cron is not exact
+        world.pass(jitter);
+        if (hour_of_test == 20) {  // this one hangs
+            hung = scratch::holder(world, request);
+            REQUIRE(hung > 0);
+            world.pass(hour - jitter);
+            continue;
+        }
+        const Answer answer = AdaptiveLock::get(world, request, lock);
+        if (answer.denied == Denied::busy) {
+            ++busy;
+            world.pass(hour - jitter);
+            continue;
+        }
+        REQUIRE(answer.denied == Denied::no);
+        if (answer.took_over) ++taken_over;
+        world.pass(10 * minute);
+        lock.release({});
+        ++done;
+        world.pass(14 * minute);  // somebody tries it by hand, too early and again in time
+        if (AdaptiveLock::get(world, request, lock).denied == Denied::too_soon) ++too_soon;
+        world.pass(2 * minute);
+        if (hour_of_test % 5 == 0 && AdaptiveLock::get(world, request, lock).denied == Denied::no) {
+            ++by_hand;
+            lock.release({});
+        }
+        world.pass(34 * minute - jitter);
+    }
+    CHECK(busy == 1);          // the hour after it hung: 60 minutes are less than 90
+    CHECK(taken_over == 1);    // the hour after that
+    CHECK(done == 46);
+    CHECK(too_soon == 46);
+    CHECK(by_hand == 9);
+    CHECK_FALSE(scratch::alive(hung));
+    CHECK(events(dir, "expired").size() == 1);
+    CHECK(events(dir, "done").size() == 55);
+}

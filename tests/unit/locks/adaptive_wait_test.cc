@@ -246,3 +246,36 @@ TEST_CASE("a storm of holders that are killed leaves one holder at a time, and t
     CHECK(shared->wrong == 0);
     CHECK(shared->granted == 160);
 }
+
+TEST_CASE("the first in the queue ends an expired holder, and the others follow in order") {
+    struct Shared { std::atomic<int> next, wrong, over; };
+    Directory dir;
+    const scratch::SharedMemory<Shared> shared;
+    const pid_t pid = scratch::holder(this_world(), request_for(dir));
+    REQUIRE(pid > 0);
+    std::vector<pid_t> queue;
+    for (int number = 0; number < 3; ++number) {
+        queue.push_back(forked([&] {
+            AdaptiveLock mine;
+            LockRequest request = request_for(dir, 0, number == 0 ? second / 2 : hour);
+            request.queue = true;
+            request.wait = Deadline::never();
+            const Answer answer = AdaptiveLock::get(this_world(), request, mine);
+            if (answer.denied != Denied::no || shared->next++ != number) ++shared->wrong;
+            if (answer.took_over) ++shared->over;
+            return 0;
+        }));
+        bool queued = false;  // or even through
+        for (int i = 0; i < 5000 && !queued; ++i) {
+            const auto state = look_at(this_world(), atom_in(dir));
+            queued = state && shared->next + state->waiting == number + 1;
+            if (!queued) ::usleep(2000);
+        }
+        REQUIRE(queued);
+    }
+    for (const pid_t one : queue) CHECK(status_of(one) == 0);
+    CHECK(shared->next == 3);
+    CHECK(shared->wrong == 0);
+    CHECK(shared->over == 1);
+    ::waitpid(pid, nullptr, 0);
+}

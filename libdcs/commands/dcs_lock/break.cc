@@ -1,0 +1,111 @@
+// dcs_lock break: an operator's word ends a holder, with the same care as its limit would; nothing is taken away from
+// one that lives. --head sends the first waiter of the queue home, when it is stopped and holds up all others.
+#include <csignal>
+#include <ctime>
+#include <unistd.h>
+
+#include "call.h"
+#include "json.h"
+#include "locks/run_log.h"
+#include "places.h"
+#include "quantity.h"
+#include "say.h"
+
+namespace dcs::lock_command {
+namespace {
+
+Outcome said(const std::string &name, const char *result, int exit, const std::string &message) {
+    Outcome outcome;
+    outcome.name = name;
+    outcome.result = result;
+    outcome.exit = exit;
+    outcome.message = name + ": " + message;
+    return outcome;
+}
+
+void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner,
+               const std::string &text) {
+    locks::LogLine line;
+    line.wall = world.now().wall;
+    if (auto name = locks::encoded_name(place.atom)) line.name = *name;
+    line.event = "kill";
+    line.pid = owner.process.pid;
+    line.uid = ::geteuid();
+    line.text = text;
+    if (!place.directory.empty()) locks::append_log(place.directory, line);
+}
+
+Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place,
+                   const locks::Owner &owner) {
+    const std::string name = shown_name(options);
+    const std::string who = "pid " + std::to_string(owner.process.pid) + " (" + owner.command + ")";
+    const locks::KillReport report = locks::kill_carefully(world, owner, options.grace);
+    const std::string why = report.text.empty() ? "" : ": " + report.text;
+    log_break(world, place, owner, report.result == locks::Killed::gone ? "broken by an operator" : "not broken" + why);
+    switch (report.result) {
+    case locks::Killed::gone: return said(name, "broken", exits::ok, who + " has ended");
+    case locks::Killed::not_permitted:
+        return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's" + why);
+    case locks::Killed::own_ancestor:
+        return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
+    case locks::Killed::elsewhere:
+        return said(name, "elsewhere", exits::busy, who + " runs on another host or in another pid namespace" + why);
+    case locks::Killed::unkillable: return said(name, "unkillable", exits::busy, who + " does not end" + why);
+    }
+    return said(name, "error", exits::failed, "it is not known what became of " + who);
+}
+
+Outcome send_head_home(const Options &options, const Seen &seen) {
+    const std::string name = shown_name(options);
+    if (seen.waiting.empty()) return said(name, "free", exits::ok, "nobody waits");
+    const locks::Waiter &head = seen.waiting.front();
+    const std::string who = "pid " + std::to_string(head.process.pid);
+    if (head.process.pid <= 1)
+        return said(name, "error", exits::failed, "the first waiter left no note of who it is; `ps` may show it");
+    const auto process = locks::ProcessHandle::open(head.process);
+    if (!process) return said(name, "broken", exits::ok, who + " is gone already");
+    for (int signal : {SIGTERM, SIGCONT})
+        if (const Status status = process->signal(signal); !status && status.code == Code::refused)
+            return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's; ask them, or root");
+    timespec now = {};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    if (!process->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + options.grace.after_term))
+        return said(name, "unkillable", exits::busy, who + " got TERM and is still there");
+    return said(name, "broken", exits::ok, who + " has left the queue");
+}
+
+}  // namespace
+
+int break_lock(const locks::World &world, const Options &options) {
+    const std::string name = shown_name(options);
+    const auto all = look_around(world, options);
+    if (!all) return tell(options, failed(name, all.status()));
+    for (const Seen &seen : *all) {
+        if (!seen.trouble) return tell(options, failed(name, seen.trouble));
+        if (options.head) {
+            if (!seen.waiting.empty()) return tell(options, send_head_home(options, seen));
+            continue;
+        }
+        if (seen.counted && !seen.slots.empty()) {
+            if (!options.slot)
+                return tell(options,
+                            failed(name, name + ": " + std::to_string(seen.slots.size()) +
+                                             " slots are taken; say which with --slot, `dcs_lock list` shows them"));
+            for (const locks::SlotHolder &slot : seen.slots)
+                if (slot.number == *options.slot)
+                    return tell(options, end_holder(world, options, seen.place, slot.owner));
+        }
+        if (!seen.counted && seen.atom.held && !options.slot) {
+            if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
+                return tell(options,
+                            failed(name, name +
+                                             ": its holder left no record, so nobody can be ended with certainty; "
+                                             "`fuser " +
+                                             seen.place.path + "` may show who it is"));
+            return tell(options, end_holder(world, options, seen.place, seen.atom.record.owner));
+        }
+    }
+    return tell(options, said(name, "free", exits::ok, options.head ? "nobody waits" : "nobody holds it"));
+}
+
+}  // namespace dcs::lock_command

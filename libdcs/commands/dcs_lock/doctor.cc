@@ -1,0 +1,199 @@
+// dcs_lock doctor: what is wrong with the locks of this user, and what to do about it.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "json.h"
+#include "locks/learn.h"
+#include "locks/lock_header.h"
+#include "locks/process_stat.h"
+#include "locks/sample.h"
+#include "places.h"
+#include "quantity.h"
+#include "say.h"
+
+namespace dcs::lock_command {
+namespace {
+
+struct Finding {
+    std::string word, name, text;  // text: what, why, what next
+};
+using Findings = std::vector<Finding>;
+
+const char *network_file_system(const std::string &path) {
+    struct statfs fs = {};
+    if (::statfs(path.c_str(), &fs) != 0) return nullptr;
+    switch (static_cast<unsigned long>(fs.f_type) & 0xffffffffUL) {
+    case 0x6969: return "NFS";
+    case 0xff534d42:
+    case 0xfe534d42:
+    case 0x517b: return "SMB";
+    case 0x01021997: return "9P";
+    case 0x5346414f: return "AFS";
+    case 0x00c36400: return "Ceph";
+    case 0x65735546: return "FUSE";
+    default: return nullptr;
+    }
+}
+
+void examine_directory(const std::string &path, Findings &found) {
+    struct stat st = {};
+    if (::stat(path.c_str(), &st) != 0) return;
+    if (st.st_uid != ::geteuid())
+        found.push_back({"owner", path,
+                         "belongs to uid " + std::to_string(st.st_uid) +
+                             ", who can replace every lock in it; set DCS_LOCK_DIR to a directory of your own"});
+    if ((st.st_mode & 022) != 0)
+        found.push_back({"mode", path, "others may write here and replace every lock; chmod 700 " + path});
+    if (const char *kind = network_file_system(path))
+        found.push_back({"network", path,
+                         std::string("lies on ") + kind +
+                             ", where a lock may be told late or not be one "
+                             "between hosts; set DCS_LOCK_DIR to a local directory"});
+    struct statvfs space = {};
+    if (::statvfs(path.c_str(), &space) == 0 && space.f_blocks > 0 && space.f_bavail == 0)
+        found.push_back({"full", path, "the file system is full, so new locks are refused; make room"});
+    if (::access(path.c_str(), W_OK) != 0)
+        found.push_back(
+            {"read-only", path, "cannot be written, so locks are refused; look at its permissions and mount"});
+}
+
+bool is_stopped(pid_t pid) {
+    locks::ProcessStat stat;
+    return pid > 0 && locks::read_stat(pid, stat) && (stat.state == 'T' || stat.state == 't');
+}
+
+void examine_file(const Seen &seen, Findings &found) {
+    const std::string name = shown_name(seen.place.atom);
+    struct stat st = {};
+    if (::lstat(seen.place.path.c_str(), &st) != 0) return;
+    if (!S_ISREG(st.st_mode))
+        found.push_back({"kind", name,
+                         seen.place.path + " is no regular file, so the lock is refused; see who put it there, "
+                                           "and remove it"});
+    else if (st.st_uid != ::geteuid() && st.st_uid != 0)
+        found.push_back({"owner", name,
+                         seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; see who put it there"});
+    if (S_ISREG(st.st_mode) && (st.st_mode & 0002) != 0)
+        found.push_back(
+            {"mode", name, "anybody may lock it; chmod o-rwx " + seen.place.path + " unless that is wanted"});
+    if (!seen.trouble) found.push_back({"unreadable", name, seen.trouble.text});
+    if (seen.atom.damaged)
+        found.push_back(
+            {"damaged", name, "its record is damaged, so when it last ran is not known; the next run makes it anew"});
+    if (!seen.waiting.empty() && seen.waiting.front().state == 'T')
+        found.push_back({"stopped-head", name,
+                         "the first waiter, pid " + std::to_string(seen.waiting.front().process.pid) +
+                             ", is stopped and holds up all behind it; continue it, or dcs_lock break "
+                             "--head"});
+    const pid_t holder = seen.atom.held ? seen.atom.record.owner.process.pid : 0;
+    if (is_stopped(holder))
+        found.push_back({"stopped-holder", name,
+                         "its holder, pid " + std::to_string(holder) + ", is stopped; continue it, or dcs_lock break"});
+}
+
+void examine_history(const Seen &seen, Findings &found) {
+    if (seen.counted || seen.atom.foreign) return;
+    auto file = locks::LockFile::look(seen.place);
+    if (!file || !file->keeps_records()) return;
+    const std::string name = shown_name(seen.place.atom);
+    const locks::Learned learned = locks::learn(locks::read_samples(*file), locks::read_denials(*file), {}, 0, -1, -1);
+    if (learned.starving)
+        found.push_back({"starving", name,
+                         "it was ended at its limit " + std::to_string(learned.killed) +
+                             " times and never completed; dcs_lock advise tells a better -e"});
+    if (learned.spammed)
+        found.push_back({"spam", name,
+                         "it is asked for again and again before its time: " + learned.spammer +
+                             "; ask less often, or with -i auto"});
+}
+
+// What an open lock file is for, as its own header says; empty: it is none.
+std::string name_of_open_file(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    locks::Atom atom;
+    const bool ours = fd >= 0 && locks::recognise(fd, false, &atom) != locks::FileKind::foreign;
+    if (fd >= 0) ::close(fd);
+    return ours ? shown_name(atom) : std::string();
+}
+
+// Files of `process` that lie in `directory` and have no name any more: who comes next locks another file of that name.
+void examine_process(const std::string &process, const std::string &directory, Findings &found) {
+    const std::string fds = "/proc/" + process + "/fd";
+    DIR *open_files = ::opendir(fds.c_str());
+    if (open_files == nullptr) return;
+    std::vector<ino_t> told;
+    while (const dirent *fd = ::readdir(open_files)) {
+        char target[4096];
+        const ssize_t length = ::readlinkat(::dirfd(open_files), fd->d_name, target, sizeof target);
+        const std::string path(target, length > 0 ? static_cast<std::size_t>(length) : 0);
+        struct stat st = {};
+        if (path.compare(0, directory.size() + 1, directory + "/") != 0 ||
+            ::fstatat(::dirfd(open_files), fd->d_name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 0 ||
+            std::find(told.begin(), told.end(), st.st_ino) != told.end())
+            continue;
+        const std::string name = name_of_open_file(fds + "/" + fd->d_name);
+        if (name.empty()) continue;
+        told.push_back(st.st_ino);
+        found.push_back({"replaced", name,
+                         "pid " + process +
+                             " holds its file, which was removed, so another may run beside it; never "
+                             "remove lock files, and wait for that process or end it"});
+    }
+    ::closedir(open_files);
+}
+
+void examine_replaced(const std::string &directory, Findings &found) {
+    DIR *processes = ::opendir("/proc");
+    if (processes == nullptr) return;
+    while (const dirent *process = ::readdir(processes))
+        if (process->d_name[0] >= '1' && process->d_name[0] <= '9') examine_process(process->d_name, directory, found);
+    ::closedir(processes);
+}
+
+}  // namespace
+
+int examine_locks(const locks::World &world, const Options &options) {
+    const auto directory = locks::lock_directory();
+    if (!directory) return tell(options, failed("", directory.status()));
+    const auto all = look_around(world, options);
+    if (!all) return tell(options, failed("", all.status()));
+    Findings found;
+    examine_directory(*directory, found);
+    for (const Seen &seen : *all) {
+        examine_file(seen, found);
+        examine_history(seen, found);
+    }
+    if (char *real = ::realpath(directory->c_str(), nullptr)) {
+        examine_replaced(real, found);
+        ::free(real);
+    }
+    if (options.json) {
+        std::vector<std::string> items;
+        for (const Finding &one : found)
+            items.push_back(
+                JsonObject().text("finding", one.word).text("name", one.name).text("message", one.text).done());
+        print(JsonObject("dcs_lock.doctor/1")
+                  .text("directory", *directory)
+                  .count("locks", all->size())
+                  .raw("findings", array_of(items))
+                  .done() +
+              "\n");
+    } else {
+        std::string out;
+        for (const Finding &one : found) out += one.name + ": " + one.text + "\n";
+        if (found.empty()) out = std::to_string(all->size()) + " locks in " + *directory + ": nothing found\n";
+        print(out);
+    }
+    return found.empty() ? exits::ok : exits::findings;
+}
+
+}  // namespace dcs::lock_command

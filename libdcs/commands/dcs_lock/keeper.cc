@@ -1,0 +1,232 @@
+#include "keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "locks/process_stat.h"
+
+namespace dcs::lock_command {
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+
+std::string command_of(pid_t pid) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/cmdline";
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    char text[256];
+    const ssize_t got = fd >= 0 ? ::read(fd, text, sizeof text) : 0;
+    if (fd >= 0) ::close(fd);
+    std::string command(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+    while (!command.empty() && command.back() == '\0') command.pop_back();
+    for (char &c : command)
+        if (c == '\0') c = ' ';
+    return command;
+}
+
+locks::Owner owner_of(const locks::World &world, const locks::ProcessIdentity &script) {
+    locks::Owner owner;
+    owner.process = script;
+    owner.supervisor = locks::own_identity();
+    const std::string folder = "/proc/" + std::to_string(script.pid);
+    struct stat st = {};
+    owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
+    // A session has only descendants of its leader in it; a group may have the other end of a pipe.
+    if (::getsid(script.pid) == script.pid) owner.session = script.pid;
+    owner.boot = world.boot;
+    owner.pid_namespace = world.pid_namespace;
+    owner.host = world.host;
+    owner.command = command_of(script.pid);
+    return owner;
+}
+
+// CPU time of the script and of its children, ended and waited for or not: what counts as progress.
+std::uint64_t ticks_of(pid_t script) {
+    std::vector<pid_t> family = {script};
+    std::uint64_t ticks = 0;
+    const auto all = locks::all_processes();
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (const locks::ProcessStat &process : all)
+            if (std::find(family.begin(), family.end(), process.parent) != family.end() &&
+                std::find(family.begin(), family.end(), process.pid) == family.end()) {
+                family.push_back(process.pid);
+                grown = true;
+            }
+    }
+    for (const locks::ProcessStat &process : all)
+        if (std::find(family.begin(), family.end(), process.pid) != family.end())
+            ticks += process.user_ticks + process.system_ticks;
+    return ticks;
+}
+
+// Stays until it is told to go.
+class Keeper {
+public:
+    Keeper(const locks::World &world, const locks::Owner &owner, const locks::KillGrace &grace,
+           locks::AdaptiveLock lock, locks::Slots slots)
+        : world_(world),
+          owner_(owner),
+          grace_(grace),
+          lock_(std::move(lock)),
+          slots_(std::move(slots)),
+          started_(world.now().mono),
+          soft_(lock_.soft()),
+          hard_(std::max(lock_.soft(), lock_.hard())),
+          measured_(soft_ == hard_),
+          extended_(soft_ == hard_) {}
+
+    [[noreturn]] void stay(int signals, const locks::ProcessHandle &script) {
+        for (;;) {
+            pollfd waits[2] = {{signals, POLLIN, 0}, {script.fd(), POLLIN, 0}};
+            const std::int64_t rest = next_look() - (world_.now().mono - started_);
+            timespec until = {static_cast<time_t>(std::max<std::int64_t>(0, rest) / second),
+                              static_cast<long>(std::max<std::int64_t>(0, rest) % second)};
+            ::ppoll(waits, 2, next_look() == locks::no_limit ? nullptr : &until, nullptr);
+            if (waits[0].revents != 0) take_signal(signals);
+            if (waits[1].revents != 0) end(locks::Outcome::crashed);
+            look_at_the_limit();
+        }
+    }
+
+private:
+    // At two thirds of the soft limit the CPU time is read, so that at the limit progress since then shows.
+    std::int64_t next_look() const {
+        if (expiring_) return retry_;
+        if (soft_ == locks::no_limit) return locks::no_limit;
+        return !measured_ ? soft_ / 3 * 2 : !extended_ ? soft_ : hard_;
+    }
+
+    void look_at_the_limit() {
+        if (next_look() == locks::no_limit || world_.now().mono - started_ < next_look()) return;
+        if (!expiring_ && !measured_) {
+            ticks_ = ticks_of(owner_.process.pid);
+            measured_ = true;
+            return;
+        }
+        if (!expiring_ && !extended_ && ticks_of(owner_.process.pid) > ticks_) {
+            extended_ = true;
+            return;
+        }
+        expire();
+    }
+
+    void expire() {
+        locks::Owner alone = owner_;
+        alone.supervisor = {};  // that is we
+        failpoint("lock_command.keeper.expire");
+        if (locks::kill_carefully(world_, alone, grace_).result == locks::Killed::gone) end(locks::Outcome::expired);
+        expiring_ = true;  // what cannot be ended keeps the lock; again in a minute
+        retry_ = world_.now().mono - started_ + 60 * second;
+    }
+
+    void take_signal(int signals) {
+        signalfd_siginfo info = {};
+        if (::read(signals, &info, sizeof info) != sizeof info) return;
+        if (info.ssi_signo == keeper_done) end(locks::Outcome::done);
+        if (info.ssi_signo == keeper_failed) end(locks::Outcome::failed);
+        // A plain TERM is for the script, which gets it as well at a shutdown; while that lives, so does the lock.
+        if (info.ssi_signo == SIGTERM && info.ssi_code == SI_QUEUE && info.ssi_int == locks::expire_request) expire();
+    }
+
+    [[noreturn]] void end(locks::Outcome outcome) {
+        locks::AdaptiveLock::End last;
+        last.outcome = outcome;
+        last.progressing = extended_ && soft_ != hard_;
+        lock_.release(last);
+        if (slots_.held()) slots_.release();
+        ::_exit(0);
+    }
+
+    const locks::World &world_;
+    locks::Owner owner_;
+    locks::KillGrace grace_;
+    locks::AdaptiveLock lock_;
+    locks::Slots slots_;
+    std::int64_t started_, soft_, hard_, retry_ = 0;
+    std::uint64_t ticks_ = 0;
+    bool measured_, extended_, expiring_ = false;  // with one limit progress makes no difference
+};
+
+// Nothing of the script's but its locks: its terminal, pipes and directory are free to go away.
+void let_go_of_the_script(int told, const std::vector<int> &kept) {
+    ::setsid();
+    if (::chdir("/") != 0) { /* then its directory stays busy; nothing else */
+    }
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd : {0, 1, 2})
+        if (null >= 0) ::dup2(null, fd);
+    std::vector<int> open = kept;
+    open.push_back(told);
+    std::sort(open.begin(), open.end());
+    unsigned from = 3;
+    for (int fd : open) {
+        if (fd < static_cast<int>(from)) continue;
+        if (static_cast<unsigned>(fd) > from) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
+        from = static_cast<unsigned>(fd) + 1;
+    }
+    ::close_range(from, ~0U, 0);
+}
+
+[[noreturn]] void be_keeper(const locks::World &world, const locks::ProcessIdentity &script,
+                            const locks::KillGrace &grace, locks::AdaptiveLock &lock, locks::Slots &slots, int told,
+                            sigset_t &signals) {
+    std::vector<int> kept = slots.lock_fds();
+    kept.push_back(lock.fd());
+    let_go_of_the_script(told, kept);
+    const int arriving = ::signalfd(-1, &signals, SFD_CLOEXEC);
+    const auto handle = locks::ProcessHandle::open(script);
+    if (arriving < 0 || !handle) {  // the script ended meanwhile: nobody to keep it for
+        lock.release({locks::Outcome::crashed, {}, -1, -1, false});
+        ::_exit(1);
+    }
+    const locks::Owner owner = owner_of(world, script);
+    lock.set_owner(owner);
+    if (slots.held()) slots.set_owner(world, owner);
+    failpoint("lock_command.keeper.ready");
+    const char ready = 'y';
+    if (::write(told, &ready, 1) != 1) { /* the caller is gone; the script will tell or end */
+    }
+    ::close(told);
+    Keeper(world, owner, grace, std::move(lock), std::move(slots)).stay(arriving, *handle);
+}
+
+}  // namespace
+
+Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &script, const locks::KillGrace &grace,
+                     locks::AdaptiveLock &lock, locks::Slots &slots) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "no pipe to the keeper", errno);
+    sigset_t signals, before;
+    sigemptyset(&signals);
+    for (int signal : {keeper_done, keeper_failed, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE})
+        sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, &before);  // one that comes before the keeper listens must wait for it
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(ends[0]);
+        be_keeper(world, script, grace, lock, slots, ends[1], signals);
+    }
+    const int error = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::close(ends[1]);
+    char ready = 0;
+    ssize_t got = -1;
+    while (child > 0 && (got = ::read(ends[0], &ready, 1)) < 0 && errno == EINTR) {
+    }
+    ::close(ends[0]);
+    if (child < 0) return fail_errno(Code::io_error, "the keeper of the lock cannot be started", error);
+    lock.abandon();  // it lives on in the keeper
+    slots = locks::Slots();
+    if (got != 1) return fail(Code::io_error, "the script ended before the lock was kept for it");
+    return Status::ok();
+}
+
+}  // namespace dcs::lock_command

@@ -1,0 +1,140 @@
+// dcs_lock list: who holds what, since when, and who waits. Looks only; takes and makes nothing.
+#include <algorithm>
+
+#include "call.h"
+#include "json.h"
+#include "places.h"
+#include "quantity.h"
+#include "say.h"
+
+namespace dcs::lock_command {
+namespace {
+
+std::int64_t age_of(const locks::World &world, const locks::Record &record) {
+    const locks::Moment now = world.now();
+    return std::max<std::int64_t>(
+        0, record.started_boot == world.boot ? now.mono - record.started.mono : now.wall - record.started.wall);
+}
+
+const char *state_of(const Seen &seen) {
+    if (!seen.trouble) return "unreadable";
+    if (seen.counted) return seen.slots.empty() ? "free" : "held";
+    if (!seen.atom.held) return seen.atom.damaged ? "damaged" : "free";
+    return seen.atom.shared ? "shared" : "held";
+}
+
+// The record is the holder's only while he runs; a foreign program that locks the file writes none.
+bool holder_known(const Seen &seen) {
+    return seen.atom.held && !seen.atom.shared && seen.atom.record.outcome == locks::Outcome::running;
+}
+
+std::string row(const std::string &name, const std::string &state, pid_t pid, const std::string &age,
+                const std::string &uid, const std::string &waiting, const std::string &about) {
+    const auto padded = [](std::string text, std::size_t width) {
+        text.resize(std::max(width, text.size()), ' ');
+        return text + " ";
+    };
+    return padded(name, 28) + padded(state, 10) + padded(pid > 0 ? std::to_string(pid) : "-", 8) + padded(age, 9) +
+           padded(uid, 6) + padded(waiting, 8) + about + "\n";
+}
+
+std::string last_run(const locks::World &world, const locks::Record &record) {
+    if (record.outcome == locks::Outcome::none) return "never run";
+    if (record.outcome == locks::Outcome::running) return "last: crashed";  // nobody holds it
+    return std::string("last: ") + locks::outcome_name(record.outcome) + ", " +
+           spoken(std::max<std::int64_t>(0, world.now().wall - record.ended.wall)) + " ago";
+}
+
+void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
+    const std::string name = shown_name(seen.place.atom), waiting = std::to_string(seen.waiting.size());
+    const locks::Record &record = seen.atom.record;
+    if (!seen.trouble) {
+        out += row(name, state_of(seen), 0, "-", "-", "-", seen.trouble.text);
+    } else if (seen.counted) {
+        if (seen.slots.empty()) out += row(name, "free", 0, "-", "-", waiting, "counted slots");
+        for (const locks::SlotHolder &slot : seen.slots)
+            out += row(name, "slot " + std::to_string(slot.number), slot.owner.process.pid,
+                       spoken(std::max<std::int64_t>(0, world.now().mono - slot.since_mono)),
+                       std::to_string(slot.owner.uid), waiting,
+                       slot.owner.command.empty() ? slot.note : slot.owner.command);
+    } else if (holder_known(seen)) {
+        out += row(name, state_of(seen), record.owner.process.pid, spoken(age_of(world, record)),
+                   std::to_string(record.owner.uid), waiting, record.owner.command);
+    } else {
+        const std::string about = seen.atom.held      ? "by somebody who left no record"
+                                  : seen.atom.foreign ? "not a file of dcs_lock"
+                                                      : last_run(world, record);
+        out += row(name, state_of(seen), 0, "-", "-", waiting, about);
+    }
+    for (const locks::Waiter &waiter : seen.waiting)
+        out += row("", "waiting", waiter.process.pid,
+                   spoken(std::max<std::int64_t>(0, world.now().wall - waiter.since_wall)), "-", "",
+                   waiter.state == 'T' ? "stopped, and holds up all behind it"
+                   : waiter.shared     ? "to share"
+                                       : "");
+}
+
+std::string waiter_json(const locks::Waiter &waiter) {
+    JsonObject o;
+    o.number("ticket", waiter.ticket).number("pid", waiter.process.pid).flag("shared", waiter.shared);
+    o.text("state", std::string(1, waiter.state)).seconds("since_s", waiter.since_wall);
+    return o.done();
+}
+
+std::string slot_json(const locks::World &world, const locks::SlotHolder &slot) {
+    JsonObject o;
+    o.number("slot", slot.number).raw("holder", as_json(slot.owner)).text("note", slot.note);
+    o.seconds("since_s", slot.since_wall)
+        .seconds("age_s", std::max<std::int64_t>(0, world.now().mono - slot.since_mono));
+    return o.done();
+}
+
+std::string seen_json(const locks::World &world, const Seen &seen) {
+    const locks::Record &record = seen.atom.record;
+    JsonObject o;
+    o.text("name", shown_name(seen.place.atom)).text("path", seen.place.path);
+    o.text("kind", seen.counted ? "slots" : seen.atom.foreign ? "foreign" : "atom").text("state", state_of(seen));
+    if (!seen.trouble) o.text("error", seen.trouble.text);
+    if (holder_known(seen)) {
+        o.raw("holder", as_json(record.owner))
+            .seconds("age_s", age_of(world, record))
+            .count("token", record.generation);
+        o.seconds("expire_after_s", record.expire_after).seconds("if_elapsed_s", record.if_elapsed);
+    } else if (!seen.counted && record.outcome != locks::Outcome::none) {
+        const bool crashed = record.outcome == locks::Outcome::running && !seen.atom.held;
+        o.raw("last", JsonObject()
+                          .text("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
+                          .seconds("ended_s", record.ended.wall)
+                          .count("token", record.generation)
+                          .done());
+    }
+    if (!seen.counted)
+        o.count("grants", record.grants).count("expiries", record.expiries).count("crashes", record.crashes);
+    std::vector<std::string> slots, waiting;
+    for (const locks::SlotHolder &slot : seen.slots) slots.push_back(slot_json(world, slot));
+    for (const locks::Waiter &waiter : seen.waiting) waiting.push_back(waiter_json(waiter));
+    if (seen.counted) o.raw("slots", array_of(slots));
+    return o.raw("waiting", array_of(waiting)).done();
+}
+
+}  // namespace
+
+int list_locks(const locks::World &world, const Options &options) {
+    const auto all = look_around(world, options);
+    if (!all) return tell(options, failed(shown_name(options), all.status()));
+    if (options.json) {
+        std::vector<std::string> items;
+        for (const Seen &seen : *all) items.push_back(seen_json(world, seen));
+        print(JsonObject("dcs_lock.list/1").raw("locks", array_of(items)).done() + "\n");
+        return exits::ok;
+    }
+    std::string out;
+    for (const Seen &seen : *all) print_seen(world, seen, out);
+    if (out.empty())
+        complain(options.has_atom() ? shown_name(options) + ": was never taken" : "no lock was ever taken");
+    else
+        print(row("NAME", "STATE", 0, "AGE", "UID", "WAITING", "COMMAND").replace(39, 3, "PID") + out);
+    return exits::ok;
+}
+
+}  // namespace dcs::lock_command

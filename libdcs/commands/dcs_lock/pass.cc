@@ -1,0 +1,36 @@
+// dcs_lock pass: all atoms of one script are judged by the time at which it began (the paper's `now`), so that they
+// expire and elapse together.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "call.h"
+#include "json.h"
+#include "request.h"
+#include "say.h"
+
+namespace dcs::lock_command {
+
+int begin_pass(const locks::World &world, const Options &options) {
+    const std::string text = pass_text(world);
+    if (options.words.empty()) {
+        if (options.json)
+            print(JsonObject("dcs_lock.pass/1").text("DCS_LOCK_NOW", text).done() + "\n");
+        else
+            print("DCS_LOCK_NOW=" + text + "; export DCS_LOCK_NOW\n");
+        return exits::ok;
+    }
+    ::setenv("DCS_LOCK_NOW", text.c_str(), 1);
+    std::vector<char *> argv;
+    for (const std::string &word : options.words) argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    ::execvp(argv[0], argv.data());
+    const int error = errno;
+    Outcome outcome = failed("", options.words[0] + ": " + std::strerror(error));
+    outcome.exit = error == ENOENT ? exits::not_found : exits::cannot_execute;
+    return tell(options, outcome);
+}
+
+}  // namespace dcs::lock_command

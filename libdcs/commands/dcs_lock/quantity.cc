@@ -1,0 +1,182 @@
+#include "quantity.h"
+
+#include <cstdio>
+
+#include <ctime>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "locks/counted_slots.h"
+
+namespace dcs::lock_command {
+namespace {
+
+constexpr std::int64_t longest_ns = std::int64_t{100} * 365 * 86400 * second_ns;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::int64_t unit_of(char c) {
+    return c == 's' ? second_ns : c == 'm' ? minute_ns : c == 'h' ? 60 * minute_ns : c == 'd' ? 1440 * minute_ns : 0;
+}
+
+Status bad(const std::string &option, const std::string &text, const std::string &why, const std::string &next) {
+    return fail(Code::invalid, option + " " + (text.empty() ? "''" : text) + ": " + why + "; " + next);
+}
+
+// The number before the unit in units of `unit`. False: it does not fit.
+bool scaled(const std::string &digits, std::size_t point, std::int64_t unit, std::int64_t &value) {
+    value = 0;
+    for (std::size_t i = 0; i < point; ++i)
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digits[i] - '0', &value))
+            return false;
+    if (__builtin_mul_overflow(value, unit, &value)) return false;
+    std::int64_t rest = unit;
+    for (std::size_t i = point + 1; i < digits.size() && rest > 0; ++i) {
+        if (__builtin_add_overflow(value, rest / 10 * (digits[i] - '0') + rest % 10 * (digits[i] - '0') / 10, &value))
+            return false;
+        rest /= 10;
+    }
+    return value <= longest_ns;
+}
+
+Result<std::string> first_word_of(const std::string &option, const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return fail_errno(Code::invalid, option + " @" + path + ": the file cannot be read", errno);
+    char bytes[64];
+    const ssize_t got = ::read(fd, bytes, sizeof bytes);
+    ::close(fd);
+    std::string word(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
+    word.erase(std::min(word.find_first_of(" \t\r\n"), word.size()));
+    return word;
+}
+
+}  // namespace
+
+Result<std::int64_t> duration_of(const std::string &option, const std::string &text, std::int64_t bare_unit) {
+    const std::string next = "give a number with s, m, h or d, as in 90s or 1.5h";
+    if (!text.empty() && text[0] == '-') return bad(option, text, "a time cannot be negative", next);
+    std::string digits = text;
+    std::int64_t unit = bare_unit;
+    if (!digits.empty() && unit_of(digits.back()) != 0) {
+        unit = unit_of(digits.back());
+        digits.pop_back();
+    }
+    const std::size_t point = std::min(digits.find('.'), digits.size());
+    bool good = digits.size() > (point < digits.size() ? 1U : 0U);
+    for (std::size_t i = 0; i < digits.size(); ++i) good = good && (i == point || is_digit(digits[i]));
+    if (!good) return bad(option, text, "that is not a time", next);
+    std::int64_t value = 0;
+    if (!scaled(digits, point, unit, value)) return bad(option, text, "that is more than a hundred years", next);
+    return value;
+}
+
+Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
+    std::size_t from = 0, count = 0;
+    for (;;) {
+        const std::size_t comma = std::min(text.find(',', from), text.size());
+        const auto time = duration_of("--grace", text.substr(from, comma - from), second_ns);
+        if (!time) return time.status();
+        if (count < 3) after[count] = *time;
+        ++count;
+        if (comma == text.size()) break;
+        from = comma + 1;
+    }
+    if (count == 1) after[1] = after[2] = after[0];
+    if (count == 2 || count > 3)
+        return bad("--grace", text, "these are " + std::to_string(count) + " times",
+                   "give one for all, or three: after INT, TERM and KILL");
+    return Status::ok();
+}
+
+Result<int> whole_number_of(const std::string &option, const std::string &text, int least, int most) {
+    std::int64_t value = 0;
+    bool good = !text.empty() && text.size() <= 10;
+    for (char c : text) {
+        good = good && is_digit(c);
+        if (good) value = value * 10 + (c - '0');
+    }
+    if (!good || value < least || value > most)
+        return bad(option, text, "that is not a number from " + std::to_string(least) + " to " + std::to_string(most),
+                   "give such a number");
+    return static_cast<int>(value);
+}
+
+Result<int> count_of(const std::string &option, const std::string &text) {
+    if (!text.empty() && text[0] == '@') {
+        auto word = first_word_of(option, text.substr(1));
+        if (!word) return word.status();
+        if (!word->empty() && (*word)[0] == '@')
+            return bad(option, text, "the file names another file", "write the number into it");
+        return count_of(option + " " + text + ":", *word);
+    }
+    if (!text.empty() && text.back() == '%') {
+        const auto percent = whole_number_of(option, text.substr(0, text.size() - 1), 0, 100'000);
+        if (!percent) return percent.status();
+        cpu_set_t usable;
+        CPU_ZERO(&usable);
+        const int processors = ::sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+        const std::int64_t count = std::int64_t{processors} * *percent / 100;
+        return static_cast<int>(
+            *percent == 0 ? 0 : std::max<std::int64_t>(1, std::min<std::int64_t>(count, locks::slots_max)));
+    }
+    return whole_number_of(option, text, 0, locks::slots_max);
+}
+
+Result<unsigned> mode_of(const std::string &text) {
+    unsigned mode = 0;
+    bool good = !text.empty() && text.size() <= 4;
+    for (char c : text) {
+        good = good && c >= '0' && c <= '7';
+        mode = mode * 8 + static_cast<unsigned>(c - '0');
+    }
+    if (!good || (mode != 0600 && mode != 0660 && mode != 0666))
+        return bad("--mode", text, "a lock file is written by all who use it and executed by nobody",
+                   "give 0600, 0660 or 0666");
+    return mode;
+}
+
+std::string decimal_seconds(std::int64_t nanoseconds) {
+    char text[48];
+    const bool negative = nanoseconds < 0;
+    const std::uint64_t size =
+        negative ? 0 - static_cast<std::uint64_t>(nanoseconds) : static_cast<std::uint64_t>(nanoseconds);
+    std::snprintf(text, sizeof text, "%s%llu.%09llu", negative ? "-" : "",
+                  static_cast<unsigned long long>(size / second_ns), static_cast<unsigned long long>(size % second_ns));
+    std::string out = text;
+    out.erase(out.find_last_not_of('0') + 1);
+    if (out.back() == '.') out.pop_back();
+    return out;
+}
+
+std::string spoken(std::int64_t nanoseconds) {
+    struct Step {
+        std::int64_t from, unit;
+        const char *word;
+    };
+    static constexpr Step steps[] = {{48 * 60 * minute_ns, 1440 * minute_ns, " d"},
+                                     {2 * 60 * minute_ns, 60 * minute_ns, " h"},
+                                     {2 * minute_ns, minute_ns, " min"},
+                                     {second_ns, second_ns, " s"},
+                                     {0, second_ns / 1000, " ms"}};
+    for (const Step &step : steps) {
+        if (nanoseconds < step.from) continue;
+        const std::int64_t tenths = nanoseconds / (step.unit / 10);
+        std::string out = std::to_string(tenths / 10);
+        if (tenths < 1000 && tenths % 10 != 0) out += "." + std::to_string(tenths % 10);
+        return out + step.word;
+    }
+    return "0 s";
+}
+
+std::string spoken_date(std::int64_t wall_ns) {
+    const std::time_t seconds = wall_ns / second_ns;
+    std::tm parts = {};
+    ::localtime_r(&seconds, &parts);
+    char text[64];
+    std::snprintf(text, sizeof text, "%04d-%02d-%02d %02d:%02d:%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+                  parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+    return text;
+}
+
+}  // namespace dcs::lock_command

@@ -1,0 +1,237 @@
+// dcs_lock NAME CMD: takes everything or nothing, runs the command, releases.
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include "call.h"
+#include "locks/process_tree.h"
+#include "locks/run_log.h"
+#include "quantity.h"
+#include "request.h"
+#include "say.h"
+
+namespace dcs::lock_command {
+namespace {
+
+using locks::Keep;
+
+struct Holdings {
+    locks::Slots slots;
+    locks::AdaptiveLock atom;
+    std::string slots_name, slots_directory;  // for the log; empty: no slots
+};
+
+// Slots alone have no record of their own, so their transactions are logged here.
+void log_slots(const locks::World &world, const Holdings &held, const char *event, const locks::RunEnd *end,
+               const std::string &text) {
+    if (held.slots_directory.empty()) return;
+    locks::LogLine line;
+    line.wall = world.now().wall;
+    line.name = held.slots_name;
+    line.event = event;
+    line.pid = ::getpid();
+    line.uid = ::geteuid();
+    line.text = text;
+    if (end != nullptr) {
+        line.runtime = end->runtime;
+        line.cpu = end->cpu;
+        line.io = end->io;
+    }
+    locks::append_log(held.slots_directory, line);
+}
+
+// True: taken, or there are none to take. False: `outcome` says why not.
+bool take_slots(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+                Outcome &outcome) {
+    const std::string name = shown_name(options);
+    const auto wishes = slot_wishes(options);
+    if (!wishes) {
+        outcome = failed(name, wishes.status());
+        return false;
+    }
+    if (wishes->empty()) return true;
+    std::string note;
+    for (const std::string &word : options.words) note += (note.empty() ? "" : " ") + word;
+    auto slots = locks::Slots::take(world, *wishes, until, note.substr(0, 64), options.mode);
+    if (auto encoded = locks::encoded_name(wishes->front().place.atom)) held.slots_name = *encoded;
+    held.slots_directory = wishes->front().place.directory;
+    if (slots) {
+        held.slots = std::move(*slots);
+        outcome.slots = held.slots.numbers();
+        return true;
+    }
+    if (slots.status().code == Code::limit) {
+        locks::Answer answer;
+        answer.denied = locks::Denied::busy;
+        answer.text = slots.status().text;
+        for (const locks::SlotWish &wish : *wishes) answer.text = with_name(answer.text, wish.place);
+        answer.ruling.again_in = locks::no_limit;
+        outcome = denied(options, name, answer);
+        log_slots(world, held, "busy", nullptr, answer.text);
+    } else {
+        outcome = failed(name, slots.status());
+    }
+    return false;
+}
+
+bool take_atom(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
+               Outcome &outcome) {
+    if (!options.has_atom() || options.slots_only()) return true;
+    const std::string name = shown_name(options);
+    const auto request = lock_request(world, options, until);
+    if (!request) {
+        outcome = failed(name, request.status());
+        return false;
+    }
+    locks::Answer answer = locks::AdaptiveLock::get(world, *request, held.atom);
+    answer.text = with_name(answer.text, request->place);
+    if (answer.denied != locks::Denied::no) {
+        outcome = denied(options, name, answer);
+        return false;
+    }
+    outcome.token = held.atom.generation();
+    outcome.elapsed = answer.ruling.elapsed;
+    outcome.took_over = answer.took_over;
+    outcome.after_crash = answer.after_crash;
+    if (!answer.text.empty() && (answer.took_over || options.verbose) && !options.json) complain(answer.text);
+    return true;
+}
+
+// What the command left running has copies of the locks, and with Keep::both they are its own until it ends.
+bool left_something(const Options &options, const locks::RunEnd &end) {
+    return end.started && options.keep == Keep::both && !locks::own_children().empty();
+}
+
+void release(const locks::World &world, const Options &options, Holdings &held, const locks::RunEnd &end) {
+    const bool left = left_something(options, end);
+    if (held.atom.held()) {
+        locks::AdaptiveLock::End last;
+        last.outcome = end.started ? end.outcome : locks::Outcome::failed;
+        last.ended = end.ended;
+        last.cpu = end.cpu;
+        last.io = end.io;
+        last.progressing = end.progressing;
+        last.inherited = left;
+        held.atom.release(last);
+    }
+    if (!held.slots.held()) return;
+    if (!options.has_atom() || options.slots_only())
+        log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
+    if (left)
+        held.slots.abandon();
+    else
+        held.slots.release();
+}
+
+locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
+    locks::Supervision what;
+    what.argv = options.words;
+    what.keep = options.keep;
+    what.grace = options.grace;
+    what.lock_fds = held.slots.lock_fds();
+    if (held.atom.held()) {
+        what.lock_fds.push_back(held.atom.fd());
+        if (!options.literal) {  // in the paper nobody but the next requester ends a holder
+            what.soft = held.atom.soft();
+            what.hard = held.atom.hard();
+        }
+        what.environment.push_back("DCS_LOCK_TOKEN=" + std::to_string(held.atom.generation()));
+        what.cookie = held.atom.cookie();
+    }
+    what.started = [&world, &held](const locks::Owner &owner) {
+        if (held.atom.held()) held.atom.set_owner(owner);
+        if (held.slots.held()) held.slots.set_owner(world, owner);
+    };
+    what.ended = [&world, &options, &held](const locks::RunEnd &end) { release(world, options, held, end); };
+    return what;
+}
+
+void describe_end(const Options &options, const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
+    outcome.ran = end.started;
+    outcome.exit = end.status;
+    outcome.result = end.started ? locks::outcome_name(end.outcome) : "error";
+    outcome.message = end.text;
+    outcome.runtime = end.started ? end.runtime : -1;
+    outcome.cpu = end.started ? end.cpu : -1;
+    if (!end.started && outcome.message.empty())
+        outcome.message = options.words[0] + ": " +
+                          (end.status == exits::not_found ? "not found; give a path, or look at PATH"
+                                                          : "cannot be executed; look at its permissions");
+    if (!outcome.message.empty()) return;
+    outcome.quiet = end.outcome != locks::Outcome::expired;
+    if (outcome.quiet)
+        outcome.message = outcome.name + ": ran " + spoken(end.runtime) + ", exit code " + std::to_string(end.status);
+    else if (end.runtime >= limit)
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) + ", its limit; -e sets another";
+    else
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) +
+                          " on request, by dcs_lock break or by somebody with a shorter limit";
+}
+
+// Nothing was locked and the caller said that it runs then all the same.
+int run_unlocked(const locks::World &world, const Options &options, const Outcome &why) {
+    complain(why.message + "; running without the lock (--fail-open)");
+    locks::Supervision what;
+    what.argv = options.words;
+    what.keep = options.keep == Keep::fd || options.keep == Keep::exec ? Keep::fd : Keep::leader;
+    const locks::RunEnd end = locks::supervise(world, what);
+    Outcome outcome;
+    outcome.name = shown_name(options);
+    describe_end(options, end, locks::no_limit, outcome);
+    return tell(options, outcome);
+}
+
+}  // namespace
+
+int run_command(const locks::World &world, const Options &options) {
+    if (options.report_fd >= 0 && ::fcntl(options.report_fd, F_SETFD, FD_CLOEXEC) != 0)
+        return tell(options, failed("", "--report " + std::to_string(options.report_fd) +
+                                            ": that descriptor is not open; open it, as in 3>report"));
+    Holdings held;
+    Outcome outcome;
+    outcome.name = shown_name(options);
+    const std::int64_t asked = world.now().mono;
+    const locks::Deadline until = deadline_of(options);
+    // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
+    if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
+        if (held.slots.held()) held.slots.release();
+        if (outcome.exit == exits::failed && options.fail_open) return run_unlocked(world, options, outcome);
+        return tell(options, outcome);
+    }
+    outcome.waited = world.now().mono - asked;
+    if (options.verbose && !options.json)
+        complain(outcome.name + ": taken" +
+                 (outcome.waited > second_ns / 100 ? " after " + spoken(outcome.waited) : "") +
+                 (outcome.token != 0 ? ", token " + std::to_string(outcome.token) : ""));
+    const locks::Supervision what = supervision_of(world, options, held);
+    const locks::RunEnd end = locks::supervise(world, what);
+    release(world, options, held, end);
+    describe_end(options, end, what.soft, outcome);
+    return tell(options, outcome);
+}
+
+int lock_descriptor(const Options &options) {
+    const std::string name = shown_name(options);
+    const int flags = ::fcntl(options.descriptor, F_GETFD);
+    if (flags < 0)
+        return tell(options, failed(name, "descriptor " + std::to_string(options.descriptor) +
+                                              " is not open; open it before, as in exec " +
+                                              std::to_string(options.descriptor) + ">>FILE"));
+    locks::LockFile file = locks::LockFile::around(options.descriptor);
+    const auto got = file.hold(options.shared, deadline_of(options));
+    if (!got) return tell(options, failed(name, got.status()));
+    Outcome outcome;
+    outcome.name = name;
+    if (*got) {
+        outcome.result = "taken";
+        return tell(options, outcome);
+    }
+    locks::Answer answer;
+    answer.denied = locks::Denied::busy;
+    answer.ruling.again_in = locks::no_limit;
+    answer.text = name + ": busy, somebody else has locked the file" +
+                  (options.wait && *options.wait > 0 ? " for the last " + spoken(*options.wait) : "");
+    return tell(options, denied(options, name, answer));
+}
+
+}  // namespace dcs::lock_command
