@@ -11,7 +11,7 @@
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/shell/scheduler_link.h"
-#include "locks/kernel_lock.h"
+#include "locks/dcs_atoms.h"
 #include "net/loop.h"
 
 namespace dcs::server {
@@ -70,7 +70,7 @@ private:
     LauncherClient launcher_;
     HostGauge gauge_;
     SchedulerLink link_;
-    locks::KernelLock lock_;
+    locks::AdaptiveLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;
