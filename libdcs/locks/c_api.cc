@@ -36,7 +36,7 @@ Result<LockRequest> request_of(const d_lock_request &wish) {
     if (!place) return place.status();
     LockRequest request;
     request.place = std::move(*place);
-    if (by_path && request.place.named) return fail(Code::invalid, "the path of a lock has a '/' in it");
+    if (by_path && request.place.named) return fail(Code::invalid, "the path of a lock must have a '/' in it");
     request.if_elapsed = wish.if_elapsed;
     request.expire_after = wish.expire_after;
     if (wish.expire_max > 0) request.bounds.expire_max = wish.expire_max;
