@@ -25,6 +25,7 @@ namespace dcs::files {
 inline constexpr const char *launcher_socket = "launcher.sock";
 inline constexpr const char *launcher_lock = "launcher.lock";
 inline constexpr const char *slots_folder = "slots";
+inline constexpr const char *slots_file = "slots";  // in it, or in the directory that servers share
 inline constexpr const char *grains_folder = "grains";
 inline constexpr std::size_t launcher_packet_max = 8192;
 

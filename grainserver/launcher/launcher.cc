@@ -54,8 +54,8 @@ std::string absolute(const std::string &path) {
 Status Launcher::open(const LauncherOptions &options) {
     directory_ = absolute(options.directory);
     if (directory_.empty()) return files::file_error(options.directory, errno);
-    Result<locks::KernelLock> lock = locks::KernelLock::take(
-        directory_ + "/" + files::launcher_lock, std::to_string(::getpid()) + " launcher " + options.name + "\n");
+    Result<locks::AdaptiveLock> lock =
+        locks::take_dcs_atom(locks::DcsAtom::launcher, directory_ + "/" + files::launcher_lock);
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     path_ = directory_ + "/" + files::grains_folder;
@@ -305,7 +305,8 @@ void Launcher::keep_keeper() {
     std::printf("the keeper of slots is gone; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_)
-        if (s && !keeper_.hold(dir, grain.slot.fd())) s = fail(Code::io_error, "the keeper of slots does not listen");
+        if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
+            s = fail(Code::io_error, "the keeper of slots does not listen");
     if (!s) std::printf("%s\n", s.text.c_str());
     std::fflush(stdout);
 }

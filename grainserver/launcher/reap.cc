@@ -152,7 +152,8 @@ void Launcher::look_at_children() {
             continue;
         }
         const std::string dir = it->first;
-        it = grains_.erase(it);  // and with it our copy of the slot
+        grain.slot.release();  // the keeper's copy too
+        it = grains_.erase(it);
         if (!keeper_.drop(dir)) keep_keeper();
         failpoint("launcher.exit.before_send");
         for (const int peer : peers_) send_to(peer, {files::Verb::exited, dir});

@@ -14,11 +14,10 @@
 
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
-#include "locks/process_stat.h"
+#include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
 #include "grainserver/launcher/become_grain.h"
-#include "locks/slots.h"
 
 namespace dcs::launcher {
 namespace {
@@ -149,9 +148,29 @@ void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::La
         plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes * slot_limit);
 }
 
+locks::Place slots_file(const std::string &directory) {
+    locks::Place place;
+    place.path = directory + "/" + files::slots_file;
+    place.atom = locks::Atom{"grains", "", "any"};  // a host may be renamed while they run
+    return place;
+}
+
+// For who lists the slots: the grain works in it, and the launcher stands by.
+void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
+    const locks::World &world = locks::this_world();
+    locks::Owner owner;
+    if (const auto process = locks::identify(pid)) owner.process = *process;
+    owner.supervisor = locks::own_identity();
+    owner.boot = world.boot;
+    owner.pid_namespace = world.pid_namespace;
+    owner.host = world.host;
+    owner.command = program.substr(program.rfind('/') + 1);
+    slot.set_owner(world, owner);
+}
+
 // Without a slot: only to prove that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 std::optional<locks::KernelLock> slot, int slot_limit) {
+                 std::optional<locks::Slots> slot, int slot_limit) {
     Prepared p;
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
@@ -200,6 +219,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
     outcome.slot = std::move(*slot);
+    name_owner(outcome.slot, pid, launch.program);
     outcome.limits = launch.limits;
     outcome.in_group = p.leaf.there;
     outcome.memory_by_group = p.leaf.memory;
@@ -243,13 +263,14 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
     if (!ready) return outcome;
-    int number = 0;
-    const std::string note = std::to_string(::getpid()) + " grain " + dir + "\n";
-    Result<locks::KernelLock> slot = locks::take_slot(place.slots, slot_limit, note, &number);
+    if (::mkdir(place.slots.c_str(), 0700) != 0 && errno != EEXIST)
+        return failed(Code::io_error, "directory of slots " + place.slots + ": " + std::strerror(errno));
+    Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
+                                                   locks::Deadline::none(), "grain " + dir);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
     // Before there is a process: then there is none without a slot, whoever is killed.
     failpoint("launcher.slot.before_hold");
-    if (!place.keeper->hold(dir, slot->fd()))
+    if (!place.keeper->hold(dir, slot->lock_fds()[0]))
         return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
     failpoint("launcher.slot.after_hold");
     StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit);

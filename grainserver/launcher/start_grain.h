@@ -9,14 +9,14 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/cgroups.h"
 #include "grainserver/launcher/keeper.h"
-#include "locks/kernel_lock.h"
+#include "locks/counted_slots.h"
 
 namespace dcs::launcher {
 
 struct Place {
     int grains = -1;      // descriptor of DIR/grains
     std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
-    std::string slots;    // directory of slot locks
+    std::string slots;    // directory of the slots' lock file
     std::string boot_id;
     const Cgroups *cgroups = nullptr;
     Keeper *keeper = nullptr;
@@ -25,7 +25,7 @@ struct Place {
 struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
     pid_t pid = 0;            // started
-    locks::KernelLock slot;   // started: keep it as long as the grain has a process
+    locks::Slots slot;        // started: keep it as long as the grain has a process
     files::Limits limits;     // started; and which of them its control group sees to, if it has one
     bool in_group = false, memory_by_group = false, processes_by_group = false;
     Code code = Code::ok;     // failed. not_found: this program cannot run on this host; others: the host's trouble

@@ -58,11 +58,15 @@ class Box:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-        for pid in self.own_processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        left = self.own_processes()
+        while left:  # one that is about to start another may be ended too late, so look again
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            time.sleep(0.02)
+            left = [pid for pid in self.own_processes() if runs(pid)]
         shutil.rmtree(self.base, ignore_errors=True)
 
     def own_processes(self):
@@ -102,10 +106,23 @@ class Box:
                              **options)
         wait_for("the command to run", lambda: os.path.exists(ready) or process.poll() is not None)
         assert process.poll() is None, f"dcs_lock {arguments} ended with {process.returncode}"
-        return process, int(open(ready).read())
+        pid = int(open(ready).read())
+        wait_for("the record of the command", lambda: self.recorded(pid, arguments))
+        return process, pid
+
+    def recorded(self, pid, arguments):
+        """The supervisor writes down who runs a moment after the command has begun; shared and foreign locks have no record."""
+        locks = self.list() + [lock for word in arguments if "/" in word and ":" not in word for lock in self.list(word)]
+        holders = [lock["holder"]["pid"] for lock in locks if "holder" in lock]
+        holders += [slot["holder"]["pid"] for lock in locks for slot in lock.get("slots", [])]
+        return "-s" in arguments or pid in holders or any(lock["kind"] == "foreign" for lock in locks)
 
     def list(self, *name):
         return json.loads(self.run("list", "-o", "json", *name, code=0).stdout)["locks"]
+
+    def aged(self, *name):
+        """Its holder is older than the limit of a second that tests then ask for."""
+        wait_for("the holder to grow older", lambda: (self.list(*name)[0].get("age_s") or 0) > 1)
 
     def waiting(self, name):
         return sum(len(lock["waiting"]) for lock in self.list(name))

@@ -51,8 +51,9 @@ def test_P8_expiry_ends_the_whole_tree():
         command, pids = tree(box)
         process = box.start("-e", "1h", "--grace=0.2,0.2,10", "a", *command)
         wait_for("five processes", lambda: len(pids()) == 5)
-        witness = subprocess.Popen(["sleep", "600"])  # an innocent
-        box.run("-e", "0.01s", "--grace=5", "a", "true", code=0)
+        witness = subprocess.Popen(["sleep", "600"], env=box.env)  # an innocent
+        box.aged()
+        box.run("-e", "1s", "--grace=5", "a", "true", code=0)
         assert process.wait(60) == 124
         assert [pid for pid in pids() if runs(pid)] == []
         assert witness.poll() is None
@@ -62,10 +63,10 @@ def test_P8_expiry_ends_the_whole_tree():
 
 def test_P9_a_run_inside_an_expired_run_of_the_same_atom_ends_nobody():
     with Box() as box:
-        inner = f"{LOCK} -o json -e 0.01s a true; echo $?"
-        result = box.run("-e", "1h", "a", "sh", "-c", f"sleep 0.1; {inner}", code=0)
+        inner = f"{LOCK} -o json -e 1s a true; echo $?"
+        result = box.run("-e", "1h", "a", "sh", "-c", f"sleep 1.1; {inner}", code=0)
         assert result.stdout == "75\n" and json.loads(result.stderr)["result"] == "own-ancestor", result
-        script = f"{LOCK} get a b; sleep 0.1; {LOCK} -e 0.01s -a a:b true; echo $?; {LOCK} put a b"
+        script = f"{LOCK} get a b; sleep 1.1; {LOCK} -e 1s -a a:b true; echo $?; {LOCK} put a b"
         result = subprocess.run(["sh", "-c", script], env=box.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert result.stdout == "75\n", result
 
@@ -74,11 +75,13 @@ def test_P10_a_stopped_holder_is_ended():
     with Box() as box:
         process, pid = box.hold("-e", "1h", "a")
         os.kill(pid, signal.SIGSTOP)
-        box.run("-e", "0.01s", "--grace=5", "a", "true", code=0)
+        box.aged()
+        box.run("-e", "1s", "--grace=5", "a", "true", code=0)
         assert process.wait(60) == 124 and not runs(pid)
         process, pid = box.hold("-e", "1h", "a")  # and with a supervisor that cannot answer
         process.send_signal(signal.SIGSTOP)
-        box.run("-e", "0.01s", "--grace=0.2,0.2,10", "a", "true", code=0)
+        box.aged()
+        box.run("-e", "1s", "--grace=0.2,0.2,10", "a", "true", code=0)
         assert not runs(pid) and not runs(process.pid)
 
 
@@ -98,7 +101,8 @@ def test_P11_a_holder_that_cannot_be_ended_keeps_the_lock():
             with open(f"{group}/freezer.state", "w") as file:
                 file.write("FROZEN")
             wait_for("the freeze", lambda: open(f"{group}/freezer.state").read().strip() == "FROZEN")
-            result = box.run("-o", "json", "-e", "0.01s", "--grace=0.1", "a", "touch", box.path("ran"), code=75)
+            box.aged()
+            result = box.run("-o", "json", "-e", "1s", "--grace=0.1", "a", "touch", box.path("ran"), code=75)
             assert json.loads(result.stderr)["result"] == "unkillable", result
             assert not os.path.exists(box.path("ran")) and runs(pid)
             with open(f"{group}/freezer.state", "w") as file:
@@ -122,7 +126,8 @@ def test_P12_a_holder_that_ends_at_the_first_signal_gets_no_other():
                    "open(sys.argv[2], 'w').close()\nwhile True: time.sleep(600)\n")
         process = box.start("-e", "1h", "a", "python3", "-c", program, seen, deaf)
         wait_for("the handlers", lambda: os.path.exists(deaf))
-        box.run("-e", "0.01s", "--grace=3600", "a", "true", code=0)  # would take hours if the waits had a fixed length
+        box.aged()
+        box.run("-e", "1s", "--grace=3600", "a", "true", code=0)  # would take hours if the waits had a fixed length
         assert open(seen).read().split() == ["2"]
         process.wait(60)
 
@@ -211,7 +216,8 @@ def test_P37_somebody_elses_holder_is_not_ended():
     with Box(mode=0o777) as box:
         file = box.path("shared")
         process, pid = box.hold("--mode=0666", "-e", "1h", file)
-        result = as_nobody([LOCK, "-o", "json", "-e", "0.01s", "--grace=0.1", file, "true"], box,
+        box.aged(file)
+        result = as_nobody([LOCK, "-o", "json", "-e", "1s", "--grace=0.1", file, "true"], box,
                            env={"DCS_LOCK_DIR": box.path("nobody")})
         assert result.returncode == 77 and json.loads(result.stderr)["result"] == "not-permitted", result
         assert runs(pid) and process.poll() is None and os.path.exists(file)

@@ -1,5 +1,6 @@
 // Many processes take, leave and lose a lock while some of them are killed at random, and each looks whether somebody
-// else is inside whom it excludes. Prints what it saw; exit 1: a lock was held twice, a limit exceeded, an order not kept,
+// else is inside whom it excludes. Prints what it saw; exit 1: a lock was held twice, a limit exceeded, an order not
+// kept,
 // or everybody waited for nothing.
 //   locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]
 #include <atomic>

@@ -13,7 +13,8 @@ Result<locks::Place> slots_place(const Options &options);
 // -j and -l, in the order of the command line; -j first.
 Result<std::vector<locks::SlotWish>> slot_wishes(const Options &options);
 locks::Deadline deadline_of(const Options &options);
-Result<locks::LockRequest> lock_request(const locks::World &world, const Options &options, const locks::Deadline &until);
+Result<locks::LockRequest> lock_request(const locks::World &world, const Options &options,
+                                        const locks::Deadline &until);
 
 // DCS_LOCK_NOW, made by `dcs_lock pass`: the start of the pass, "WALL,MONO,BOOT,BOOTID". All 0: not set.
 Result<locks::Moment> pass_of_environment(const locks::World &world);

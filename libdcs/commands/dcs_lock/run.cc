@@ -131,8 +131,10 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
     what.lock_fds = held.slots.lock_fds();
     if (held.atom.held()) {
         what.lock_fds.push_back(held.atom.fd());
-        what.soft = held.atom.soft();
-        what.hard = held.atom.hard();
+        if (!options.literal) {  // in the paper nobody but the next requester ends a holder
+            what.soft = held.atom.soft();
+            what.hard = held.atom.hard();
+        }
         what.environment.push_back("DCS_LOCK_TOKEN=" + std::to_string(held.atom.generation()));
         what.cookie = held.atom.cookie();
     }

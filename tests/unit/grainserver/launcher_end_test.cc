@@ -74,7 +74,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     ::kill(p.launchers.back(), SIGKILL);
     REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
     REQUIRE(alive(leader));
-    REQUIRE(locks::is_held(d + "/slots/0"));  // by the keeper
+    REQUIRE(slot_held(d + "/slots", 0));  // by the keeper
     p.connect();
     REQUIRE(p.launchers.size() == 2);
     const Result<files::ExitRecord> e = files::unpack_exit(get_file(p.path(g) + "/exit"));  // there before it listens
@@ -83,7 +83,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     REQUIRE(e->innocent);
     REQUIRE(gone(leader));
     REQUIRE(gone(child));
-    REQUIRE(soon([&] { return !locks::is_held(d + "/slots/0"); }));
+    REQUIRE(soon([&] { return !slot_held(d + "/slots", 0); }));
     const Result<files::ExitRecord> old = files::unpack_exit(get_file(p.path(done) + "/exit"));
     REQUIRE(old);
     REQUIRE(old->known);
@@ -168,12 +168,12 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     client.open(deep, DCS_BINARY_DIR "/bin/dcs_launcher", {"deep", "", true});
     std::string why;
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
-    const pid_t pid = std::atoi(locks::note_of(deep + "/launcher.lock").c_str());
+    const pid_t pid = locks::holder_of(deep + "/launcher.lock");
     REQUIRE(::send(client.fd(), "NONSENSE", 8, MSG_NOSIGNAL) == 8);
     REQUIRE(soon([&] { client.read(); return client.broken(); }));  // cut off, and nothing else happens
     client.close();
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
-    REQUIRE(std::atoi(locks::note_of(deep + "/launcher.lock").c_str()) == pid);
+    REQUIRE(locks::holder_of(deep + "/launcher.lock") == pid);
     ::kill(pid, SIGTERM);
     REQUIRE(soon([&] { return !locks::is_held(deep + "/launcher.lock"); }));
     ::waitpid(pid, nullptr, 0);

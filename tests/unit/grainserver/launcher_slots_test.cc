@@ -14,21 +14,21 @@ std::string daemon_that_closes(const std::string &d) {
 TEST_CASE("launcher killed: the slot stays taken until the grain's last process is gone, though nobody comes") {
     for (const bool groups : {true, false}) {
         Place p(groups);
-        const std::string d = p.dir.path, slot = d + "/slots/0";
+        const std::string d = p.dir.path, slots = d + "/slots";
         const std::string g = p.shell(daemon_that_closes(d));
         REQUIRE(p.start(g, 1).verb == files::Verb::started);
         const pid_t hidden = p.number_in(d + "/pid"), first = p.pid_of(g), keeper = p.keeper();
         REQUIRE(keeper != 0);
         ::kill(p.launchers.back(), SIGKILL);
         REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
-        REQUIRE(locks::is_held(slot));
+        REQUIRE(slot_held(slots, 0));
         ::kill(-first, SIGKILL);
         REQUIRE(soon([&] { return gone(first); }));
         nap(300);  // a few of its looks
         REQUIRE(alive(hidden));
-        REQUIRE(locks::is_held(slot));
+        REQUIRE(slot_held(slots, 0));
         ::kill(hidden, SIGKILL);
-        REQUIRE(soon([&] { return !locks::is_held(slot); }));
+        REQUIRE(soon([&] { return !slot_held(slots, 0); }));
         REQUIRE(soon([&] { return gone(keeper); }));
         p.connect();  // a new launcher ends nothing and starts the next
         const std::string next = p.make({"/bin/true"});
@@ -47,20 +47,20 @@ TEST_CASE("keeper killed: another holds the same slots, and the launcher's death
     REQUIRE(soon([&] { const pid_t now = p.keeper(); return now != 0 && now != first; }));
     REQUIRE(p.start(done, 2).verb == files::Verb::started);
     REQUIRE(p.exit_of(done).status == 0);
-    REQUIRE_FALSE(locks::is_held(d + "/slots/1"));  // at once
+    REQUIRE_FALSE(slot_held(d + "/slots", 1));  // at once
     ::kill(p.keeper(), SIGSTOP);  // one that does not answer counts as dead
     const std::string more = p.make({"/bin/true"});
     REQUIRE(p.start(more, 2).verb == files::Verb::started);
     REQUIRE(p.exit_of(more).status == 0);
-    REQUIRE(soon([&] { return !locks::is_held(d + "/slots/1"); }));
+    REQUIRE(soon([&] { return !slot_held(d + "/slots", 1); }));
     const pid_t grain = p.pid_of(g);
     ::kill(p.launchers.back(), SIGKILL);
     REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
-    REQUIRE(locks::is_held(d + "/slots/0"));
+    REQUIRE(slot_held(d + "/slots", 0));
     REQUIRE(alive(grain));
     p.connect();  // buries it
     REQUIRE(gone(grain));
-    REQUIRE(soon([&] { return !locks::is_held(d + "/slots/0"); }));
+    REQUIRE(soon([&] { return !slot_held(d + "/slots", 0); }));
 }
 
 TEST_CASE("two servers of one host share their slots") {

@@ -74,7 +74,7 @@ TEST_CASE("programs that cannot run are told in words, and leave neither process
         REQUIRE_FALSE(answer.again);
         REQUIRE(answer.number == static_cast<int>(Code::not_found));
         REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/pid"));
-        REQUIRE_FALSE(locks::is_held(p.dir.path + "/slots/0"));
+        REQUIRE_FALSE(slot_held(p.dir.path + "/slots", 0));
         return answer.text;
     };
     const std::string d = p.dir.path;

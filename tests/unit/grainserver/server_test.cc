@@ -93,7 +93,7 @@ TEST_CASE("a grain from launch to forgotten") {
     REQUIRE(report.usage.max_rss_kb > 0);
     g.take(p.scheduler, report);
     REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/local1,ann,3,1,1").c_str(), F_OK) != 0; }));
-    REQUIRE_FALSE(locks::is_held(p.server_dir + "/slots/0"));
+    REQUIRE_FALSE(slot_held(p.server_dir + "/slots", 0));
 
     g.program = "/no/such/program";
     g.launch(p.scheduler);
@@ -122,7 +122,7 @@ TEST_CASE("one server for a directory; a refusal is told and asked again; TERM l
     const int status = p.stop(SIGTERM);
     REQUIRE(WIFEXITED(status));
     REQUIRE(WEXITSTATUS(status) == 0);
-    REQUIRE(locks::is_held(p.server_dir + "/slots/0"));
+    REQUIRE(slot_held(p.server_dir + "/slots", 0));
     p.start();
     wire::FirstCall call = p.scheduler.accept();
     REQUIRE(call.held.size() == 1);
@@ -132,7 +132,7 @@ TEST_CASE("one server for a directory; a refusal is told and asked again; TERM l
     REQUIRE(get_file(p.dir.path + "/log").find("not in the host table") != std::string::npos);
     p.scheduler.send(wire::Configure{p.interval, 2, 1});
     p.scheduler.send(wire::Withdraw{g.key, 1, true, "not wanted"});
-    REQUIRE(soon([&] { return !locks::is_held(p.server_dir + "/slots/0"); }));
+    REQUIRE(soon([&] { return !slot_held(p.server_dir + "/slots", 0); }));
     REQUIRE(soon([&] { return ::access((p.server_dir + "/grains/local1,ann,3,1,1").c_str(), F_OK) != 0; }));
 }
 
@@ -141,8 +141,7 @@ TEST_CASE("a lock that a dead server's child holds for a moment does not stop th
     REQUIRE(files::make_directories(p.server_dir));
     const pid_t dead = ::fork();
     if (dead == 0) {
-        const std::string note = std::to_string(::getpid()) + " grainserver x\n";
-        const auto lock = locks::KernelLock::take(p.server_dir + "/lock", note);
+        const auto lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, p.server_dir + "/lock");
         if (lock && ::fork() == 0) nap(500);
         ::_exit(lock ? 0 : 1);
     }
