@@ -10,6 +10,14 @@
 namespace dcs::locks {
 namespace {
 
+constexpr std::int64_t second = 1'000'000'000;
+
+std::int64_t boot_now() {
+    timespec t = {};
+    ::clock_gettime(CLOCK_BOOTTIME, &t);
+    return std::int64_t{t.tv_sec} * second + t.tv_nsec;
+}
+
 Denied denied_by(Killed killed) {
     switch (killed) {
     case Killed::not_permitted: return Denied::not_permitted;
@@ -80,20 +88,19 @@ Getting::Next Getting::end_holder() {
 
 // The tree is gone; the kernel frees its locks at the end of its exit, after its memory.
 Getting::Next Getting::take_over(std::uint64_t generation) {
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    const std::int64_t patience = std::max<std::int64_t>(request_.grace.after_kill, 1'000'000'000);
-    const std::int64_t until = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + patience;
-    const Result<bool> got = file.hold(false, Deadline{until});
-    if (!got) return fail_with(got.status());
-    if (!*got) {
-        const Owner holder = record.owner;
-        read();
+    const std::int64_t start = boot_now();
+    const std::int64_t end = start + std::max<std::int64_t>(request_.grace.after_kill, second);
+    for (std::int64_t until = start; ; until = std::min(end, boot_now() + second / 10)) {
+        const Result<bool> got = file.hold(false, until == start ? Deadline::none() : Deadline{until});
+        if (!got) return fail_with(got.status());
+        if (*got) break;
+        if (!planted("locks.no_reread")) read();  // somebody may have come before us, and has it for long
         clock_ = world_.now();
         if (record.generation != generation) return Next::again;
-        return deny(Denied::unkillable, Ruling{Verdict::expired},
-                    described(holder, world_) + " was ended, but a process outside of its tree has inherited " +
-                        file.path() + "; `dcs_lock list` and lsof show it");
+        if (boot_now() >= end)
+            return deny(Denied::unkillable, Ruling{Verdict::expired},
+                        described(record.owner, world_) + " was ended, but a process outside of its tree has "
+                                                          "inherited " + file.path() + "; lsof shows it");
     }
     if (!file.still_named()) return with_lock();
     if (!planted("locks.no_reread")) read();

@@ -97,8 +97,8 @@ Owner own_owner(const World &world) {
     const ProcessIdentity &process = own_identity();
     if (!(own.process == process)) {
         own.process = process;
-        own.group = ::getpgrp() == process.pid ? process.pid : 0;
         own.session = ::getsid(0) == process.pid ? process.pid : 0;
+        own.group = own.session != 0 && ::getpgrp() == process.pid ? process.pid : 0;
         own.command = program_invocation_short_name;
     }
     own.uid = ::getuid();

@@ -26,7 +26,8 @@ void end_run(const World &world, const LockFile &file, const Place &place, bool 
 void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner,
                std::uint64_t generation, std::int64_t limit, const std::string &text);
 
-// The calling process. Its group and session only where it leads them.
+// The calling process. Its session only where it leads it, and its group only then: a shell makes a group of each
+// pipeline, and its first member is the leader of innocent ones.
 Owner own_owner(const World &world);
 // "process 4711 (sort) of uid 1000 on host dax": what a refusal calls a holder.
 std::string described(const Owner &owner, const World &world);

@@ -337,3 +337,49 @@ TEST_CASE("P13 the limit of an atom that is ended again and again grows until it
     REQUIRE(get(world, request, lock).denied == Denied::no);
     CHECK(lock.soft() > needs);
 }
+
+TEST_CASE("P5 a lock that a stranger has inherited is not taken, and he gets no signal") {
+    Directory dir;
+    SteppedWorld world;
+    LockRequest request = request_for(dir, 0, second);
+    request.grace.after_kill = second / 10;
+    AdaptiveLock lock;
+    REQUIRE(get(world, request_for(dir), lock).denied == Denied::no);
+    // The child is an innocent with a copy of the descriptor; the record names a process that is gone.
+    const pid_t stranger = scratch::sleeper([] {
+        ::setsid();
+        return true;
+    });
+    REQUIRE(stranger > 0);
+    const pid_t gone = ::fork();
+    if (gone == 0) {
+        lock.adopt();
+        ::_exit(0);
+    }
+    ::waitpid(gone, nullptr, 0);
+    lock.abandon();
+    world.pass(hour);
+    const Answer answer = get(world, request, lock);
+    INFO(answer.text);
+    CHECK(answer.denied == Denied::unkillable);
+    CHECK(answer.text.find("inherited") != std::string::npos);
+    CHECK(scratch::alive(stranger));
+    scratch::end(stranger);
+    CHECK(get(world, request, lock).denied == Denied::no);
+}
+
+TEST_CASE("P8 the first process of a pipeline does not stand for its group, a leader of a session does") {
+    for (const bool session : {false, true}) {
+        Directory dir;
+        const pid_t pid = scratch::sleeper([&] {
+            if (session) ::setsid();
+            else ::setpgid(0, 0);  // as a shell does with each job
+            static AdaptiveLock lock;
+            return get(this_world(), request_for(dir), lock).denied == Denied::no;
+        });
+        REQUIRE(pid > 0);
+        CHECK(record_of(dir).owner.group == (session ? pid : 0));
+        CHECK(record_of(dir).owner.session == (session ? pid : 0));
+        scratch::end(pid);
+    }
+}

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <vector>
 
 #include "locks/adaptive_lock.h"
@@ -28,9 +29,13 @@ inline dcs::locks::LockRequest request_for(const Directory &dir, std::int64_t if
     return request;
 }
 
+// A test that fails leaves no processes that wait for ever.
+inline void end_with_test() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 // A process that takes the lock and sleeps with it until it is killed; -1 if it was refused.
 inline pid_t holder(const dcs::locks::World &world, const dcs::locks::LockRequest &request) {
     return sleeper([&] {
+        end_with_test();
         ::signal(SIGINT, SIG_DFL);  // the test framework has handlers that print
         ::signal(SIGTERM, SIG_DFL);
         static dcs::locks::AdaptiveLock lock;
@@ -76,6 +81,7 @@ inline bool at_once(int count, const std::function<void(int)> &body) {
         if (pids.back() != 0) continue;
         char byte;
         ::close(start[1]);
+        end_with_test();
         if (::read(start[0], &byte, 1) != 0) ::_exit(9);
         body(i);
         ::_exit(0);
