@@ -54,8 +54,8 @@ std::string absolute(const std::string &path) {
 Status Launcher::open(const LauncherOptions &options) {
     directory_ = absolute(options.directory);
     if (directory_.empty()) return files::file_error(options.directory, errno);
-    Result<locks::KernelLock> lock = locks::KernelLock::take(
-        directory_ + "/" + files::launcher_lock, std::to_string(::getpid()) + " launcher " + options.name + "\n");
+    Result<locks::AdaptiveLock> lock =
+        locks::take_dcs_atom(locks::DcsAtom::launcher, directory_ + "/" + files::launcher_lock);
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     path_ = directory_ + "/" + files::grains_folder;

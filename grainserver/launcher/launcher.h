@@ -19,6 +19,7 @@
 #include "grainserver/launcher/new_sessions.h"
 #include "grainserver/launcher/process_tree.h"
 #include "grainserver/launcher/start_grain.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 
 namespace dcs::launcher {
@@ -88,7 +89,7 @@ private:
     Place place_;
     Cgroups cgroups_;
     Keeper keeper_;
-    locks::KernelLock lock_;
+    locks::AdaptiveLock lock_;
     files::Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
     Grains grains_;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "grainserver/files/grain_name.h"
-#include "locks/kernel_lock.h"
+#include "locks/dcs_atoms.h"
 
 namespace dcs::server {
 namespace {
@@ -19,7 +19,7 @@ constexpr const char *table_name = "anonymous-uids";
 constexpr const char *lock_name = "anonymous-uids.lock";
 constexpr std::size_t table_max = 64u << 20;
 constexpr std::uint32_t first_login = 1000, nobody = 65534;  // below: the system's own accounts
-constexpr int turn_tries = 500;  // 10 ms each: another server is adding a user
+constexpr std::int64_t turn_patience = 5'000'000'000;  // another server is adding a user
 
 std::string_view next_line(std::string_view &rest) {
     const std::size_t end = rest.find('\n');
@@ -50,15 +50,6 @@ files::Account login_of(const passwd &login) {
     if (::getgrouplist(login.pw_name, login.pw_gid, groups, &count) < 0) count = 0;  // in more than that: in none
     for (int i = 0; i < count; ++i) account.groups.push_back(groups[i]);
     return account;
-}
-
-Result<locks::KernelLock> take_turn(const std::string &path) {
-    for (int tries = 0;; ++tries) {
-        Result<locks::KernelLock> lock =
-            locks::KernelLock::take(path, std::to_string(::getpid()) + " grainserver adds a user\n");
-        if (lock || lock.status().code != Code::refused || tries == turn_tries) return lock;
-        ::usleep(10'000);
-    }
 }
 }  // namespace
 
@@ -135,7 +126,7 @@ Result<files::Account> Identities::made_up(const std::string &user) {
 
 // One server at a time, by what all of them have remembered so far.
 Status Identities::add(const std::string &name) {
-    const Result<locks::KernelLock> turn = take_turn(directory_ + "/" + lock_name);
+    const auto turn = locks::take_dcs_atom(locks::DcsAtom::accounts, directory_ + "/" + lock_name, turn_patience);
     if (!turn) return turn.status();
     if (Status s = read(); !s || uids_.count(name) != 0) return s;
     std::set<std::uint32_t> taken;

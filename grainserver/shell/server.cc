@@ -43,11 +43,11 @@ bool lives(pid_t pid) {
 }
 
 // A server that was killed while it started its launcher leaves a child that holds the lock until its exec.
-Result<locks::KernelLock> take_lock(const std::string &path, const std::string &note) {
+Result<locks::AdaptiveLock> take_lock(const std::string &path) {
     for (const Instant deadline = boot_clock() + lock_patience;;) {
-        Result<locks::KernelLock> lock = locks::KernelLock::take(path, note);
+        Result<locks::AdaptiveLock> lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, path);
         if (lock || lock.status().code != Code::refused || boot_clock() >= deadline) return lock;
-        if (lives(std::atoi(locks::note_of(path).c_str()))) return lock;
+        if (lives(locks::holder_of(path))) return lock;
         ::usleep(20'000);
     }
 }
@@ -160,8 +160,7 @@ Status Server::open(const ServerOptions &options) {
     if (real == nullptr) return files::file_error(options.directory, errno);
     options_.directory = real;
     ::free(real);
-    Result<locks::KernelLock> lock = take_lock(
-        options_.directory + "/lock", std::to_string(::getpid()) + " grainserver " + options_.name + "\n");
+    Result<locks::AdaptiveLock> lock = take_lock(options_.directory + "/lock");
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);

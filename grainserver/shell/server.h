@@ -10,7 +10,7 @@
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
-#include "locks/kernel_lock.h"
+#include "locks/dcs_atoms.h"
 #include "net/loop.h"
 
 namespace dcs::server {
@@ -64,7 +64,7 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
-    locks::KernelLock lock_;
+    locks::AdaptiveLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;

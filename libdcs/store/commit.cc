@@ -142,6 +142,8 @@ void Engine::remember_turn(const TurnPlan &plan) {
 }
 
 CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
+    if (broken_ && options_.still_alone && !options_.still_alone())
+        broken_ = fail(Code::refused, "the store's lock was removed or replaced, so somebody else may write to it");
     if (!broken_) return {Answer::unknown, broken_};
     TurnPlan planned;
     if (Status status = plan(updates, planned); !status) return {Answer::nothing, status};

@@ -15,6 +15,7 @@
 // Not thread-safe: one thread at a time (the scheduler hands the store to its storage thread for
 // the length of a commit, and reads only between commits).
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -95,6 +96,9 @@ struct StoreOptions {
     RootLayout layout;
     std::uint64_t accept_lost_turn = 0;       // of this turn's root both heads are bad: go on without it
     std::uint32_t plant = plant_none;
+    // Is the store still guarded against other writers? Asked before each commit; a no ends all commits. Null:
+    // nobody else can come to the disk, as in tests.
+    std::function<bool()> still_alone;
 };
 
 struct Damage {

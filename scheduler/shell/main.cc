@@ -12,7 +12,7 @@
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/signals.h"
-#include "locks/kernel_lock.h"
+#include "locks/dcs_atoms.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 #include "scheduler/shell/host_table_file.h"
@@ -48,9 +48,8 @@ Status make_directory(const std::string &path) {
     return fail_errno(Code::io_error, "making the directory " + path, errno);
 }
 
-Result<locks::KernelLock> lock(const std::string &path) {
-    auto taken =
-        locks::KernelLock::take(path, std::to_string(::getpid()) + " scheduler scheduler\n");
+Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path) {
+    auto taken = locks::take_dcs_atom(atom, path);
     if (taken) return taken;
     const std::string what = taken.status().code == Code::refused
                                  ? "another scheduler works in this directory: "
@@ -108,9 +107,9 @@ Status run(const Arguments &line) {
     const std::string state = line.directory + "/state";
     if (Status s = make_directory(state); !s) return s;
     // The second one guards the store against a scheduler of another --dir that links to it.
-    auto daemon_lock = lock(line.directory + "/lock");
+    auto daemon_lock = lock(locks::DcsAtom::scheduler, line.directory + "/lock");
     if (!daemon_lock) return daemon_lock.status();
-    auto store_lock = lock(state + "/lock");
+    auto store_lock = lock(locks::DcsAtom::store, state + "/lock");
     if (!store_lock) return store_lock.status();
 
     ServeSettings settings;
@@ -132,6 +131,7 @@ Status run(const Arguments &line) {
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
+    options.still_alone = [&] { return locks::still_alone(*store_lock); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();

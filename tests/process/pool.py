@@ -47,7 +47,7 @@ def bin_directory(path, test_builds):
     """The programs of a pool with some daemons replaced by their test builds. Each program finds the others in the
     folder of its own executable, as the kernel names it, so these are hard links or copies, not symbolic links."""
     os.mkdir(path)
-    for name in ("dcs", "dcs_scheduler", "dcs_grainserver", "dcs_launcher", "dcs_begin"):
+    for name in ("dcs", "dcs_scheduler", "dcs_grainserver", "dcs_launcher", "dcs_begin", "dcs_lock"):
         source = os.path.join(os.path.dirname(BIN), "tests", name + "_test") if name in test_builds else program(name)
         try:
             os.link(source, os.path.join(path, name))
@@ -203,13 +203,17 @@ class Pool:
 
 
 def lock_holder(path):
-    """Pid that a lock file's note names, if that process lives."""
+    """Pid of the process that took the lock, if it lives."""
     try:
-        pid = int(open(path).read().split()[0])
-        os.kill(pid, 0)
-        return pid
+        inode = os.stat(path).st_ino
+        for line in open("/proc/locks"):
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].rsplit(":", 1)[1] == str(inode):
+                os.kill(int(words[4]), 0)
+                return int(words[4])
     except (OSError, ValueError, IndexError):
-        return None
+        pass
+    return None
 
 
 class CpuSampler(threading.Thread):

@@ -89,7 +89,7 @@ int down(const Call &call) {
         print_result(call, pool, {});
         return exits::ok;
     }
-    const auto lock = take_work_lock(pool, "down");
+    const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs down", lock.status()));
     const Ended ended = end_pool(pool);
     if (!ended.left.empty()) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 
 namespace dcs::commands {
@@ -150,7 +151,7 @@ Daemon Pool::look(const char *role, const std::string &name, const std::string &
                   const char *lock) const {
     Daemon daemon{role, name, directory, directory + "/" + lock};
     daemon.up = locks::is_held(daemon.lock);
-    if (daemon.up) daemon.pid = std::atoi(locks::note_of(daemon.lock).c_str());
+    if (daemon.up) daemon.pid = locks::holder_of(daemon.lock);
     return daemon;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 #include "processes.h"
 
@@ -80,7 +81,7 @@ bool stays_up(const Daemon &daemon) {
     // sound.
     for (int seen = 0; seen < 2;) {
         if (!locks::is_held(daemon.lock)) return false;
-        const int pid = std::atoi(locks::note_of(daemon.lock).c_str());
+        const int pid = locks::holder_of(daemon.lock);
         const bool sound = pid > 0 && !facts_of(pid).dying;
         seen = sound ? seen + 1 : 0;
         if (!sound && boot_clock() > deadline)

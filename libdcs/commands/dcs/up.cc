@@ -289,7 +289,7 @@ int up(const Call &call) {
         return call.fail(with_hint(made, "name another directory by --dir DIR"));
     if (Status ours = only_a_pool(pool); !ours)
         return call.fail(with_hint(ours, "name another directory by --dir DIR"));
-    const auto lock = take_work_lock(pool, "up");
+    const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;
     Outcome outcome;

@@ -1,11 +1,11 @@
 #pragma once
 // `dcs up` and `dcs down` work on one pool one after the other.
-#include "locks/kernel_lock.h"
+#include "locks/dcs_atoms.h"
 #include "pool.h"
 
 namespace dcs::commands {
 
 // Waits until the lock DIR/up.lock is free, at most two minutes.
-Result<locks::KernelLock> take_work_lock(const Pool &pool, const char *verb);
+Result<locks::AdaptiveLock> take_work_lock(const Pool &pool);
 
 }  // namespace dcs::commands

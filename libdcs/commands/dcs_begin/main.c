@@ -1,8 +1,11 @@
-/* dcs_begin program [arguments]: gets an authorization token from the scheduler and starts a control
+/* dcs_begin [-n] [-i T] [-e T] program [arguments]: gets an authorization token from the scheduler and starts a control
  * program with it. The token travels in a sealed memory file whose descriptor the program inherits;
  * DCS_AUTH_FD tells its number. It never shows in arguments or environment.
  *
- * Exit status: that of the program; 125 if dcs_begin itself failed, 126 if the program cannot be
+ * With one of the options the program is run by dcs_lock, which stands beside this one: not again before the time
+ * after -i has elapsed, not beside a run that lasts (-n: refused, else waits), not longer than -e says.
+ *
+ * Exit status: that of the program; with options 75 busy, 79 too soon, and more of dcs_lock; 125 if dcs_begin itself failed, 126 if the program cannot be
  * executed, 127 if it was not found.
  *
  * This file speaks the protocol by hand (libdcs/wire/message.h has the frame), because it must not
@@ -239,19 +242,77 @@ static int keep_token(const unsigned char token[token_bytes]) {
 }
 
 static int help(FILE *to, int status) {
-    fputs("usage: dcs_begin program [arguments]\n"
+    fputs("usage: dcs_begin [-n] [-i T] [-e T] program [arguments]\n"
           "Starts a control program with an authorization token from the scheduler of the pool in DCS_DIR.\n"
-          "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found\n", to);
+          "For cron, one run of a user's program at a time:\n"
+          "  -n    refuse instead of waiting while a run lasts\n"
+          "  -i T  not again before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
+          "  -e T  a run that is older than T minutes is ended, also this one\n"
+          "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
+          "  with options also 75 a run lasts, 79 too soon, 77 it may not be ended\n", to);
     return status;
 }
 
+/* What makes a start by cron safe; all NULL: nothing. */
+struct guard {
+    const char *no_wait, *if_elapsed, *expire_after;
+};
+
+/* The index of the program; 0: wrong options. */
+static int take_options(int argc, char **argv, struct guard *guard) {
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; ++i) {
+        if (strcmp(argv[i], "--") == 0) return i + 1;
+        if (strcmp(argv[i], "-n") == 0) guard->no_wait = argv[i];
+        else if (strcmp(argv[i], "-i") == 0 && i + 1 < argc) guard->if_elapsed = argv[++i];
+        else if (strcmp(argv[i], "-e") == 0 && i + 1 < argc) guard->expire_after = argv[++i];
+        else return 0;
+    }
+    return i;
+}
+
+/* Rights of this file's owner, if it was installed with any, are none of the program's business. */
+static int drop_rights(void) {
+    const uid_t user = getuid();
+    const gid_t group = getgid();
+    return (getegid() == group || setresgid(group, group, group) == 0) &&
+           (geteuid() == user || setresuid(user, user, user) == 0);
+}
+
+/* The program under its lock, in this very process: a service manager sees no difference. Returns if it failed. */
+static int run_guarded(const struct guard *guard, char **program) {
+    char path[4096], *atom = NULL, **words = NULL;
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "dcs_lock");
+    char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+    size_t count = 0, at = 0;
+    while (program[count]) ++count;
+    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL;
+    words = calloc(count + 16, sizeof *words);
+    if (!slash || !words || asprintf(&atom, "begin:%s", real ? real : program[0]) < 0 || !drop_rights()) {
+        fprintf(stderr, "dcs_begin: preparing the lock: %s\n", strerror(errno));
+        return exit_dcs_failed;
+    }
+    strcpy(slash + 1, "dcs_lock");
+    words[at++] = path;
+    words[at++] = "--keep=exec";
+    if (guard->no_wait) words[at++] = "-n";
+    if (guard->if_elapsed) words[at++] = "-i", words[at++] = (char *)guard->if_elapsed;
+    if (guard->expire_after) words[at++] = "-e", words[at++] = (char *)guard->expire_after;
+    words[at++] = "-a";
+    words[at++] = atom;
+    words[at++] = "--";
+    memcpy(words + at, program, count * sizeof *words);
+    execv(path, words);
+    fprintf(stderr, "dcs_begin: %s: %s; it is installed beside dcs_begin\n", path, strerror(errno));
+    return exit_dcs_failed;
+}
+
 int main(int argc, char **argv) {
-    int first = 1;
+    struct guard guard = {NULL, NULL, NULL};
     if (argc > 1 && strcmp(argv[1], "--help") == 0) return help(stdout, 0);
     if (argc > 1 && strcmp(argv[1], "--version") == 0) return puts("dcs_begin " DCS_VERSION) < 0;
-    if (argc > 1 && strcmp(argv[1], "--") == 0) first = 2;
-    else if (argc > 1 && argv[1][0] == '-') return help(stderr, exit_dcs_failed);
-    if (argc <= first) return help(stderr, exit_dcs_failed);
+    const int first = take_options(argc, argv, &guard);
+    if (first == 0 || argc <= first) return help(stderr, exit_dcs_failed);
 
     char pool[4096], ident[ident_bytes + 1], number[16];
     unsigned char token[token_bytes];
@@ -271,6 +332,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "dcs_begin: keeping the token: %s\n", strerror(errno));
         return exit_dcs_failed;
     }
+    if (guard.no_wait || guard.if_elapsed || guard.expire_after) return run_guarded(&guard, argv + first);
     execvp(argv[first], argv + first);
     const int error = errno;
     fprintf(stderr, "dcs_begin: %s: %s\n", argv[first], strerror(error));

@@ -11,6 +11,7 @@
 #include "commands/dcs/processes.h"
 #include "commands/dcs/start_daemon.h"
 #include "commands/dcs/stop_daemons.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 #include "support/catch.h"
 
@@ -34,8 +35,7 @@ struct Holder {
         pid = ::fork();
         if (pid == 0) {
             ::signal(SIGTERM, stubborn ? SIG_IGN : SIG_DFL);  // not the test framework's handler
-            auto held =
-                locks::KernelLock::take(lock, std::to_string(::getpid()) + " grainserver local1\n");
+            const auto held = locks::take_dcs_atom(locks::DcsAtom::grain_server, lock);
             if (!held || ::write(ready[1], "x", 1) != 1) ::_exit(1);
             while (true) ::pause();
         }

@@ -17,6 +17,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "locks/process_stat.h"
 #include "grainserver/shell/launcher_client.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
@@ -53,7 +54,7 @@ struct Place {
         client.close();
         std::string why;
         REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
-        const pid_t pid = std::atoi(locks::note_of(dir.path + "/launcher.lock").c_str());
+        const pid_t pid = locks::holder_of(dir.path + "/launcher.lock");
         REQUIRE(pid > 1);
         if (launchers.empty() || launchers.back() != pid) launchers.push_back(pid);
         REQUIRE(ask({files::Verb::list}).verb == files::Verb::end);  // from now on we hear of ends

@@ -168,12 +168,12 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     client.open(deep, DCS_BINARY_DIR "/bin/dcs_launcher", {"deep", "", true});
     std::string why;
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
-    const pid_t pid = std::atoi(locks::note_of(deep + "/launcher.lock").c_str());
+    const pid_t pid = locks::holder_of(deep + "/launcher.lock");
     REQUIRE(::send(client.fd(), "NONSENSE", 8, MSG_NOSIGNAL) == 8);
     REQUIRE(soon([&] { client.read(); return client.broken(); }));  // cut off, and nothing else happens
     client.close();
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
-    REQUIRE(std::atoi(locks::note_of(deep + "/launcher.lock").c_str()) == pid);
+    REQUIRE(locks::holder_of(deep + "/launcher.lock") == pid);
     ::kill(pid, SIGTERM);
     REQUIRE(soon([&] { return !locks::is_held(deep + "/launcher.lock"); }));
     ::waitpid(pid, nullptr, 0);

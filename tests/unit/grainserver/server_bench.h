@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "daemon/spawn.h"
 #include "locks/process_stat.h"
+#include "locks/dcs_atoms.h"
 #include "locks/kernel_lock.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
@@ -117,7 +118,7 @@ struct Pool {
             soon([&] { return !locks::is_held(server_dir + "/launcher.lock"); });
         }
     }
-    pid_t launcher_pid() const { return std::atoi(locks::note_of(server_dir + "/launcher.lock").c_str()); }
+    pid_t launcher_pid() const { return locks::holder_of(server_dir + "/launcher.lock"); }
     void start() {
         SpawnRequest r;
         r.program = programs + "/dcs_grainserver";

@@ -141,8 +141,7 @@ TEST_CASE("a lock that a dead server's child holds for a moment does not stop th
     REQUIRE(files::make_directories(p.server_dir));
     const pid_t dead = ::fork();
     if (dead == 0) {
-        const std::string note = std::to_string(::getpid()) + " grainserver x\n";
-        const auto lock = locks::KernelLock::take(p.server_dir + "/lock", note);
+        const auto lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, p.server_dir + "/lock");
         if (lock && ::fork() == 0) nap(500);
         ::_exit(lock ? 0 : 1);
     }

@@ -1,0 +1,99 @@
+#include "locks/dcs_atoms.h"
+
+#include <algorithm>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/planted.h"
+#include "base/require.h"
+#include "locks/kernel_lock.h"
+#include "locks/record.h"
+
+namespace dcs::locks {
+namespace {
+
+constexpr const char *for_life = "none, never";
+
+constexpr DcsAtomRow table[] = {
+    {DcsAtom::scheduler, "scheduler", "a scheduler", "a scheduler's directory", "DIR/lock", KeptBy::lock,
+     DcsAtom::scheduler, for_life, "two would hand out the same grains, on the same sockets"},
+    {DcsAtom::store, "store", "a writer of a backing store", "the store's directory", "DIR/state/lock", KeptBy::lock,
+     DcsAtom::store, for_life,
+     "two would commit turns of one number; of its own, as another scheduler's directory may link to the store"},
+    {DcsAtom::grain_server, "grainserver", "a grain server", "a grain server's directory", "DIR/lock", KeptBy::lock,
+     DcsAtom::grain_server, for_life, "two would start the same grain twice"},
+    {DcsAtom::launcher, "launcher", "a parent of grains", "a grain server's directory", "DIR/launcher.lock",
+     KeptBy::lock, DcsAtom::launcher, for_life, "two would each end what the other started"},
+    {DcsAtom::pool_work, "pool", "a `dcs up` or `dcs down`", "a pool's directory", "DIR/up.lock", KeptBy::lock,
+     DcsAtom::pool_work, "none, never; another one waits two minutes and gives up",
+     "one would start what the other stops. Never expires: its tree are the daemons that it started"},
+    {DcsAtom::accounts, "accounts", "one who gives away an anonymous account", "the host's table of accounts",
+     "DIR/anonymous-uids.lock", KeptBy::lock, DcsAtom::accounts, "none, never; held for milliseconds",
+     "two servers of a host would give one account to two users"},
+    {DcsAtom::slot, "slot", "a grain in each slot", "a slot of a host", "slots", KeptBy::slots, DcsAtom::slot,
+     "none; the limits of the grain, kept by its launcher",
+     "all servers of a host share its slots; a slot lives as long as the last process of its grain"},
+    {DcsAtom::begin, "begin", "a run of a control program", "the program's path, for each user",
+     "a name in the user's lock directory", KeptBy::command, DcsAtom::begin,
+     "what `dcs_begin -i -e` says; without either no lock is taken",
+     "cron starts programs too often, again while they run, and never ends one that hangs"},
+    {DcsAtom::call_in, "call-in", "a call-in of a host being decided", "a host", "", KeptBy::process,
+     DcsAtom::scheduler, for_life,
+     "the scheduler has one connection for each host (a newer one replaces the older), and one thread that decides"},
+    {DcsAtom::sweep, "sweep", "a sweep", "a store, or a server's library", "", KeptBy::process, DcsAtom::scheduler,
+     for_life,
+     "sweeps are turns or slices of the loop of the scheduler or grain server that alone has the directory"},
+    {DcsAtom::reread, "reread", "a rereading of configuration", "a scheduler's directory", "", KeptBy::process,
+     DcsAtom::scheduler, for_life, "asked for by signal or command, done by the scheduler's loop, between turns"},
+};
+
+std::string holder_text(const Answer &answer, const std::string &path) {
+    if (answer.denied == Denied::failed) return answer.text;
+    if (answer.holder.process.pid <= 0) return path + " is locked by another process";
+    return path + " is locked by process " + std::to_string(answer.holder.process.pid) + " " + answer.holder.command;
+}
+
+}  // namespace
+
+std::span<const DcsAtomRow> dcs_atoms() { return table; }
+
+const DcsAtomRow &dcs_atom(DcsAtom atom) {
+    const auto row = std::find_if(std::begin(table), std::end(table), [&](const auto &r) { return r.atom == atom; });
+    DCS_REQUIRE(row != std::end(table), "every atom has a row");
+    return *row;
+}
+
+Result<AdaptiveLock> take_dcs_atom(DcsAtom atom, const std::string &path, std::int64_t patience) {
+    const DcsAtomRow &row = dcs_atom(atom);
+    DCS_REQUIRE(row.kept_by == KeptBy::lock, "an atom that has a lock file");
+    LockRequest request;
+    request.place.path = path;
+    request.place.atom = Atom{row.name, path.substr(0, path.rfind('/')), ""};
+    request.place.named = false;
+    request.log = false;  // daemons have logs of their own
+    if (patience > 0) request.wait = Deadline{(boot_clock() + Duration{patience}).ns};
+    AdaptiveLock lock;
+    const Answer answer = AdaptiveLock::get(this_world(), request, lock);
+    if (answer.denied == Denied::no) return lock;
+    if (planted("locks.atom_not_needed")) return AdaptiveLock();
+    return fail(answer.denied == Denied::failed ? answer.status.code : Code::refused, holder_text(answer, path));
+}
+
+bool still_alone(const AdaptiveLock &lock) {
+    struct stat ours = {}, named = {};
+    return lock.held() && ::fstat(lock.fd(), &ours) == 0 && ::lstat(lock.place().path.c_str(), &named) == 0 &&
+           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino && is_held(lock.place().path);
+}
+
+pid_t holder_of(const std::string &path) {
+    if (!is_held(path)) return 0;
+    Place place;
+    place.path = path;
+    place.named = false;
+    Result<LockFile> file = LockFile::look(place);
+    if (!file || !file->keeps_records()) return 0;
+    const Record record = read_record(*file, nullptr);
+    return record.outcome == Outcome::running ? record.owner.process.pid : 0;
+}
+
+}  // namespace dcs::locks
