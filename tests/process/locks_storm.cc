@@ -1,8 +1,8 @@
 // Many processes take, leave and lose a lock while some of them are killed at random, and each looks whether somebody
-// else is inside whom it excludes. Prints what it saw; exit 1: a lock was held twice, a limit exceeded, an order not
-// kept,
-// or everybody waited for nothing.
+// else is inside whom it excludes. Prints what it saw; exit 1: a lock was held twice, a limit exceeded, an order
+// not kept, or everybody waited for nothing.
 //   locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]
+//   locks_storm wait|try FILE     holds FILE until its input ends
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -299,7 +299,8 @@ int storm(double seconds, bool kills) {
         progress = now;
     };
     const bool damages = family == "counter" || family == "damaged" || family == "shrunk";
-    while (now_ns() < end && !stalled && shared->violations == 0 && shared->out_of_order == 0) {
+    const auto bad = [] { return shared->violations + shared->out_of_order + shared->failures > 0; };
+    while (now_ns() < end && !stalled && !bad()) {
         if (kills && roll(2) == 0) { kill_one(); ++killed; }
         if (damages) damage();
         pause_us(2000);
@@ -310,7 +311,7 @@ int storm(double seconds, bool kills) {
     for (int i = 0; i < count;) {
         const pid_t pid = shared->processes[i].pid;
         if (pid <= 0 || ::waitpid(pid, nullptr, WNOHANG) == pid) { ++i; continue; }
-        if (stalled || shared->violations != 0) {
+        if (stalled || bad()) {
             shared->processes[i].inside |= doomed;
             ::kill(pid, SIGKILL);
         }
@@ -331,9 +332,30 @@ void failpoint(const char *) noexcept {
 bool planted(const char *name) noexcept { return planted_bug == name; }
 }  // namespace dcs
 
+namespace {
+
+// Beside other tools: holds the lock of this file until its input ends.
+int hold_file(const std::string &path, bool wait) {
+    Place place;
+    place.path = path;
+    place.atom = Atom{path, "", "storm"};
+    place.named = place.adopt = false;
+    Result<LockFile> file = LockFile::open(place, FileKind::atom);
+    Result<bool> got = file ? file->hold(false, wait ? Deadline::never() : Deadline::none()) : file.status();
+    std::puts(!got ? got.status().text.c_str() : *got ? "got it" : "busy");
+    std::fflush(stdout);
+    char c;
+    while (got && *got && ::read(0, &c, 1) > 0) {}
+    return 0;
+}
+
+}  // namespace
+
 int main(int argc, char **argv) {
+    if (argc == 3) return hold_file(argv[2], std::strcmp(argv[1], "wait") == 0);
     if (argc < 5) {
-        std::fprintf(stderr, "usage: locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]\n");
+        std::fprintf(stderr, "usage: locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]\n"
+                             "       locks_storm wait|try FILE\n");
         return 2;
     }
     family = argv[1];
