@@ -70,7 +70,8 @@ bool rounds(const Options &options, const std::string &base, int &number) {
     storm::Random random(options.seed);
     for (const int workers : {2, 3 + storm::pick(random, 13), 64}) {
         for (const storm::FamilyKind *kind : kinds) {
-            storm::Round round{kind, folder(base, number++), "", "", workers, options.acquisitions / shares / 3, random()};
+            storm::Round round{kind, folder(base, number++), "", "", workers, options.acquisitions / shares / 3,
+                               random()};
             if (!plant.empty()) round.patience = 5;
             const storm::Outcome outcome = storm::run_workers(round);
             print(kind->name, round, outcome);

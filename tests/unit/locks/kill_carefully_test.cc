@@ -39,7 +39,7 @@ void signal_nobody(const World &world, const Owner &victim, const Counter &innoc
 
 }  // namespace
 
-TEST_CASE("P4 an empty record never leads to a signal") {
+TEST_CASE("P4 an empty owner is never signalled") {
     Counter sibling;
     Owner nobody = owner(ProcessIdentity{});
     signal_nobody(this_world(), nobody, sibling, Killed::gone);
