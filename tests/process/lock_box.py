@@ -131,6 +131,7 @@ class Box:
 def cases(scope):
     """Runs the functions of a test script named test_*, or those that the command line names."""
     chosen = sys.argv[1:]
+    assert set(chosen) <= set(scope), f"no such test among {chosen}"
     for name, function in list(scope.items()):
         if name.startswith("test_") and (not chosen or name in chosen):
             begun = time.monotonic()

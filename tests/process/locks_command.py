@@ -51,7 +51,7 @@ def test_standard_descriptors_that_are_closed():
         out = box.path("fds")
         for closed in ("2>&-", "1>&-", "<&-", "<&- 1>&- 2>&-"):
             subprocess.run(["sh", "-c", f"{LOCK} -n a true {closed}"], env=box.env)
-            subprocess.run(["sh", "-c", f"{LOCK} b no-such-program {closed}"], env=box.env)
+            subprocess.run(["sh", "-c", f"{LOCK} -v b no-such-program {closed}"], env=box.env)
             assert open(box.list("a")[0]["path"], "rb").read(512) == before
             assert open(box.list("b")[0]["path"], "rb").read(16) == b"dcs_lock 1 atom\n"
         subprocess.run(["sh", "-c", f"{LOCK} c sh -c 'ls /proc/$$/fd >{out}' <&- 2>&-"], env=box.env)

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -158,6 +159,7 @@ private:
 // Nothing of the script's but its locks: its terminal, pipes and directory are free to go away.
 void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::setsid();
+    ::prctl(PR_SET_NAME, "dcs_lock-keeper");
     if (::chdir("/") != 0) { /* then its directory stays busy; nothing else */
     }
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -129,7 +129,7 @@ void cost(Bench &bench);        // one acquisition and release, alone
 void hand_over(Bench &bench);   // many want one lock
 void recovery(Bench &bench);    // SIGKILL of the holder
 void slots(Bench &bench);       // counted slots
-void command(Bench &bench, const std::string &bin);  // dcs_lock beside flock(1)
+void command(Bench &bench);     // dcs_lock beside flock(1)
 void expiry(Bench &bench);      // double holders, wrong kills, survivors
 void learning(Bench &bench);    // the limits of the hourly job
 

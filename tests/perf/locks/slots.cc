@@ -289,7 +289,7 @@ void slots(Bench &bench) {
         files.rlim_cur = files.rlim_max;
         ::setrlimit(RLIMIT_NOFILE, &files);
     }
-    many_live(bench, bench.times(100) < 100);
+    many_live(bench, bench.times(100) < 40);
     waiting(bench);
 }
 
