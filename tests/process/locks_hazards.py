@@ -246,6 +246,9 @@ def test_P38_when_locking_fails_nothing_runs_unlocked():
         assert os.path.exists(ran) and "without the lock" in wrong.stderr
         process, pid = box.hold("a")
         box.run("--fail-open", "-n", "a", "true", code=75)  # busy is no failure
+        box.run("--fail-open", "-i", "5", "b", "true", env={"DCS_LOCK_NOW": "nonsense"}, code=125)  # nor is wrong use
+        os.symlink("/nonexistent", box.path("link"))
+        box.run("--fail-open", box.path("link"), "true", code=125)
         os.kill(pid, signal.SIGKILL)
         process.wait(60)
 

@@ -195,7 +195,8 @@ int run_command(const locks::World &world, const Options &options) {
     // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
     if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
         if (held.slots.held()) held.slots.release();
-        if (outcome.exit == exits::failed && options.fail_open) return run_unlocked(world, options, outcome);
+        if (outcome.exit == exits::failed && options.fail_open && !outcome.wrong_use)
+            return run_unlocked(world, options, outcome);
         return tell(options, outcome);
     }
     outcome.waited = world.now().mono - asked;
