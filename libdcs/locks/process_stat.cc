@@ -50,7 +50,9 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
         if (!next_number(rest, field[i])) return false;
     stat.parent = static_cast<pid_t>(field[4]);
     stat.session = static_cast<pid_t>(field[6]);
-    const auto sum = [&](int a, int b) { return static_cast<std::uint64_t>(field[a]) + static_cast<std::uint64_t>(field[b]); };
+    const auto sum = [&](int a, int b) {
+        return static_cast<std::uint64_t>(field[a]) + static_cast<std::uint64_t>(field[b]);
+    };
     stat.minor_faults = sum(10, 11);
     stat.major_faults = sum(12, 13);
     stat.user_ticks = sum(14, 16);
