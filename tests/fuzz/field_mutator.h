@@ -76,11 +76,25 @@ private:
     }
     void change(std::string &value) {
         // What the seeds and the pools of the targets know, and what nobody knows.
-        static const std::array<std::string, 14> words{"", "ann", "bob", "h1", "h2", "prog", "/bin/x", "out/result",
-            "../x", "running", std::string(32, '\1'), std::string(32, 'd'), std::string(70, 'n'), std::string(5000, 'b')};
+        static const std::array<std::string, 14> words{"",
+                                                       "ann",
+                                                       "bob",
+                                                       "h1",
+                                                       "h2",
+                                                       "prog",
+                                                       "/bin/x",
+                                                       "out/result",
+                                                       "../x",
+                                                       "running",
+                                                       std::string(32, '\1'),
+                                                       std::string(32, 'd'),
+                                                       std::string(70, 'n'),
+                                                       std::string(5000, 'b')};
         switch (random_.below(5)) {
         case 0: value.resize(random_.below(value.size() + 1)); break;
-        case 1: value.insert(random_.below(value.size() + 1), 1 + random_.below(8), static_cast<char>(random_.next())); break;
+        case 1:
+            value.insert(random_.below(value.size() + 1), 1 + random_.below(8), static_cast<char>(random_.next()));
+            break;
         case 2: if (!value.empty()) value[random_.below(value.size())] = static_cast<char>(random_.next()); break;
         default: value = words[random_.below(words.size())];
         }
@@ -88,7 +102,9 @@ private:
     template <class T> void resize(std::vector<T> &value) {
         switch (random_.below(4)) {
         case 0: value.emplace_back(); break;
-        case 1: if (!value.empty()) value.erase(value.begin() + static_cast<std::ptrdiff_t>(random_.below(value.size()))); break;
+        case 1:
+            if (!value.empty()) value.erase(value.begin() + static_cast<std::ptrdiff_t>(random_.below(value.size())));
+            break;
         case 2: if (!value.empty()) value.push_back(T(value[random_.below(value.size())])); break;
         default: std::reverse(value.begin(), value.end());
         }

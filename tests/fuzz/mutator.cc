@@ -61,8 +61,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(unsigned char *data, std::size_t 
 }
 
 // The first items of one, then the rest of the other.
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const unsigned char *one, std::size_t one_size, const unsigned char *other,
-                                                 std::size_t other_size, unsigned char *out, std::size_t most, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const unsigned char *one, std::size_t one_size,
+                                                 const unsigned char *other, std::size_t other_size, unsigned char *out,
+                                                 std::size_t most, unsigned seed) {
     using namespace dcs::fuzz;
     Random random(seed);
     std::vector<Item> front = items_of({reinterpret_cast<const char *>(one), one_size});

@@ -36,7 +36,8 @@ std::vector<Item> items_of(std::string_view bytes) {
 
 std::string bytes_of(const std::vector<Item> &items) {
     std::string bytes;
-    for (const Item &i : items) bytes += std::string{static_cast<char>(i.who), static_cast<char>(i.kind)} + piece_of(i.payload);
+    for (const Item &i : items)
+        bytes += std::string{static_cast<char>(i.who), static_cast<char>(i.kind)} + piece_of(i.payload);
     return bytes;
 }
 

@@ -36,7 +36,8 @@ void run(std::string_view bytes) {
     expect(checkpoint->input_offset <= input_size, "it read no more than there was");
     expect(checkpoint->user_us >= 0 && checkpoint->system_us >= 0, "time is not negative");
     for (const std::string_view part : {checkpoint->message, checkpoint->state})
-        expect(part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size(), "its parts lie inside it");
+        expect(part.data() >= file.data() && part.data() + part.size() <= file.data() + file.size(),
+               "its parts lie inside it");
     const server::Normalised n = server::normalise(checkpoint->input_offset, older, base);
     expect(n.input_position >= base && n.carry_from <= older, "a restart reads on where the run stopped");
 }

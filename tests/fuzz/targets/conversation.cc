@@ -1,17 +1,19 @@
-// One call of a control program as a state machine, with a scheduler that answers anything, and a connection that breaks
-// anywhere: it comes to an end, and the end is a reply or says why there is none.
+// One call of a control program as a state machine, with a scheduler that answers anything, and a connection that
+// breaks anywhere: it comes to an end, and the end is a reply or says why there is none.
 #include "client/conversation.h"
 
 #include "script.h"
 
 namespace dcs::fuzz {
 
-// who: 0 a reply to this request, 1 to another one, 2 to none; 3 the step fails; 4 bytes that are no frame; 5 time passes.
+// who: 0 a reply to this request, 1 to another one, 2 to none; 3 the step fails; 4 bytes that are no frame; 5 time
+// passes.
 void run(std::string_view bytes) {
     std::vector<Item> items = items_of(bytes);
     if (items.empty()) return;
     client::Terms terms;
-    terms.request = 7, terms.token = std::string(32, 't'), terms.for_ever = items[0].who % 2 == 1, terms.greeted = items[0].who % 4 >= 2;
+    terms.request = 7, terms.token = std::string(32, 't'), terms.for_ever = items[0].who % 2 == 1,
+    terms.greeted = items[0].who % 4 >= 2;
     const auto request = decoded(items[0]);
     Instant now{seconds(1000).ns};
     client::Conversation call(request ? *request : wire::AnyMessage(wire::Done{}), terms, now);
@@ -50,10 +52,12 @@ std::vector<Seed> seeds() {
     std::vector<Seed> list;
     for (const wire::AnyMessage &message : samples()) {
         const Item welcome = item(0, wire::Welcome{7, "ann"}), sends = action(0, 0);
-        list.push_back({wire::kind_name(message), bytes_of({item(0, wire::Gwait{3, 0, true}), sends, welcome, sends, item(0, message)})});
+        list.push_back({wire::kind_name(message),
+                        bytes_of({item(0, wire::Gwait{3, 0, true}), sends, welcome, sends, item(0, message)})});
     }
-    list.push_back({"broken", bytes_of({item(3, wire::CleanSession{"ann", 3}), action(0, 0), action(3, 0), action(0, 0),
-                                        item(0, wire::Welcome{7, "ann"}), action(0, 0), item(0, wire::ErrorReply{8, "gone"})})});
+    list.push_back(
+        {"broken", bytes_of({item(3, wire::CleanSession{"ann", 3}), action(0, 0), action(3, 0), action(0, 0),
+                             item(0, wire::Welcome{7, "ann"}), action(0, 0), item(0, wire::ErrorReply{8, "gone"})})});
     return list;
 }
 

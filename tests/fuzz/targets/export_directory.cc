@@ -33,11 +33,13 @@ std::vector<Seed> seeds() {
         expect(static_cast<bool>(writer), "an export is begun");
         wire::GrainLine line;
         line.grain = wire::samples::exported_grain();
-        line.grain.state = "finished", line.grain.result_index = 0, line.grain.queued = false, line.grain.spec.files.clear();
+        line.grain.state = "finished", line.grain.result_index = 0, line.grain.queued = false,
+        line.grain.spec.files.clear();
         line.grain.input_position = 0, line.grain.checkpoint = {}, line.grain.host.clear();
         line.out = *(*writer)->keep("17.out", std::string("\0\1 binary", 9));
         line.err = *(*writer)->keep("17.err", "text");
-        expect((*writer)->add(line) && (*writer)->finish({"ann", 3, "prog", "terminated", 1, 0, 1, 1}), "an export is written");
+        expect((*writer)->add(line) && (*writer)->finish({"ann", 3, "prog", "terminated", 1, 0, 1, 1}),
+               "an export is written");
         std::string all;
         for (std::size_t i = 0; i < std::size(names); ++i) {
             std::ifstream in(to + "/" + names[i], std::ios::binary);

@@ -9,8 +9,20 @@
 namespace dcs::fuzz {
 namespace {
 
-constexpr const char *names[] = {"launch", "exit", "acked", "outputs", "withdrawn", "pid", "room/announce", "room/out.1", "room/err.1",
-                                 "room/checkpoint.1", "room/checkpoint.2", "room/input", "room/out.4294967295", "room/out.01"};
+constexpr const char *names[] = {"launch",
+                                 "exit",
+                                 "acked",
+                                 "outputs",
+                                 "withdrawn",
+                                 "pid",
+                                 "room/announce",
+                                 "room/out.1",
+                                 "room/err.1",
+                                 "room/checkpoint.1",
+                                 "room/checkpoint.2",
+                                 "room/input",
+                                 "room/out.4294967295",
+                                 "room/out.01"};
 constexpr const char *kinds_of[] = {"DGL4", "DGE2", "DGA1", "DGO1", "DGW3"};
 const std::string grain = "grains/h1,ann,3,17,2/";
 
@@ -25,7 +37,8 @@ void read_directory(const Scratch &scratch) {
     server::GrainFiles files;
     if (!files.open(scratch.path(), "h1", "boot")) return;
     for (const server::Adopted &a : files.adopt()) {
-        for (const wire::GrainFile &file : a.files) expect(file.role <= wire::last_of(file.role), "a file has a role that there is");
+        for (const wire::GrainFile &file : a.files)
+            expect(file.role <= wire::last_of(file.role), "a file has a role that there is");
         const server::DirFacts facts = files.look(a.id);
         server::SendReport plan;
         plan.id = a.id, plan.first = a.next_seq, plan.last = a.acked + 2;
@@ -33,7 +46,8 @@ void read_directory(const Scratch &scratch) {
         plan.checkpoint = facts.checkpoints.empty() ? 0 : facts.checkpoints.rbegin()->first;
         plan.cut = true;
         const auto report = files.build(plan);
-        if (const auto *r = std::get_if<wire::GrainReport>(&report)) expect(!wire::encode(*r, 0).empty(), "a report can be sent");
+        if (const auto *r = std::get_if<wire::GrainReport>(&report))
+            expect(!wire::encode(*r, 0).empty(), "a report can be sent");
         (void)files.write_acked(a.id, a.acked + 1);
     }
 }
@@ -63,12 +77,14 @@ std::vector<Seed> seeds() {
     const auto part = [](std::size_t name, const std::string &bytes, bool fields = false) {
         return static_cast<char>(name | (fields ? 0x80 : 0)) + piece_of(fields ? bytes.substr(8) : bytes);
     };
-    const std::string checkpoint = "dcs-checkpoint 1\ninput_offset 3\nusage_us 1 2\nmessage 1\n\nm\nhellodcs-end 5 3610A686\n";
+    const std::string checkpoint =
+        "dcs-checkpoint 1\ninput_offset 3\nusage_us 1 2\nmessage 1\n\nm\nhellodcs-end 5 3610A686\n";
     const std::string room = part(6, "") + part(7, "out") + part(8, "err") + part(9, checkpoint) + part(11, "input");
     std::vector<Seed> list;
     for (const bool fields : {false, true})
         list.push_back({fields ? "fields" : "whole",
-                        part(0, files::pack(start), fields) + part(1, files::pack(end), fields) + part(2, files::pack_acked(0), fields) +
+                        part(0, files::pack(start), fields) + part(1, files::pack(end), fields) +
+                            part(2, files::pack_acked(0), fields) +
                             part(3, files::pack(files::OutputsRecord{start.files, "w"}), fields) +
                             part(4, files::pack(files::EndingRecord{files::Ending::asked, "why", 0, 1}), fields) +
                             part(5, "999999 123 boot\n") + room});

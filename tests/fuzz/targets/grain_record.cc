@@ -26,7 +26,8 @@ void read_pid(const std::string &text) {
     if (!record) return;
     expect(record->pid > 1, "nobody signals init, or everybody");
     char again[256];
-    const std::size_t n = files::format_pid(again, sizeof again, record->pid, record->start_time, record->boot_id.c_str());
+    const std::size_t n =
+        files::format_pid(again, sizeof again, record->pid, record->start_time, record->boot_id.c_str());
     const bool plain = record->boot_id.find('\0') == std::string::npos && record->boot_id.size() < 200;
     if (plain) expect(n > 0 && files::parse_pid({again, n})->pid == record->pid, "a pid is read back as it was");
 }
@@ -66,24 +67,31 @@ void run(std::string_view bytes) {
     case stat: return static_cast<void>(locks::parse_stat(text, line));
     case figures: return expect(server::number_after(text, "MemAvailable") >= -1, "a figure or none");
     default:
-        if (const std::uint32_t n = files::sequence_of(text, "out.")) expect(files::out_name(n) == text, "one name for a number");
+        if (const std::uint32_t n = files::sequence_of(text, "out."))
+            expect(files::out_name(n) == text, "one name for a number");
         expect(locks::has_variable(text + '\0' + "A=1", "A=1"), "a variable that is there is found");
     }
 }
 
 std::vector<Seed> seeds() {
     files::LaunchRecord start;
-    start.boot_id = "boot", start.program = "/bin/x", start.argv = {"x", "y"}, start.env = {"A=1"}, start.directory = "/tmp";
+    start.boot_id = "boot", start.program = "/bin/x", start.argv = {"x", "y"}, start.env = {"A=1"},
+    start.directory = "/tmp";
     start.account.change = true, start.account.groups = {4, 5}, start.runner = {"/bin/run", "{name}"};
     start.files = {{2, "program", std::string(32, 'd'), 7, "x86_64-linux-gnu"}};
     files::ExitRecord end;
     end.known = true, end.status = 9, end.reason = "r";
     const std::vector<std::pair<What, std::string>> texts = {
-        {launch, files::pack(start)}, {exits, files::pack(end)},
+        {launch, files::pack(start)},
+        {exits, files::pack(end)},
         {ending, files::pack(files::EndingRecord{files::Ending::asked, "why", 0, 1})},
-        {outputs, files::pack(files::OutputsRecord{start.files, "words"})}, {acked, files::pack_acked(7)},
-        {pid, "4711 123456 0f8fad5b-d9cb-469f-a165-70867728950e\n"}, {call, "START local1,ann,3,17,2 4"},
-        {call, "FAILED local1,ann,3,17,2 21 1 no such program"}, {call, "LIST"}, {figures, "MemTotal: 17 kB\nMemAvailable: 9 kB\n"},
+        {outputs, files::pack(files::OutputsRecord{start.files, "words"})},
+        {acked, files::pack_acked(7)},
+        {pid, "4711 123456 0f8fad5b-d9cb-469f-a165-70867728950e\n"},
+        {call, "START local1,ann,3,17,2 4"},
+        {call, "FAILED local1,ann,3,17,2 21 1 no such program"},
+        {call, "LIST"},
+        {figures, "MemTotal: 17 kB\nMemAvailable: 9 kB\n"},
         {stat, "12 (a) b) S 1 12 12 0 -1 4194304 90 0 2 0 7 3 1 1 20 0 1 0 5512 1000000 88 18446744073709551615 0 0"},
         {sequence, "out.17"}};
     std::vector<Seed> list;

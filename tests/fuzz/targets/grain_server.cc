@@ -65,20 +65,25 @@ struct Play {
     }
     void answer(SendReport &e) {
         using Why = ReportUnsendable::Why;
-        if (troubled) due.push_back(ReportUnsendable{e.id, e.checkpoint != 0 ? Why::bad_checkpoint : Why::unreadable, e.checkpoint, "bad"});
+        if (troubled)
+            due.push_back(
+                ReportUnsendable{e.id, e.checkpoint != 0 ? Why::bad_checkpoint : Why::unreadable, e.checkpoint, "bad"});
     }
     void answer(PlaceFiles &e) {
         if (troubled) due.push_back(FilesMissing{e.id, {{wire::FileRole::data, "f", std::string(32, 'd'), 5, ""}}});
         else due.push_back(FilesPlaced{e.id});
     }
     void answer(KeepPiece &e) { due.push_back(PieceKept{e.digest, e.offset + e.bytes.size()}); }
-    void answer(KeepOutputs &e) { due.push_back(OutputsKept{e.id, {{wire::FileRole::output, "o", std::string(32, 'o'), 5, ""}}, ""}); }
+    void answer(KeepOutputs &e) {
+        due.push_back(OutputsKept{e.id, {{wire::FileRole::output, "o", std::string(32, 'o'), 5, ""}}, ""});
+    }
     void answer(SendPiece &e) {
         if (troubled) due.push_back(PieceUnreadable{e.digest, "gone"});
     }
     void answer(WatchHost &e) {
         Watched seen;
-        seen.host = {2, 1'000'000, 2'000'000, 0, troubled ? 900'000 : 0, 0, 1 << 20, troubled ? 1000 : 1 << 19, "this host"};
+        seen.host = {2,          1'000'000, 2'000'000, 0, troubled ? 900'000 : 0, 0, 1 << 20, troubled ? 1000 : 1 << 19,
+                     "this host"};
         for (const GrainId &id : e.grains) seen.grains[id] = {5, 7, true, 1000};
         due.push_back(std::move(seen));
     }
@@ -123,9 +128,17 @@ std::vector<Seed> seeds() {
     wire::Launch staged = launch;
     staged.key.grain = 18, staged.tentative = true, staged.wall_s = 5;
     staged.files = {{wire::FileRole::data, "f", std::string(32, 'd'), 5, ""}};
-    const std::vector<Item> life = {item(0, wire::Configure{2, 2, 1}), item(0, launch), item(0, staged), action(3, 0),
-        item(0, wire::ContentPiece{std::string(32, 'd'), 5, 0, "bytes", 0, ""}), action(3, 6), item(0, wire::ReportAck{key, 2, 1, false, wire::Verdict::taken}),
-        item(0, wire::Withdraw{key, 2, false, "usurped"}), action(3, 5), action(3, 12), item(0, wire::ReportAck{key, 2, 2, true, wire::Verdict::later})};
+    const std::vector<Item> life = {item(0, wire::Configure{2, 2, 1}),
+                                    item(0, launch),
+                                    item(0, staged),
+                                    action(3, 0),
+                                    item(0, wire::ContentPiece{std::string(32, 'd'), 5, 0, "bytes", 0, ""}),
+                                    action(3, 6),
+                                    item(0, wire::ReportAck{key, 2, 1, false, wire::Verdict::taken}),
+                                    item(0, wire::Withdraw{key, 2, false, "usurped"}),
+                                    action(3, 5),
+                                    action(3, 12),
+                                    item(0, wire::ReportAck{key, 2, 2, true, wire::Verdict::later})};
     std::vector<Seed> list{{"life", bytes_of(life)}};
     std::vector<Item> trouble = life;
     trouble.insert(trouble.begin() + 2, {action(3, 1), action(3, 2), action(3, 3), action(3, 0)});

@@ -19,14 +19,17 @@ void read_info(const d_info *info) {
         for (const char *text : {row.name, row.state, row.binary_class, row.settings, row.note}) sum += readable(text);
         for (std::size_t u = 0; u < row.user_count; ++u) sum += readable(row.users[u]);
     }
-    for (std::size_t i = 0; i < info->session_count; ++i) sum += readable(info->sessions[i].user) + readable(info->sessions[i].ident);
+    for (std::size_t i = 0; i < info->session_count; ++i)
+        sum += readable(info->sessions[i].user) + readable(info->sessions[i].ident);
     for (std::size_t i = 0; i < info->grain_count; ++i) {
         const d_grain_row &row = info->grains[i];
         for (const char *text : {row.user, row.state, row.host, row.label, row.message}) sum += readable(text);
         for (char **word = row.argv; word != nullptr && *word != nullptr; ++word) sum += readable(*word);
         for (std::size_t n = 0; n < row.nogo_count; ++n) sum += readable(row.nogo[n]);
-        for (std::size_t n = 0; n < row.move_count; ++n) sum += readable(row.moves[n].reason) + readable(row.moves[n].detail);
-        for (std::size_t n = 0; n < row.file_count; ++n) sum += readable(row.files[n].name) + readable(row.files[n].digest);
+        for (std::size_t n = 0; n < row.move_count; ++n)
+            sum += readable(row.moves[n].reason) + readable(row.moves[n].detail);
+        for (std::size_t n = 0; n < row.file_count; ++n)
+            sum += readable(row.files[n].name) + readable(row.files[n].digest);
     }
     expect(sum < 1u << 30, "texts have an end");
 }
@@ -41,8 +44,10 @@ void wait_one() {
     char *out = nullptr, *err = nullptr;
     std::size_t out_length = 0, err_length = 0;
     int grain = 0;
-    if (d_gwait(D_NO_BLOCK, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &out_length, &out, &err_length, &err) == 0)
-        expect(readable(out) <= out_length + 20 * 1024 && readable(err) <= err_length + 20 * 1024, "outputs have an end");
+    if (d_gwait(D_NO_BLOCK, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &out_length, &out, &err_length,
+                &err) == 0)
+        expect(readable(out) <= out_length + 20 * 1024 && readable(err) <= err_length + 20 * 1024,
+               "outputs have an end");
 }
 
 void wait_many() {
@@ -50,7 +55,8 @@ void wait_many() {
     int count = -1;
     (void)d_gwait_many(D_NO_BLOCK, 3, 4, results, &count);
     expect(count >= 0 && count <= 4, "no more results than were asked for");
-    for (int i = 0; i < count; ++i) expect(readable(results[i].output) + readable(results[i].error) < 1u << 20, "outputs have an end");
+    for (int i = 0; i < count; ++i)
+        expect(readable(results[i].output) + readable(results[i].error) < 1u << 20, "outputs have an end");
 }
 
 void streams(int how) {
@@ -141,10 +147,14 @@ std::vector<Seed> seeds() {
     const wire::GrainResult result = std::get<wire::GrainResult>(of("GrainResult"));
     wire::QueryReply page = std::get<wire::QueryReply>(of("QueryReply"));
     page.more = false;
-    return {{"wait", opened({item(2, result)})}, {"wait-many", opened({item(3, wire::GrainResults{{result, result}})})},
-            {"hosts", opened({item(4, page)})}, {"grain", opened({item(5, page)})}, {"sessions", opened({item(6, page), item(6, page)})},
+    return {{"wait", opened({item(2, result)})},
+            {"wait-many", opened({item(3, wire::GrainResults{{result, result}})})},
+            {"hosts", opened({item(4, page)})},
+            {"grain", opened({item(5, page)})},
+            {"sessions", opened({item(6, page), item(6, page)})},
             {"stream", opened({item(7, wire::Piece{8, "some"}), item(7, wire::Piece{8, "more"})})},
-            {"file", opened({item(8, page), item(8, wire::Piece{8, "somemore"})})}, {"explain", opened({item(9, of("Explanation"))})},
+            {"file", opened({item(8, page), item(8, wire::Piece{8, "somemore"})})},
+            {"explain", opened({item(9, of("Explanation"))})},
             {"submit", opened({item(10, wire::Done{}), item(11, wire::Done{})})}};
 }
 

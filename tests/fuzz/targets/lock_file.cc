@@ -15,9 +15,10 @@ namespace {
 
 // Places of the file that have a meaning, and how long a sealed block is there (0: none).
 struct Part { std::int64_t at; std::size_t block; };
-constexpr Part parts[] = {{locks::header_at, 0}, {locks::record_a_at, 512}, {locks::record_b_at, 512}, {locks::samples_at, 64},
-                          {locks::samples_at + 127 * 64, 64}, {locks::refusals_at, 64}, {locks::counter_at, 64}, {locks::long_names_at, 0},
-                          {locks::waiters_at, 64}, {locks::slots_at, 256}};
+constexpr Part parts[] = {{locks::header_at, 0},   {locks::record_a_at, 512},          {locks::record_b_at, 512},
+                          {locks::samples_at, 64}, {locks::samples_at + 127 * 64, 64}, {locks::refusals_at, 64},
+                          {locks::counter_at, 64}, {locks::long_names_at, 0},          {locks::waiters_at, 64},
+                          {locks::slots_at, 256}};
 
 void seal(std::string &block, std::size_t size) {
     block.resize(size);
@@ -32,7 +33,8 @@ void read_name(const std::string &text) {
     }
     const locks::Atom atom{text, text, "h"};
     if (const auto name = locks::encoded_name(atom)) {
-        expect(name->find('/') == std::string::npos && name->size() <= 200 && (*name)[0] != '.', "a name is one of a file");
+        expect(name->find('/') == std::string::npos && name->size() <= 200 && (*name)[0] != '.',
+               "a name is one of a file");
         const auto back = locks::decoded_name(locks::full_name(atom));
         expect(back && *back == atom, "and says what it is of");
     }
@@ -44,7 +46,8 @@ void read_all(int fd) {
     const locks::LockFile file = locks::LockFile::around(fd);
     bool damaged = false;
     locks::Record record = locks::read_record(file, &damaged);
-    expect(record.owner.host.size() <= 48 && record.owner.command.size() <= 48 && record.owner.cgroup.size() <= 120, "texts keep their lengths");
+    expect(record.owner.host.size() <= 48 && record.owner.command.size() <= 48 && record.owner.cgroup.size() <= 120,
+           "texts keep their lengths");
     expect(locks::outcome_name(record.outcome) != nullptr, "an outcome has a name");
     (void)locks::read_samples(file);
     (void)locks::read_denials(file);
@@ -55,7 +58,8 @@ void read_all(int fd) {
     const std::uint64_t before = record.sequence;
     expect(static_cast<bool>(locks::write_record(file, record)), "a record can be written over whatever was there");
     const locks::Record again = locks::read_record(file, &damaged);
-    expect(!damaged && again.sequence == record.sequence && record.sequence == before + 1, "and is the one that counts then");
+    expect(!damaged && again.sequence == record.sequence && record.sequence == before + 1,
+           "and is the one that counts then");
 }
 
 }  // namespace
@@ -73,7 +77,8 @@ void run(std::string_view bytes) {
         }
         const Part &part = parts[(what & 0x7f) % std::size(parts)];
         if ((what & 0x80) != 0 && part.block != 0) seal(piece, part.block);
-        expect(::pwrite(fd, piece.data(), piece.size(), part.at) == static_cast<ssize_t>(piece.size()), "it takes what is written");
+        expect(::pwrite(fd, piece.data(), piece.size(), part.at) == static_cast<ssize_t>(piece.size()),
+               "it takes what is written");
     }
     read_all(fd);
 }
@@ -110,8 +115,11 @@ std::vector<Seed> seeds() {
     const std::string long_name = "h,edit," + std::string(600, 'x');
     const std::string header = "dcs_lock 1 slots\nname " + std::to_string(long_name.size()) + "\n\n";
     ::close(fd);
-    return {{"raw", raw}, {"sealed", sealed}, {"name", '\x7f' + piece_of("h,edit,%2Fetc%2Fmotd")},
-            {"long-name", '\0' + piece_of(header + std::string(512 - header.size(), '\0')) + '\7' + piece_of(long_name)}};
+    return {
+        {"raw", raw},
+        {"sealed", sealed},
+        {"name", '\x7f' + piece_of("h,edit,%2Fetc%2Fmotd")},
+        {"long-name", '\0' + piece_of(header + std::string(512 - header.size(), '\0')) + '\7' + piece_of(long_name)}};
 }
 
 }  // namespace dcs::fuzz

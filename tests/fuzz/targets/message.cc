@@ -51,7 +51,8 @@ void run(std::string_view bytes) {
 
 std::vector<Seed> seeds() {
     std::vector<Seed> list;
-    for (const wire::AnyMessage &message : samples()) list.push_back({wire::kind_name(message), bytes_of({item(0, message)})});
+    for (const wire::AnyMessage &message : samples())
+        list.push_back({wire::kind_name(message), bytes_of({item(0, message)})});
     return list;
 }
 

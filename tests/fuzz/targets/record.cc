@@ -12,7 +12,19 @@
 namespace dcs::fuzz {
 namespace {
 
-enum What : std::uint8_t { session, grain, auth, hosts, spec, exported_session, exported_grain, stamp, format, names, last };
+enum What : std::uint8_t {
+    session,
+    grain,
+    auth,
+    hosts,
+    spec,
+    exported_session,
+    exported_grain,
+    stamp,
+    format,
+    names,
+    last
+};
 
 void read_specs(What what, const std::string &bytes) {
     if (what == spec) {
@@ -45,7 +57,8 @@ void read_names(const std::string &text) {
     if (store::parse_root_name(text, turn)) expect(store::root_name(turn) == "turns/" + text, "a root has one name");
     (void)store::turn_of_temporary(text);
     (void)store::valid_tree_directory(text);
-    if (const auto login = record::decode_login(text)) expect(record::encode_login(*login) == text, "a login has one name");
+    if (const auto login = record::decode_login(text))
+        expect(record::encode_login(*login) == text, "a login has one name");
     expect(record::decode_login(record::encode_login(text)) == text, "a login's name is read back");
     if (const auto n = record::number_of(text)) expect(std::to_string(*n) == text, "a number has one name");
 }
@@ -56,11 +69,13 @@ void run(std::string_view input) {
     if (input.empty()) return;
     const What what = static_cast<What>((input[0] & 0x7f) % last);
     // Checksums are no fence against who can compute them: by the top bit the body gets a right one.
-    const std::string bytes = (input[0] & 0x80) != 0 ? record::framed(std::string(input.substr(1))) : std::string(input.substr(1));
+    const std::string bytes =
+        (input[0] & 0x80) != 0 ? record::framed(std::string(input.substr(1))) : std::string(input.substr(1));
     switch (what) {
     case session:
         if (const auto x = record::decode_session(bytes))
-            expect(static_cast<bool>(record::decode_session(record::encode_session(*x))), "what was read can be written");
+            expect(static_cast<bool>(record::decode_session(record::encode_session(*x))),
+                   "what was read can be written");
         break;
     case grain: read_log(bytes); break;
     case auth:
@@ -71,7 +86,8 @@ void run(std::string_view input) {
         break;
     case hosts: (void)record::decode_hosts(bytes); break;
     case stamp:
-        if (const auto x = store::decode_stamp(bytes, true)) expect(bytes.find(std::to_string(x->turn)) != bytes.npos, "it says so");
+        if (const auto x = store::decode_stamp(bytes, true))
+            expect(bytes.find(std::to_string(x->turn)) != bytes.npos, "it says so");
         break;
     case format:
         (void)store::decode_format(bytes);

@@ -1,6 +1,7 @@
-// A scheduler that is spoken to by control programs with valid tokens, by others, by grain servers of its host table and
-// by strangers, in any order and with anything in the fields. Whatever they say: it does not abort, its cross references
-// hold, no lease is given to two hosts, and what a scheduler started on its disk would know is what it knows.
+// A scheduler that is spoken to by control programs with valid tokens, by others, by grain servers of its host table
+// and by strangers, in any order and with anything in the fields. Whatever they say: it does not abort, its cross
+// references hold, no lease is given to two hosts, and what a scheduler started on its disk would know is what it
+// knows.
 #include "unit/scheduler_turn/pool.h"
 
 #include "script.h"
@@ -51,7 +52,8 @@ struct Play {
         arrival.payload = item.payload;
         pool.turn->take(std::move(arrival));
         const auto message = decoded(item);  // numbers of a removed session's grains begin anew
-        if (message && (std::holds_alternative<wire::CleanSession>(*message) || std::holds_alternative<wire::ImportSession>(*message)))
+        if (message && (std::holds_alternative<wire::CleanSession>(*message) ||
+                        std::holds_alternative<wire::ImportSession>(*message)))
             leases.clear();
     }
 
@@ -149,8 +151,10 @@ wire::GrainReport report(std::int32_t grain, std::uint32_t incarnation, bool end
 // A session's life, in which every kind of call has its place.
 std::vector<Item> life() {
     std::vector<Item> play = {first_call(h1, "h1"), item(ann, wire::OpenSession{1, wire::OpenMode::open, false})};
-    for (std::int32_t g = 0; g < 4; ++g) play.push_back(item(ann, wire::Gexec{1, g, test::copying_grain("some input")}));
-    for (std::int32_t g = 0; g < 2; ++g) play.push_back(item(h1, wire::LaunchResult{{"ann", 1, g}, 1, true, false, 0, ""}));
+    for (std::int32_t g = 0; g < 4; ++g)
+        play.push_back(item(ann, wire::Gexec{1, g, test::copying_grain("some input")}));
+    for (std::int32_t g = 0; g < 2; ++g)
+        play.push_back(item(h1, wire::LaunchResult{{"ann", 1, g}, 1, true, false, 0, ""}));
     play.push_back(item(h1, report(0, 1, true)));
     play.push_back(item(h1, report(1, 1, false)));
     play.push_back(item(h1, wire::CallIn{0.5, 1 << 20, true, ""}));
@@ -164,10 +168,11 @@ std::vector<Item> life() {
 
 std::vector<Item> end_of_life() {
     std::vector<Item> play = life();
-    for (const Item &i : {item(greeted, wire::SetHost{"h1", 0}), item(greeted, wire::Doctor{}), passes(0, 200), passes(7, 100), first_call(h2, "h2"),
-                          item(ann, wire::CloseSession{"", 1, 1}), item(ann, wire::ExportPage{"", 1, -1, 2}), passes(2, 0), passes(5, 0),
-                          item(ann, wire::OpenSession{1, wire::OpenMode::reopen, true}), item(ann, wire::CloseSession{"", 1, -1}),
-                          item(ann, wire::CleanSession{"", 1})})
+    for (const Item &i :
+         {item(greeted, wire::SetHost{"h1", 0}), item(greeted, wire::Doctor{}), passes(0, 200), passes(7, 100),
+          first_call(h2, "h2"), item(ann, wire::CloseSession{"", 1, 1}), item(ann, wire::ExportPage{"", 1, -1, 2}),
+          passes(2, 0), passes(5, 0), item(ann, wire::OpenSession{1, wire::OpenMode::reopen, true}),
+          item(ann, wire::CloseSession{"", 1, -1}), item(ann, wire::CleanSession{"", 1})})
         play.push_back(i);
     return play;
 }

@@ -41,6 +41,7 @@ void run(std::string_view bytes) {
 std::vector<Seed> seeds() {
     wire::GrainLine line;
     line.grain = wire::samples::exported_grain();
+    line.grain.usage = {1, 2, 3, 4, 5, 6, 7};  // what such a line may say
     line.grain.spec.env = {"A=\xff"};
     line.input.text = "text\n", line.out.in_file = true, line.out.file = "files/17.out";
     line.err.in_file = true, line.err.file = "files/packed", line.err.offset = 3, line.err.length = 4, line.err.crc = 5;

@@ -22,8 +22,10 @@ void read_table(std::string_view text) {
     if (!hosts) return expect(hosts.status().text.starts_with("hosts:"), "an error names its line");
     for (const core::HostConfig &host : *hosts) {
         expect(shell::is_name(host.name), "hosts have names");
-        expect(host.slots >= 0 && host.cores >= 0 && host.memory_mb >= 0 && host.host_class != 0, "figures are sensible");
-        expect(host.interval.ns > 0 && host.interval <= host.alert && host.alert <= host.limit && host.limit <= host.extended,
+        expect(host.slots >= 0 && host.cores >= 0 && host.memory_mb >= 0 && host.host_class != 0,
+               "figures are sensible");
+        expect(host.interval.ns > 0 && host.interval <= host.alert && host.alert <= host.limit &&
+                   host.limit <= host.extended,
                "times are in their order");
         for (const auto *list : {&host.check, &host.file_server, &host.gateway})
             for (const std::string &a : *list) expect(shell::parse_address(a).has_value(), "addresses are ones");
@@ -64,7 +66,8 @@ void run(std::string_view bytes) {
         return;
     case address: (void)shell::parse_address(text); return;
     case session:
-        if (const auto key = shell::session_of(text)) expect(shell::session_text(*key) == text, "a session has one name");
+        if (const auto key = shell::session_of(text))
+            expect(shell::session_text(*key) == text, "a session has one name");
         return;
     case options: return read_options(text);
     case accounts: return read_accounts(text);
@@ -85,15 +88,26 @@ std::vector<Seed> seeds() {
     const std::string option_words = piece_of("--flag") + piece_of("--number=3") + piece_of("--word") + piece_of("x") +
                                      piece_of("--time") + piece_of("2.5") + piece_of("--list=a");
     const std::vector<std::pair<What, std::string>> texts = {
-        {table, "# hosts\nlocal1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 extended=90.5 users=ann,bob\n"
-                "h2 cores=8 memory=16384 accounts=ann check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]\n"},
-        {policy, "fair_share on\nsessions_per_user 20\ngrains_per_user 100000 # many\nrunning_per_user 64\nprobation 3\nuser ann\n"},
-        {address, "h1:22"}, {address, "[fe80::1%eth0]:22"}, {session, "ann/3"}, {options, option_words},
-        {accounts, "ann,bob"}, {accounts, "2000000000-2000065535"}, {lease, "local1,ann,3,17,2"},
-        {lease, "a%2Cb,c%20d,0,1,1"}, {escape, "line\n\x1b[2J \xe2\x80\xae tail\\ \xff"}};
+        {table,
+         "# hosts\nlocal1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 extended=90.5 "
+         "users=ann,bob\n"
+         "h2 cores=8 memory=16384 accounts=ann check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]\n"},
+        {policy,
+         "fair_share on\nsessions_per_user 20\ngrains_per_user 100000 # many\nrunning_per_user 64\nprobation 3\nuser "
+         "ann\n"},
+        {address, "h1:22"},
+        {address, "[fe80::1%eth0]:22"},
+        {session, "ann/3"},
+        {options, option_words},
+        {accounts, "ann,bob"},
+        {accounts, "2000000000-2000065535"},
+        {lease, "local1,ann,3,17,2"},
+        {lease, "a%2Cb,c%20d,0,1,1"},
+        {escape, "line\n\x1b[2J \xe2\x80\xae tail\\ \xff"}};
     std::vector<Seed> list;
     for (const auto &[what, text] : texts)
-        list.push_back({"what-" + std::to_string(what) + "-" + std::to_string(list.size()), static_cast<char>(what) + text});
+        list.push_back(
+            {"what-" + std::to_string(what) + "-" + std::to_string(list.size()), static_cast<char>(what) + text});
     return list;
 }
 

@@ -102,7 +102,8 @@ std::vector<Seed> seeds() {
         list.push_back({"same-" + std::to_string(i), front + '\0' + std::string(2, '\0') + piece_of(*bytes)});
         list.push_back({"byte-" + std::to_string(i), front + '\1' + std::string{5, 0} + piece_of("?")});
         std::string_view log = *bytes;
-        if (const auto body = record::next_body(log)) list.push_back({"body-" + std::to_string(i), front + '\2' + std::string(2, '\0') + piece_of(*body)});
+        if (const auto body = record::next_body(log))
+            list.push_back({"body-" + std::to_string(i), front + '\2' + std::string(2, '\0') + piece_of(*body)});
         list.push_back({"gone-" + std::to_string(i), front + '\4' + std::string(4, '\0')});
     }
     return list;

@@ -43,7 +43,8 @@ void check(std::string_view root, const store::DecodedTurn &decoded) {
     if (!whole) return;
     const std::string again = store::encode_turn(turn, decoded.steps, {64, 128});
     const auto back = store::decode_turn(again, turn, true);
-    expect(back && back->repaired.empty() && back->steps.size() == decoded.steps.size(), "a turn is read back as it was");
+    expect(back && back->repaired.empty() && back->steps.size() == decoded.steps.size(),
+           "a turn is read back as it was");
 }
 
 }  // namespace
@@ -59,17 +60,27 @@ void run(std::string_view bytes) {
 std::vector<Seed> seeds() {
     const std::string bytes(100, 'x');
     std::vector<store::Step> steps(4);
-    steps[0] = {store::StepKind::inside, "sessions/ann/1", "session", "status", store::Action::replace, 0, 100, crc32c(bytes), bytes};
+    steps[0] = {store::StepKind::inside,
+                "sessions/ann/1",
+                "session",
+                "status",
+                store::Action::replace,
+                0,
+                100,
+                crc32c(bytes),
+                bytes};
     steps[1] = {store::StepKind::beside, "sessions/ann/1/g/2", "grain", "out", store::Action::append, 7, 9, 1, {}};
     steps[2] = {store::StepKind::noted, "auth", "auth", "table", store::Action::information, 0, 0, 0, {}};
     steps[3] = {store::StepKind::remove, "sessions/bob/1", {}, {}, store::Action::replace, 0, 0, 0, {}};
     std::vector<Seed> list;
     for (const std::size_t twice : {std::size_t{1000}, std::size_t{0}}) {
         const std::string root = store::encode_turn(turn, steps, {64, twice});
-        const std::size_t head = static_cast<unsigned char>(root[length_at]) + 256u * static_cast<unsigned char>(root[length_at + 1]);
+        const std::size_t head =
+            static_cast<unsigned char>(root[length_at]) + 256u * static_cast<unsigned char>(root[length_at + 1]);
         const std::string name = twice != 0 ? "twice" : "once";
         list.push_back({name, std::string(2, '\0') + root});
-        list.push_back({name + "-sealed", std::string{static_cast<char>(head & 255), static_cast<char>(head >> 8)} + root});
+        list.push_back(
+            {name + "-sealed", std::string{static_cast<char>(head & 255), static_cast<char>(head >> 8)} + root});
     }
     return list;
 }

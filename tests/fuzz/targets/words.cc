@@ -48,14 +48,21 @@ void read_figures(const std::string &text) {
 // As main() gets them.
 std::vector<std::string> arguments_of(std::string_view text) {
     std::vector<std::string> words;
-    for (Choices input(text); !input.empty() && words.size() < 40;) words.emplace_back(std::string(input.piece()).c_str());
+    for (Choices input(text); !input.empty() && words.size() < 40;)
+        words.emplace_back(std::string(input.piece()).c_str());
     return words;
 }
 
 void read_line(std::string_view text) {
     const std::vector<std::string> line = arguments_of(text);
-    const std::vector<Option> known = with_demands({{"--file", 'f', true}, {"--output", 'o', true}, {"--program", 0, true},
-        {"--json", 'j', false}, {"--slots", 0, true}, {"--interval", 0, true}, {"--class", 0, true}, {"--alert", 0, true}});
+    const std::vector<Option> known = with_demands({{"--file", 'f', true},
+                                                    {"--output", 'o', true},
+                                                    {"--program", 0, true},
+                                                    {"--json", 'j', false},
+                                                    {"--slots", 0, true},
+                                                    {"--interval", 0, true},
+                                                    {"--class", 0, true},
+                                                    {"--alert", 0, true}});
     for (const bool follows : {false, true}) {
         Arguments found;
         if (!parse_arguments(line, known, follows, found)) continue;
@@ -73,7 +80,8 @@ void read_line(std::string_view text) {
 void print(const std::string &text) {
     expect(wire::valid_utf8(commands::json_string(text)), "JSON is valid UTF-8");
     const std::string shown = printable(text);
-    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && wire::valid_utf8(shown), "nothing drives the terminal");
+    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && wire::valid_utf8(shown),
+           "nothing drives the terminal");
     expect(width_of(shortened(shown, 10)) <= 10, "what is shortened is short");
     Table table{"NAME", ">SIZE"};
     table.add({text, text});
@@ -106,14 +114,18 @@ void run(std::string_view bytes) {
 std::vector<Seed> seeds() {
     std::vector<Seed> list;
     const auto add = [&](char what, const std::string &text) {
-        list.push_back({"what-" + std::to_string(what) + "-" + std::to_string(list.size()), std::string(1, what) + text});
+        list.push_back(
+            {"what-" + std::to_string(what) + "-" + std::to_string(list.size()), std::string(1, what) + text});
     };
-    for (const char *s : {"3", "ann/3", "last", "all", "ann/last", "3:1-20", "3:1,5-7", "ann/3:all", "3:2147483647"}) add(0, s);
-    for (const char *s : {"10", "1.5", "90s", "5m", "2h", "0x1f", "sesion", "servers 2\nslots 1\ninterval 10\ncourtesy watch\n", "slots=0 interval=3"})
+    for (const char *s : {"3", "ann/3", "last", "all", "ann/last", "3:1-20", "3:1,5-7", "ann/3:all", "3:2147483647"})
+        add(0, s);
+    for (const char *s : {"10", "1.5", "90s", "5m", "2h", "0x1f", "sesion",
+                          "servers 2\nslots 1\ninterval 10\ncourtesy watch\n", "slots=0 interval=3"})
         add(1, s);
     std::string line;
-    for (const char *word : {"--class", "0x3", "--attempts=2", "--cores", "2", "--memory", "512", "--wall", "1h", "--thrash", "3", "--notice",
-                             "5", "--urgent", "-fa=/etc/motd", "--output", "out/x=y", "--json", "--", "cmd", "-x"})
+    for (const char *word : {"--class",       "0x3",      "--attempts=2", "--cores", "2",        "--memory", "512",
+                             "--wall",        "1h",       "--thrash",     "3",       "--notice", "5",        "--urgent",
+                             "-fa=/etc/motd", "--output", "out/x=y",      "--json",  "--",       "cmd",      "-x"})
         line += piece_of(word);
     add(2, line);
     add(2, piece_of("--slots") + piece_of("0") + piece_of("--interval=2.5") + piece_of("h1") + piece_of("h2"));
