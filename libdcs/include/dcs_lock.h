@@ -84,7 +84,8 @@ typedef struct d_lock d_lock;
 
 struct d_lock_request {
     const char *operator_, *operand, *host; /* operand and host may be NULL */
-    const char *path;       /* not NULL: the lock is this file (made if missing) instead of an atom's */
+    const char *path;       /* not NULL: the lock is this file, with a '/' in its name and made if missing. Somebody
+                             * else's file is locked and never written, so limits and queue are refused */
     int64_t if_elapsed;     /* default 0: no guard against repetition */
     int64_t expire_after;   /* default D_LOCK_NEVER */
     int64_t expire_max;     /* with D_LOCK_AUTO: never learn to wait longer; 0: a day */
