@@ -1,6 +1,7 @@
-/* A control program for tests, as cron starts one: cron_job SESSION GRAINS STEPS PROGRAM HANG resumes the session, submits the
- * grains that it does not have yet, waits for all, prints them in the order of their numbers and closes the session. If
- * the file HANG exists, it submits, writes HANG.pids and hangs, with a child that ignores what can be ignored. */
+/* A control program for tests, as cron starts one: cron_job SESSION GRAINS STEPS PROGRAM HANG resumes the session,
+ * submits the grains that it does not have yet, waits for all, prints them in the order of their numbers and closes
+ * the session. If the file HANG exists, it submits, writes HANG.pids and hangs, with a child that ignores what can
+ * be ignored. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
     session = atoi(argv[1]);
     grain_argv[0] = argv[4];
     snprintf(input, sizeof input, "1 %s 20\n", argv[3]);
+    if ((error = d_get_auth("cron_job")) != NO_ERROR) return report("d_get_auth", error);
     if ((error = d_resume_ses(session, TRUE)) != NO_ERROR) return report("d_resume_ses", error);
     for (i = 1; i <= grains; i++) {
         error = d_gexec(session, i, grain_argv, NULL, input, 0, 0, 0, 0);

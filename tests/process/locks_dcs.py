@@ -7,7 +7,7 @@ import subprocess
 
 from pool import Pool, lock_holder, program, start_time, wait_for
 
-TESTS = os.path.join(os.path.dirname(program("dcs")), "../tests")
+TESTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(program("dcs")))), "tests")
 STEPS, JOB = os.path.join(TESTS, "steps"), os.path.join(TESTS, "cron_job")
 BUSY, TOO_SOON = 75, 79
 

@@ -5,8 +5,8 @@
  * With one of the options the program is run by dcs_lock, which stands beside this one: not again before the time
  * after -i has elapsed, not beside a run that lasts (-n: refused, else waits), not longer than -e says.
  *
- * Exit status: that of the program; with options 75 busy, 79 too soon, and more of dcs_lock; 125 if dcs_begin itself failed, 126 if the program cannot be
- * executed, 127 if it was not found.
+ * Exit status: that of the program; with options 75 busy, 79 too soon, and more of dcs_lock; 125 if dcs_begin
+ * itself failed, 126 if the program cannot be executed, 127 if it was not found.
  *
  * This file speaks the protocol by hand (libdcs/wire/message.h has the frame), because it must not
  * need more than libc: it is what an administrator installs for users of other languages. */

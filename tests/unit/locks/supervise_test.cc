@@ -142,7 +142,7 @@ TEST_CASE("The command's own status is passed on, and why it could not run") {
     CHECK(ran(command("exit 7"), Outcome::failed) == 7);
     CHECK(ran(command("exit 124"), Outcome::failed) == 124);
     CHECK(ran(command("kill -9 $$"), Outcome::failed) == 137);
-    const std::pair<const char *, int> unusable[] = {{"/nowhere/at-all", 127}, {"dcs-no-such-command", 127}, {"/tmp", 126}};
+    const std::pair<const char *, int> unusable[] = {{"/nowhere/at-all", 127}, {"no-such-command", 127}, {"/tmp", 126}};
     for (const auto &[program, status] : unusable) {
         Supervision what;
         what.argv = {program};
