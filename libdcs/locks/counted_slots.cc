@@ -38,6 +38,8 @@ using Limits = std::vector<Limit>;
 struct Attempt {
     int busy = -1;                   // of Limits: that one is full, or others wait there; -1: granted
     bool others_wait = false;
+    bool changed = false;            // a holder died while they were listed: who waits for those that are left
+                                     // would miss it
     std::vector<SlotHolder> holders; // of the full one
 };
 
@@ -111,7 +113,7 @@ void undo(Limits &limits) {
 }
 
 // Under all guards: a slot of each, or of none. What goes wrong is undone by the caller.
-Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, bool want_holders, unsigned mode) {
+Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mode) {
     Attempt attempt;
     for (std::size_t i = 0; i < limits.size(); ++i) {
         Limit &l = limits[i];
@@ -124,7 +126,9 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, bool want_ho
         l.number = *number;
         if (l.number < 0) {
             attempt.busy = static_cast<int>(i);
-            if (want_holders || !l.owns_turn) attempt.holders = l.table->holders(true);
+            failpoint("locks.slots.before_list");
+            attempt.holders = l.table->holders(true);
+            attempt.changed = attempt.holders.size() < static_cast<std::size_t>(l.table->held());
             return attempt;
         }
         SlotHolder mine = holder;
@@ -231,7 +235,7 @@ public:
     Result<Limits> run();
 
 private:
-    Result<Attempt> attempt(Limits &limits, bool want_holders);
+    Result<Attempt> attempt(Limits &limits);
     // Stands in the queue of limit `at` until the slots are granted (-1) or another limit has to be waited for.
     Result<int> queue_at(Limits &limits, int at);
     Status late(const Limit &l, const Attempt &attempt) const;
@@ -242,7 +246,7 @@ private:
     SlotHolder holder_;
 };
 
-Result<Attempt> Taker::attempt(Limits &limits, bool want_holders) {
+Result<Attempt> Taker::attempt(Limits &limits) {
     for (int tries = 0; tries < replaced_tries; ++tries) {
         Result<bool> ours = take_guards(limits, until_);
         if (!ours || !*ours) {
@@ -251,7 +255,7 @@ Result<Attempt> Taker::attempt(Limits &limits, bool want_holders) {
         }
         const auto named = [](const Limit &l) { return l.head.still_named(); };
         if (std::all_of(limits.begin(), limits.end(), named)) {
-            Result<Attempt> made = take_each(limits, holder_, want_holders, mode_);
+            Result<Attempt> made = take_each(limits, holder_, mode_);
             if (!made || made->busy >= 0) undo(limits);
             for (Limit &l : limits) l.guard.reset();
             return made;
@@ -290,13 +294,14 @@ Result<int> Taker::queue_at(Limits &limits, int at) {
     if (!*first) return late(*l, last);
     l->owns_turn = true;
     for (;;) {
-        Result<Attempt> made = attempt(limits, true);
+        Result<Attempt> made = attempt(limits);
         if (!made) return made.status();
         const auto own = std::find_if(limits.begin(), limits.end(), [&](const Limit &x) { return x.index == index; });
         if (made->busy < 0 || made->busy != own - limits.begin()) {
             own->owns_turn = false;
             return made->busy;
         }
+        if (made->changed && !planted("locks.slots_death_unseen")) continue;
         Result<bool> changed = wait_for_change(*bell, place, made->holders, until_);
         if (!changed) return changed.status();
         if (!*changed) return late(*own, *made);
@@ -306,7 +311,7 @@ Result<int> Taker::queue_at(Limits &limits, int at) {
 Result<Limits> Taker::run() {
     Result<Limits> limits = open_limits(wishes_, mode_);
     if (!limits) return limits;
-    Result<Attempt> made = attempt(*limits, false);
+    Result<Attempt> made = attempt(*limits);
     if (!made) return made.status();
     int busy = made->busy;
     if (busy >= 0 && until_.boot == 0) return full((*limits)[static_cast<std::size_t>(busy)], *made);
