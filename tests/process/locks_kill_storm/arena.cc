@@ -1,6 +1,7 @@
 #include "arena.h"
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
 #include <new>
 #include <vector>
@@ -83,8 +84,13 @@ Arena *map_arena(const std::string &path, bool make) {
     void *memory = ::mmap(nullptr, sizeof(Arena), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ::close(fd);
     if (memory == MAP_FAILED) return nullptr;
-    return make ? new (memory) Arena() : static_cast<Arena *>(memory);
+    if (!make) return static_cast<Arena *>(memory);
+    Arena *arena = new (memory) Arena();
+    arena->keeper = ::getpid();
+    return arena;
 }
+
+bool goes_on(const Arena &arena) { return !arena.over && ::kill(arena.keeper, 0) == 0; }
 
 void tell(Arena &arena, const std::string &text) {
     if (arena.told.exchange(true)) return;

@@ -26,6 +26,7 @@ struct Occupant {
 
 struct Arena {
     std::atomic<bool> over{false};
+    std::atomic<pid_t> keeper{0};            // of the storm; without it nothing of a storm goes on
     std::atomic<int> acquisitions{0}, wanted{0}, used{0};
     std::atomic<int> limits[areas_max];      // how many may be inside each area; 1: a plain lock
     std::atomic<int> doubles{0}, bad_tokens{0}, signalled{0}, failures{0};
@@ -49,6 +50,9 @@ void leave(Occupant &self);
 void beat_for(Occupant &self, std::int64_t nanoseconds);
 // Its process is reaped: nobody is here any more.
 void bury(Occupant &occupant);
+
+// The round goes on.
+bool goes_on(const Arena &arena);
 
 std::int64_t now_ns();
 void sleep_ns(std::int64_t nanoseconds);

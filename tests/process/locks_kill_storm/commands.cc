@@ -175,7 +175,7 @@ void bear_children(Arena &arena) {
         ::setsid();
         if (orphan && ::fork() != 0) ::_exit(0);
         for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_IGN);
-        while (!arena.over) sleep_ns(2'000'000);
+        while (goes_on(arena)) sleep_ns(2'000'000);
         ::_exit(0);
     }
 }
@@ -193,7 +193,7 @@ int inside_command(const std::string &arena_path, int index, int area, bool hang
         self.hangs = true;
         bear_children(*arena);
         ::signal(SIGINT, SIG_IGN);
-        while (!arena->over) {
+        while (goes_on(*arena)) {
             ++self.beat;
             sleep_ns(1'000'000);
         }

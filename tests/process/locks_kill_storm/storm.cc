@@ -76,6 +76,15 @@ void hang(Arena &arena, Occupant &self, Random &random) {
     ::_exit(0);
 }
 
+// A fork whose child has that pid; -1: it is taken, or not permitted.
+pid_t fork_as(pid_t pid) {
+    clone_args args = {};
+    args.exit_signal = SIGCHLD;
+    args.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
+    args.set_tid_size = 1;
+    return static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof args));
+}
+
 class Crew {
 public:
     Crew(Arena &arena, const Round &round) : arena_(arena), round_(round), random_(round.seed), witnesses_(arena) {
@@ -166,22 +175,23 @@ Witnesses::~Witnesses() {
     while (!present_.empty()) dismiss(present_.front());
 }
 
+bool Witnesses::may_choose_pids() {
+    const pid_t first = ::fork();
+    if (first == 0) ::_exit(0);
+    ::waitpid(first, nullptr, 0);
+    const pid_t again = fork_as(first);
+    if (again == 0) ::_exit(0);
+    if (again > 0) ::waitpid(again, nullptr, 0);
+    return again > 0;
+}
+
 bool Witnesses::hire(pid_t pid) {
     signals_of_witnesses = &arena_.signalled;
     if (present_.size() >= witnesses_max) dismiss(present_.front());
-    long got = 0;
-    if (pid == 0) {
-        got = ::fork();
-    } else {
-        clone_args args = {};
-        args.exit_signal = SIGCHLD;
-        args.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
-        args.set_tid_size = 1;
-        got = ::syscall(SYS_clone3, &args, sizeof args);
-    }
+    const pid_t got = pid == 0 ? ::fork() : fork_as(pid);
     if (got == 0) witness();
     if (got < 0) return false;
-    present_.push_back(static_cast<pid_t>(got));
+    present_.push_back(got);
     ++hired_;
     return true;
 }

@@ -43,6 +43,8 @@ public:
     // `pid` was reaped: true if it was a witness, who had no reason to die.
     bool lost(pid_t pid);
     int hired() const { return hired_; }
+    // Choosing a pid takes a privilege.
+    static bool may_choose_pids();
 
 private:
     void dismiss(pid_t pid);
