@@ -10,8 +10,8 @@ import time
 
 from pool import BIN, wait_for
 
-LOCK = os.path.join(BIN, "dcs_lock")
 TEST_LOCK = os.path.join(os.path.dirname(BIN), "tests", "dcs_lock_test")
+LOCK = TEST_LOCK if "DCS_PLANTED" in os.environ else os.path.join(BIN, "dcs_lock")
 skipped = []
 
 
@@ -40,7 +40,7 @@ class Box:
         os.chmod(self.base, mode)
         self.locks = os.path.join(self.base, "locks")
         os.mkdir(self.locks, 0o700)
-        self.env = dict(os.environ, DCS_LOCK_DIR=self.locks, PATH=f"{BIN}:{os.environ['PATH']}")
+        self.env = dict(os.environ, DCS_LOCK_DIR=self.locks, PATH=f"{BIN}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         for name in ("DCS_LOCK_NOW", "DCS_LOCK_ID", "DCS_LOCK_TOKEN"):
             self.env.pop(name, None)
         self.started = []

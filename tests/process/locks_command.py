@@ -92,6 +92,14 @@ def test_expiry_of_the_own_command():
         box.run("-e", "10m", "a", "true", code=0)
 
 
+def test_signals_are_passed_on():
+    with Box() as box:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            process, pid = box.hold("a")
+            process.send_signal(number)
+            assert process.wait(60) == 128 + number and not runs(pid)
+
+
 def test_takeover_of_an_expired_holder():
     with Box() as box:
         process, pid = box.hold("-e", "1h", "a")
@@ -190,6 +198,27 @@ def test_at_most_n():
         assert waiter.wait(60) == 0
         box.run("check", "-j", "2", "a", code=0)
         box.run("check", "-j", "1", "a", code=75)
+        assert "-j N" in box.run("check", "a", code=125).stderr
+        box.run("wait", "-j", "2", "a", code=0)
+        box.run("wait", "-j", "1", "-w", "0.05", "a", code=75)
+
+
+def test_keep_exec_and_fd_become_the_command():
+    with Box() as box:
+        for keep in ("exec", "fd"):
+            for words in (["a"], ["-j", "1", "s"]):
+                process, pid = box.hold(f"--keep={keep}", *words)
+                assert process.pid == pid
+                box.run("-n", *words, "true", code=75)
+                os.kill(pid, signal.SIGTERM)
+                assert process.wait(60) == -signal.SIGTERM
+                box.run("-w", "60", *words, "true", code=0)
+                box.run(f"--keep={keep}", *words, "no-such-program", code=127)
+                box.run("-w", "60", *words, "true", code=0)
+        process = box.start("-e", "0.5s", "--keep=exec", "b", "sleep", "600")
+        assert process.wait(60) == -signal.SIGINT  # the keeper's doing
+        wait_for("the keeper's record", lambda: box.list("b")[0]["state"] == "free")
+        assert box.list("b")[0]["last"]["result"] == "expired"
 
 
 def test_several_limits_all_or_nothing():

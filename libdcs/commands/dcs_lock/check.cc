@@ -41,7 +41,13 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     if (!place) return failed(shown_name(options), place.status());
     const auto state = locks::look_at(world, *place);
     if (!state) return failed(shown_name(options), state.status());
-    if (!state->exists) return verdict(options, "free", exits::ok, "free, and never run");
+    if (!state->exists) {
+        if (const auto slots = slots_place(options);
+            slots && slots->path != place->path && locks::LockFile::look(*slots))
+            return failed(shown_name(options),
+                          shown_name(options) + " is a set of counted slots; -j N asks for one of N");
+        return verdict(options, "free", exits::ok, "free, and never run");
+    }
     const locks::Record &record = state->record;
     locks::Asked asked;
     asked.if_elapsed = options.if_elapsed_given && options.if_elapsed >= 0 ? options.if_elapsed : record.if_elapsed;

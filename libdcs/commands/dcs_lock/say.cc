@@ -103,7 +103,9 @@ Outcome failed(const std::string &name, const std::string &message) {
 Outcome failed(const std::string &name, const Status &status) {
     std::string message = status.text;
     if (!name.empty() && message.find(name) == std::string::npos) message = name + ": " + message;
-    return failed(name, message);
+    Outcome outcome = failed(name, message);
+    outcome.wrong_use = status.code == Code::invalid;
+    return outcome;
 }
 
 Outcome denied(const Options &options, const std::string &name, const locks::Answer &answer) {

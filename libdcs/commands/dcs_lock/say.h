@@ -22,6 +22,7 @@ struct Outcome {
     int exit = 0;
     bool ran = false;           // the command was started
     std::string message;        // one line; may be empty
+    bool wrong_use = false;     // of result error: repeating it will not help
     bool quiet = false;         // the line is only for -v and JSON
     locks::Owner holder;        // pid 0: not known
     std::uint64_t token = 0;

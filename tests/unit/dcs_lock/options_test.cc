@@ -125,7 +125,7 @@ TEST_CASE("with -l the name may be left out, unless an option needs an atom") {
     has(wrong({"-l", "total:10"}), "command is missing");
 }
 
-TEST_CASE("-a spells an atom out and takes no name") {
+TEST_CASE("option -a spells an atom out and takes no name") {
     const Options o = good({"-i", "15", "-a", "edit:/etc/motd:x", "vi", "file"});
     REQUIRE(o.atom);
     CHECK(o.atom->operation == "edit");
@@ -151,7 +151,7 @@ TEST_CASE("a bare number without a command is a descriptor") {
     has(wrong({"-q", "9"}), "does not go with a descriptor");
 }
 
-TEST_CASE("verbs are reserved; -- or a slash escapes them") {
+TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
     CHECK(good({"list"}).verb == Verb::list);
     CHECK(good({"list", "x"}).name == "x");
     CHECK(good({"-o", "json", "list"}).json);

@@ -41,7 +41,7 @@ TEST_CASE("text that is no UTF-8 or holds control bytes makes good JSON") {
     CHECK(array_of({"1", "{}"}) == "[1,{}]");
 }
 
-TEST_CASE("every refusal has its exit code; -E and -x change the one of busy alone") {
+TEST_CASE("every refusal has its exit code, and -E and -x change the one of busy alone") {
     using dcs::locks::Denied;
     const auto code = [](Denied denied_as, const Options &options) {
         dcs::locks::Answer answer;
