@@ -92,6 +92,14 @@ def test_expiry_of_the_own_command():
         box.run("-e", "10m", "a", "true", code=0)
 
 
+def test_signals_are_passed_on():
+    with Box() as box:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            process, pid = box.hold("a")
+            process.send_signal(number)
+            assert process.wait(60) == 128 + number and not runs(pid)
+
+
 def test_takeover_of_an_expired_holder():
     with Box() as box:
         process, pid = box.hold("-e", "1h", "a")

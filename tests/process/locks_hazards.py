@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 from lock_box import LOCK, TEST_LOCK, Box, cases, runs, skip, wait_for
 
@@ -354,6 +355,19 @@ def test_a_record_of_another_host_or_namespace_or_boot_leads_to_no_signal():
             assert runs(pid) and process.poll() is None, variable
             os.kill(pid, signal.SIGKILL)
             process.wait(60)
+
+
+def test_planted_bugs_are_found():
+    for bug, test in (("lock_command.strays_lose_it", "test_E5_C2_C4_what_a_command_leaves_behind_keeps_the_lock"),
+                      ("lock_command.fails_open", "test_P38_when_locking_fails_nothing_runs_unlocked"),
+                      ("lock_command.first_limit_only", "test_P35_all_or_none_before_the_command_begins"),
+                      ("locks.no_copy_for_command", "test_P36_killing_the_supervisor_does_not_free_the_lock"),
+                      ("locks.no_keeper", "test_E6_E7_C3_a_command_cannot_drop_its_lock_by_accident")):
+        for planted in ("", bug):
+            result = subprocess.run([sys.executable, os.path.abspath(__file__), test], env=dict(os.environ, DCS_PLANTED=planted),
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300)
+            assert (result.returncode != 0) == bool(planted), (bug, planted, result.stderr)
+            assert not planted or "AssertionError" in result.stderr, result.stderr
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from lock_box import LOCK, Box, cases, runs, state_of, wait_for
+from lock_box import LOCK, TEST_LOCK, Box, cases, runs, state_of, wait_for
 
 
 def test_get_and_put():
@@ -42,6 +42,13 @@ def test_a_script_that_ends_frees_what_it_got():
         box.run("-w", "60", "-a", "a:b", "true", code=0)
         events = [line["event"] for line in json.loads(box.run("log", "-a", "a:b", "-o", "json").stdout)["events"]]
         assert "crashed" in events, events
+
+
+def test_a_keeper_that_dies_at_once_leaves_no_lock():
+    with Box() as box:
+        result = box.run("get", "a", "b", program=TEST_LOCK, env={"DCS_FAILPOINTS": "lock_command.keeper.ready=kill@1"}, code=125)
+        assert "keeper" in result.stderr
+        box.run("-n", "-a", "a:b", "true", code=0)
 
 
 def test_a_script_is_ended_at_its_limit():
@@ -133,6 +140,17 @@ def test_doctor():
         for process, number in ((holder, pid), (stopped, stopped_pid)):
             os.kill(number, signal.SIGKILL)
             process.wait(60)
+
+
+def test_doctor_names_starving_and_spammed_atoms():
+    with Box() as box:
+        for _ in range(4):
+            box.run("-e", "0.1s", "--grace=5", "slow", "sleep", "600", code=124)
+        box.run("-i", "1h", "asked", "true", code=0)
+        for _ in range(20):
+            box.run("-i", "1h", "asked", "true", code=79)
+        found = {(f["finding"], f["name"]) for f in json.loads(box.run("doctor", "-o", "json", code=1).stdout)["findings"]}
+        assert found == {("starving", "slow"), ("spam", "asked")}, found
 
 
 def test_pass():

