@@ -94,7 +94,6 @@ Result<bool> take_guards(Limits &limits, const Deadline &until) {
             if (!free || !*free) return free;
             l.head.unlock(guard_byte, 1);
         }
-        if (planted("locks.slots_no_guard")) continue;
         Result<Guard> guard = Guard::take(l.head);
         if (!guard) return guard.status();
         l.guard = std::make_unique<Guard>(std::move(*guard));

@@ -21,7 +21,7 @@ STORMS = [("queue", 64, True), ("readers", 16, True), ("counter", 16, True), ("s
           ("suicides", 16, False), ("wide", 100, True)]
 # A bug, and the storm that must see it.
 PLANTED = [("locks.queue_no_range", "queue", True), ("locks.queue_trusts_counter", "counter", False),
-           ("locks.slots_no_guard", "slots", False), ("locks.slots_no_bell", "slots", False),
+           ("locks.slots_hints_only", "slots", False), ("locks.slots_no_bell", "slots", False),
            ("locks.slots_no_watch", "suicides", False), ("locks.slots_death_unseen", "suicides", False),
            ("locks.slots_damage_is_empty", "shrunk", False)]
 
