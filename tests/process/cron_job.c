@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     }
     session = atoi(argv[1]);
     grain_argv[0] = argv[4];
-    snprintf(input, sizeof input, "1 %s 20\n", argv[3]);
+    snprintf(input, sizeof input, "1 %s 1\n", argv[3]);
     if ((error = d_get_auth("cron_job")) != NO_ERROR) return report("d_get_auth", error);
     if ((error = d_resume_ses(session, TRUE)) != NO_ERROR) return report("d_resume_ses", error);
     for (i = 1; i <= grains; i++) {

@@ -3,7 +3,7 @@
  * DCS_AUTH_FD tells its number. It never shows in arguments or environment.
  *
  * With one of the options the program is run by dcs_lock, which stands beside this one: not again before the time
- * after -i has elapsed, not beside a run that lasts (-n: refused, else waits), not longer than -e says.
+ * after -i has elapsed, not beside a run that lasts (all that -n asks for), not longer than -e says.
  *
  * Exit status: that of the program; with options 75 busy, 79 too soon, and more of dcs_lock; 125 if dcs_begin
  * itself failed, 126 if the program cannot be executed, 127 if it was not found.
@@ -245,7 +245,7 @@ static int help(FILE *to, int status) {
     fputs("usage: dcs_begin [-n] [-i T] [-e T] program [arguments]\n"
           "Starts a control program with an authorization token from the scheduler of the pool in DCS_DIR.\n"
           "For cron, one run of a user's program at a time:\n"
-          "  -n    refuse instead of waiting while a run lasts\n"
+          "  -n    not while a run lasts, which goes for the other options too\n"
           "  -i T  not again before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
           "  -e T  a run that is older than T minutes is ended, also this one\n"
           "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
