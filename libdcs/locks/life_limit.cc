@@ -42,6 +42,7 @@ Usage usage_of(Tree &tree) {
         if (!read_stat(p.pid, now) || now.start_time != p.start_time) continue;
         sum.cpu += static_cast<std::int64_t>(now.user_ticks + now.system_ticks) * tick;
         sum.io += io_of(std::to_string(p.pid));
+        sum.wants = sum.wants || now.state == 'R';
     }
     rusage waited_for = {};
     ::getrusage(RUSAGE_CHILDREN, &waited_for);
@@ -57,7 +58,7 @@ LifeLimit::LifeLimit(std::int64_t soft, std::int64_t hard)
 bool LifeLimit::over(std::int64_t age, const Usage &usage) {
     if (next_ == no_limit || age < next_ || planted("locks.no_expiry")) return false;
     const std::int64_t passed = std::max<std::int64_t>(1, age - last_age_);
-    progressing_ = usage.cpu - last_.cpu > passed / cpu_share ||
+    progressing_ = usage.wants || usage.cpu - last_.cpu > passed / cpu_share ||
                    usage.io - last_.io > static_cast<std::int64_t>(static_cast<double>(passed) / second *
                                                                    io_bytes_per_second);
     last_ = usage;

@@ -11,6 +11,7 @@ namespace dcs::locks {
 struct Usage {
     std::int64_t cpu = 0;  // nanoseconds, of all processors
     std::int64_t io = 0;   // bytes read and written, pipes and sockets included
+    bool wants = false;    // some process could run right now; on a busy host it may get no processor for long
 };
 // Of what runs of the tree, and of what the caller has waited for.
 Usage usage_of(Tree &tree);

@@ -30,7 +30,7 @@ public:
         told_ = static_cast<Told *>(
             ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         new (told_) Told;
-        what.cookie = cookie;
+        if (what.cookie == 0) what.cookie = cookie;
         pid_ = ::fork();
         if (pid_ == 0) run(std::move(what), lock);
     }
@@ -198,6 +198,7 @@ TEST_CASE("A tree that makes progress lives on to the hard limit, one that sleep
     busy.soft = idle.soft = 300 * ms;
     busy.hard = 900 * ms;
     idle.hard = hour;
+    busy.cookie = Supervised::cookie + (std::uint64_t{1} << 40);  // two runs at a time
     Supervised lives(busy), ends(idle);
     CHECK(ends.end() == 124);
     CHECK_FALSE(ends.told().progressing);
