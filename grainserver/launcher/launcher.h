@@ -20,7 +20,6 @@
 #include "grainserver/launcher/process_tree.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
 
 namespace dcs::launcher {
 

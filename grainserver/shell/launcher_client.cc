@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "daemon/spawn.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 
 namespace dcs::server {
 namespace {

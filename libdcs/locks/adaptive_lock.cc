@@ -6,7 +6,7 @@
 
 #include "base/failpoint.h"
 #include "locks/adaptive_get.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "locks/run_end.h"
 
 namespace dcs::locks {

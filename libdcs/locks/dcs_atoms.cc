@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "locks/record.h"
 
 namespace dcs::locks {

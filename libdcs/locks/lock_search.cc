@@ -1,9 +1,12 @@
 #include "locks/lock_search.h"
 
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace dcs::locks {
@@ -37,6 +40,24 @@ bool names_lock(const std::string &info, std::int64_t byte) {
     return false;
 }
 
+// flock(2) cannot be asked without taking it; the kernel's list of locks can.
+bool flock_listed(int fd) {
+    struct stat st = {};
+    if (::fstat(fd, &st) != 0) return false;
+    char wanted[64];
+    std::snprintf(wanted, sizeof wanted, " %02x:%02x:%lu ", major(st.st_dev), minor(st.st_dev),
+                  static_cast<unsigned long>(st.st_ino));
+    FILE *list = std::fopen("/proc/locks", "re");
+    if (list == nullptr) return false;
+    char line[256];
+    bool found = false;
+    while (!found && std::fgets(line, sizeof line, list) != nullptr)
+        found = std::strstr(line, " FLOCK ") != nullptr && std::strstr(line, wanted) != nullptr &&
+                std::strstr(line, "->") == nullptr;  // "->" marks one who waits
+    std::fclose(list);
+    return found;
+}
+
 }  // namespace
 
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) {
@@ -56,6 +77,13 @@ std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) 
         if (has) found.push_back(pid);
     });
     return found;
+}
+
+bool is_held(const std::string &path) {
+    Place place;
+    place.path = path;
+    const Result<LockFile> file = LockFile::look(place);
+    return file && (file->first_locked(holder_byte, 1) >= 0 || flock_listed(file->fd()));
 }
 
 }  // namespace dcs::locks

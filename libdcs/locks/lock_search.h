@@ -1,5 +1,6 @@
 #pragma once
-// Who has a lock, by what the kernel shows of open files. Slow: looks through /proc.
+// Who has a lock, by what the kernel shows in /proc.
+#include <string>
 #include <vector>
 
 #include <sys/types.h>
@@ -8,8 +9,11 @@
 
 namespace dcs::locks {
 
-// Processes with a descriptor that has an OFD lock beginning at this byte, as far as the caller may see them. A
+// Slow. Processes with a descriptor that has an OFD lock beginning at this byte, as far as the caller may see them. A
 // description has one lock and may have descriptors in many processes.
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte);
+
+// Is the file locked by anybody now, by fcntl(2) or by flock(2)? Takes nothing, creates nothing.
+bool is_held(const std::string &path);
 
 }  // namespace dcs::locks

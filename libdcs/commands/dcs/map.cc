@@ -15,7 +15,7 @@
 #include "ending_signals.h"
 #include "fresh_session.h"
 #include "launch_words.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "map_work.h"
 #include "pool.h"
 #include "table.h"

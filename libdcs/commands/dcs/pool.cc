@@ -13,7 +13,7 @@
 
 #include "arguments.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 
 namespace dcs::commands {
 namespace {

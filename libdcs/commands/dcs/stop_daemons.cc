@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "processes.h"
 
 namespace dcs::commands {

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "call.h"
 #include "json.h"
-#include "locks/kernel_lock.h"
 #include "pool.h"
 #include "processes.h"
 #include "start_daemon.h"

@@ -12,7 +12,6 @@
 #include "commands/dcs/start_daemon.h"
 #include "commands/dcs/stop_daemons.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
 #include "support/catch.h"
 
 using namespace dcs;

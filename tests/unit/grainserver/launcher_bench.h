@@ -18,7 +18,6 @@
 #include "locks/process_stat.h"
 #include "grainserver/shell/launcher_client.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
 #include "soon.h"

@@ -16,7 +16,7 @@
 #include "daemon/spawn.h"
 #include "locks/process_stat.h"
 #include "locks/dcs_atoms.h"
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
 #include "soon.h"

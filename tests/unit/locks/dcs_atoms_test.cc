@@ -4,7 +4,7 @@
 #include <set>
 #include <sys/stat.h>
 
-#include "locks/kernel_lock.h"
+#include "locks/lock_search.h"
 #include "scratch.h"
 #include "support/catch.h"
 

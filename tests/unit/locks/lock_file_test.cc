@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "locks/lock_search.h"
 #include "locks/process_identity.h"
 #include "locks/record.h"
 #include "locks/sample.h"
@@ -182,11 +183,15 @@ TEST_CASE("C13 users of flock(2) and of fcntl(2) exclude us and we exclude them"
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     struct flock whole = {};
     whole.l_type = F_WRLCK;
+    CHECK_FALSE(is_held(path));
     REQUIRE(::flock(fd, LOCK_EX | LOCK_NB) == 0);
+    CHECK(is_held(path));
     CHECK_FALSE(got(file.hold(false, Deadline::none())));
     CHECK(file.first_locked(holder_byte, 1) == -1);  // the byte was given back
     ::flock(fd, LOCK_UN);
+    CHECK_FALSE(is_held(path));
     REQUIRE(::fcntl(fd, F_OFD_SETLK, &whole) == 0);
+    CHECK(is_held(path));
     CHECK_FALSE(got(file.hold(false, Deadline::none())));
     CHECK(Guard::take(file).status().code == Code::refused);
     whole.l_type = F_UNLCK;
@@ -201,6 +206,21 @@ TEST_CASE("C13 users of flock(2) and of fcntl(2) exclude us and we exclude them"
     CHECK(got(reader.hold(true, Deadline::none())));
     CHECK(got(second.hold(true, Deadline::none())));
     CHECK_FALSE(got(file.hold(false, Deadline::none())));
+}
+
+TEST_CASE("E5 C1 a child that inherited the descriptor keeps the lock") {
+    scratch::Directory dir;
+    const std::string path = dir / "l";
+    LockFile file = opened(at_path(path));
+    REQUIRE(got(file.hold(false, Deadline::none())));
+    const pid_t child = scratch::sleeper([] { return true; });
+    REQUIRE(child > 0);
+    file = LockFile();
+    CHECK(is_held(path));
+    CHECK_FALSE(got(opened(at_path(path)).hold(false, Deadline::none())));
+    scratch::end(child);
+    CHECK_FALSE(is_held(path));
+    CHECK_FALSE(is_held(dir / "no such file"));
 }
 
 TEST_CASE("C8 a wait ends at its deadline, and the lock can be had at once when its holder dies") {
