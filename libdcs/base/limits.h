@@ -63,7 +63,7 @@ inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;
 inline constexpr std::size_t path_bytes = 4096;
 inline constexpr std::size_t message_bytes = 4096;  // a grain's status message
-// Inputs decided in one turn, a batch counted as so many as it has grains; bounds the latency of a commit, not the throughput.
+// Inputs decided in one turn, a batch counted by its grains; bounds the latency of a commit, not the throughput.
 inline constexpr std::size_t inputs_per_turn = 4096;
 // Bytes of payload gathered in one turn before it commits.
 inline constexpr std::size_t bytes_per_turn = 128u << 20;

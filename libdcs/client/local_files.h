@@ -1,6 +1,6 @@
 #pragma once
-// The files of a submission, of one grain or many, as they lie here: digested when it is made, brought to the scheduler's library
-// when it does not have them. None is ever whole in memory.
+// The files of a submission, of one grain or many, as they lie here: digested when it is made, brought to the
+// scheduler's library when it does not have them. None is ever whole in memory.
 #include <map>
 #include <string>
 

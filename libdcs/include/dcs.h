@@ -164,7 +164,8 @@ int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t cou
  * stay valid until this thread's next d_gwait or d_gwait_many; *outlen and *errlen are the whole lengths. A grain that
  * the system gave up on is reported with its signal and code. block = 0: D_E_NOTHING_YET at once.
  * block != 0: waits without polling, also through a restart of the scheduler, however long.
- * The result counts as sent when the next one is asked for, or the session closed. */
+ * The result counts as sent when the next one is asked for, or the session closed; for sure when that call
+ * returned or its program ended. */
 int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
             int *retcode, struct rusage *rusage, size_t *outlen, char **output, size_t *errlen,
             char **error);

@@ -125,6 +125,8 @@ void connection_closed(Draft &d, const ConnectionClosed &in) {
     const auto of_conn = [&](const Waiter &w) { return w.conn == in.conn; };
     for (const SessionKey &key : parked->second) {
         std::vector<Waiter> &left = d.waiters(key);
+        for (const Waiter &w : left)
+            if (of_conn(w)) acknowledge(d, key, w.acknowledges);
         left.erase(std::remove_if(left.begin(), left.end(), of_conn), left.end());
     }
 }

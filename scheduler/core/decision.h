@@ -45,7 +45,12 @@ bool durable(const Change &change);
 struct Reply { ConnId conn; std::uint64_t request; wire::AnyMessage message; };
 // The turn adds out and err.
 struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };
-struct ReplyResults { ConnId conn; std::uint64_t request; SessionKey session; std::vector<wire::GrainResult> heads; };
+struct ReplyResults {
+    ConnId conn;
+    std::uint64_t request;
+    SessionKey session;
+    std::vector<wire::GrainResult> heads;
+};
 struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetch fetch; };
 // grain_differs, with the fields named.
 struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };
@@ -65,7 +70,8 @@ struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
-                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel, ReplyResults>;
+                            SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
+                            ReplyResults>;
 
 struct Decision {
     std::vector<Change> changes;

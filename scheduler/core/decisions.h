@@ -134,6 +134,10 @@ bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostI
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.
 void wake_waiters(Draft &d, const SessionKey &key);
+// All results below `next` count as sent.
+void acknowledge(Draft &d, const SessionKey &key, std::int32_t next);
+// Results that count as sent, or will when a parked call is over.
+std::int32_t acknowledged(const Session &session);
 // Parked calls get this error (session closed, taken over).
 void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why);
 

@@ -51,6 +51,9 @@ void take_over(Opening &o, const Session &session) {
             o.d, o.key,
             fail(Code::session_taken,
                  "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
+    // What its own threads wait for still comes, but it begins anew.
+    else if (o.call.sent_reset && !session.waiters.empty())
+        for (Waiter &w : o.d.waiters(o.key)) w.acknowledges = 0;
     SessionInfo &info = o.d.info(o.key);
     bind(o, info);
     if (o.call.sent_reset) info.sent = 0;

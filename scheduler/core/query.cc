@@ -111,7 +111,7 @@ wire::SessionRow session_row(const SessionKey &key, const Session &session) {
     row.running = count(GrainStatus::running);
     row.finished = count(GrainStatus::finished);
     row.killed = count(GrainStatus::killed);
-    row.sent = session.info.sent;
+    row.sent = acknowledged(session);
     return row;
 }
 

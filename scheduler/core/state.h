@@ -171,8 +171,13 @@ struct SessionInfo {
     std::uint64_t grains_live = 0;   // not recorded: how long that log would be if it were written now
 };
 
-// most: results that it takes at once, by a GrainResults; 0: one, by a GrainResult.
-struct Waiter { ConnId conn = 0; std::uint64_t request = 0; std::int32_t next = 0, most = 0; };
+struct Waiter {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    std::int32_t next = 0;          // index of the wanted result
+    std::int32_t most = 0;          // results that it takes at once, by a GrainResults; 0: one, by a GrainResult
+    std::int32_t acknowledges = 0;  // results below this one count as sent when the call is over
+};
 
 struct ReadyQueue {
     std::map<std::int64_t, GrainNumber> grains;    // by queue_position

@@ -100,29 +100,41 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
                         fail(Code::invalid, "result " + std::to_string(call.next) +
                                                 " was asked for, session " + to_text(*held) +
                                                 " has " + std::to_string(info.result_count)));
-    if (!in_replay(info) && call.next > info.sent) {
-        SessionInfo &edited = d.info(*held);
-        edited.sent = call.next;
-        edited.shown = std::max(edited.shown, call.next);
-    }
     const Answer answer = answer_for(d.state, *held, call.next);
+    if (answer.index < 0 && answer.status && block) return park(d, caller, *held, call);
+    acknowledge(d, *held, call.acknowledges);
     if (answer.index >= 0) return hand_out(d, *held, call, answer.index);
     if (!answer.status) return d.refuse(caller, answer.status);
-    if (block) return park(d, caller, *held, call);
     d.refuse(caller, fail(Code::nothing_yet,
                           "no further grain of session " + to_text(*held) + " has finished yet"));
 }
 
 }  // namespace
 
+// A parked call says so only when it is over, together with what it waited for: a commit for this alone would keep
+// others waiting. It is over as well when its connection breaks.
+void acknowledge(Draft &d, const SessionKey &key, std::int32_t next) {
+    const SessionInfo &before = d.state.session(key)->info;
+    if (in_replay(before) || next <= before.sent) return;
+    SessionInfo &info = d.info(key);
+    info.sent = std::max(info.sent, next);
+    info.shown = std::max(info.shown, next);
+}
+
+std::int32_t acknowledged(const Session &session) {
+    std::int32_t sent = session.info.sent;
+    for (const Waiter &w : session.waiters) sent = std::max(sent, w.acknowledges);
+    return sent;
+}
+
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next}, call.block);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, 0, call.next}, call.block);
 }
 
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call) {
     if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "no results are wanted"));
     const auto most = std::min(call.most, static_cast<std::int32_t>(limits::batch_grains));
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most}, call.block);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next}, call.block);
 }
 
 void answer_waiters(Draft &d, const AnswerWaiters &in) {
@@ -134,12 +146,15 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
         Caller to;
         to.conn = w.conn;
         to.request = w.request;
+        if (answer.index < 0 && answer.status) {
+            left.push_back(w);
+            continue;
+        }
+        acknowledge(d, in.session, w.acknowledges);
         if (answer.index >= 0)
             hand_out(d, in.session, w, answer.index);
-        else if (!answer.status)
-            d.refuse(to, answer.status);
         else
-            left.push_back(w);
+            d.refuse(to, answer.status);
     }
     if (left.size() != session->waiters.size()) d.waiters(in.session) = std::move(left);
 }
@@ -156,6 +171,7 @@ void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why) {
         Caller to;
         to.conn = w.conn;
         to.request = w.request;
+        acknowledge(d, key, w.acknowledges);
         d.refuse(to, why);
     }
     d.waiters(key).clear();

@@ -49,7 +49,7 @@ def measure(pools):
         for name, pool in pools.items():
             figures[name].append(timed(lambda p=pool: bag(p, GRAINS)))
     base = statistics.median(t for t, _ in figures["xargs"])
-    print(f"{GRAINS} no-op grains, medians of {ROUNDS} rounds in turns; the pool commits each submission and each result")
+    print(f"{GRAINS} no-op grains, medians of {ROUNDS} rounds in turns; the pool commits submissions in batches, and each result")
     for name, rounds in figures.items():
         seconds = statistics.median(t for t, _ in rounds)
         line = f"{name:24} {GRAINS / seconds:8.0f} a second   {seconds * 1e6 / GRAINS:7.0f} us each   {base / seconds:5.2f} of xargs"

@@ -15,16 +15,18 @@ bool ControlNode::brings(const wire::AnyMessage &reply) {
         else say(self_.bring.front(), false);
         return true;
     }
-    const auto *submit = std::get_if<wire::Gexec>(&self_.call);
-    if (!submit || !error || static_cast<Code>(error->code) != Code::not_found) return false;
+    const std::vector<GrainNumber> grains = submitted_by(self_.call);
+    if (grains.empty() || !error || static_cast<Code>(error->code) != Code::not_found) return false;
     self_.bring.clear();
-    for (const std::string &bytes : job().script.contents_of(submit->grain)) {
-        wire::PutContent piece{pki::sha256_text(bytes), bytes.size(), 0, {}};
-        do {
-            piece.bytes = bytes.substr(piece.offset, limits::content_piece_bytes);
-            self_.bring.push_back(piece);
-            piece.offset += piece.bytes.size();
-        } while (piece.offset < bytes.size());
+    for (const GrainNumber grain : grains) {
+        for (const std::string &bytes : job().script.contents_of(grain)) {
+            wire::PutContent piece{pki::sha256_text(bytes), bytes.size(), 0, {}};
+            do {
+                piece.bytes = bytes.substr(piece.offset, limits::content_piece_bytes);
+                self_.bring.push_back(piece);
+                piece.offset += piece.bytes.size();
+            } while (piece.offset < bytes.size());
+        }
     }
     say(self_.bring.front(), false);
     return true;

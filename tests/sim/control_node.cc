@@ -180,11 +180,9 @@ void ControlNode::think() {
 
 void ControlNode::act(const Action &action) {
     const std::int32_t session = job().session;
-    if (const auto *submit = std::get_if<Submit>(&action))
-        return say(wire::Gexec{session, submit->grain, job().script.spec(submit->grain, to_text(key()))}, false);
+    if (std::holds_alternative<Submit>(action)) return submit();
     if (const auto *victim = std::get_if<Kill>(&action)) return say(wire::Gkill{{}, session, victim->grain}, false);
-    if (const auto *wait = std::get_if<Wait>(&action))
-        return say(wire::Gwait{session, self_.next, wait->block}, wait->block);
+    if (const auto *waits = std::get_if<Wait>(&action)) return wait(waits->block);
     if (const auto *fetch = std::get_if<Fetch>(&action))
         return say(wire::Fetch{{}, session, fetch->grain, wire::Stream::out, self_.fetched.size(),
                                static_cast<std::uint32_t>(limits::fetch_chunk_bytes)},
@@ -282,6 +280,7 @@ void ControlNode::opened(const wire::AnyMessage &reply) {
     if (notes) self_.course = notes_;
     else self_.course.emplace(job().script);
     self_.next = notes ? notes_next_ : 0;
+    self_.results.clear();
     if (open.sent > self_.next)
         return wrong("result " + std::to_string(self_.next) + " was never taken, and counts as sent: " +
                      std::to_string(open.sent));
@@ -294,16 +293,15 @@ void ControlNode::course_reply(const wire::AnyMessage &reply, bool was_in_doubt)
     if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
         if (was_in_doubt && static_cast<Code>(error->code) == Code::grain_exists) {
             self_.course->did();
+            in_doubt_ = true;  // the others of its batch are there as well
             return think();
         }
         if (!course_error(*error)) wrong(std::string(wire::kind_name(self_.call)) + " failed: " + error->text);
         return;
     }
     Course &course = *self_.course;
-    if (const auto *result = std::get_if<wire::GrainResult>(&reply)) {
-        self_.next = result->sent;
-        course.got(*result);
-    } else if (const auto *piece = std::get_if<wire::Piece>(&reply)) {
+    if (takes(reply)) return go_on();
+    if (const auto *piece = std::get_if<wire::Piece>(&reply)) {
         self_.fetched += piece->bytes;
         if (self_.fetched.size() < piece->total && !piece->bytes.empty()) return think();
         self_.fetched.clear();
@@ -311,12 +309,7 @@ void ControlNode::course_reply(const wire::AnyMessage &reply, bool was_in_doubt)
     } else {
         course.did();
     }
-    if (job().keeps_notes) {
-        notes_ = course;
-        notes_next_ = self_.next;
-    }
-    if (course.done()) return closed();
-    think();
+    go_on();
 }
 
 // False: this error is not one of those that a program meets.
@@ -345,6 +338,7 @@ bool ControlNode::course_error(const wire::ErrorReply &error) {
         self_.conn = 0;
         self_.link_up = false;
         self_.fetched.clear();
+        self_.results.clear();
         rest(pause_after_trouble);
         return static_cast<Code>(error.code) == Code::session_taken;
     case Code::replay_end:

@@ -31,6 +31,7 @@ public:
         bool cleans = false;
         bool opens = false;         // by d_open_ses, and resumes only when it is run again
         int reopenings = 0;
+        int batch = 1;              // submits and takes up to so many at once
     };
     ControlNode(Clock &clock, Links &links, ControlWatch &watch, int number, std::vector<Job> jobs);
 
@@ -58,6 +59,7 @@ private:
         bool link_up = false, busy = false;
         std::uint64_t pause = 0;
         std::string fetched;         // of the stream at hand
+        std::deque<wire::GrainResult> results;  // of a batch, not looked at yet
         std::deque<wire::PutContent> bring;  // pieces of contents that the scheduler lacks
         bool met = false;
     };
@@ -78,6 +80,12 @@ private:
     void opened(const wire::AnyMessage &reply);
     void course_reply(const wire::AnyMessage &reply, bool was_in_doubt);
     bool brings(const wire::AnyMessage &reply);
+    // control_batches.cc
+    void submit();
+    void wait(bool block);
+    bool takes(const wire::AnyMessage &reply);
+    void take_result();
+    void go_on();
     bool course_error(const wire::ErrorReply &error);
     void closed();
     void next_job();

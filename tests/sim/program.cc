@@ -8,6 +8,14 @@
 
 namespace dcs::sim {
 
+std::vector<GrainNumber> submitted_by(const wire::AnyMessage &call) {
+    if (const auto *submit = std::get_if<wire::Gexec>(&call)) return {submit->grain};
+    std::vector<GrainNumber> grains;
+    if (const auto *batch = std::get_if<wire::GexecMany>(&call))
+        for (const wire::GrainOrder &order : batch->orders) grains.push_back(order.grain);
+    return grains;
+}
+
 Script draw_script(Random &r, const Plan &plan, int grains) {
     Script s;
     s.seed = r.next() >> 1;
@@ -86,6 +94,16 @@ std::string output_of(const GrainKey &key, const std::string &name) {
 Course::Course(const Script &script) : script_(&script) {
     for (; next_grain_ < script.first; ++next_grain_) actions_.push_back(Submit{next_grain_});
     actions_.push_back(Wait{!script.polls});
+}
+
+std::vector<GrainNumber> Course::submissions(std::size_t most) const {
+    std::vector<GrainNumber> grains;
+    for (const Action &action : actions_) {
+        const auto *submit = std::get_if<Submit>(&action);
+        if (!submit || grains.size() >= most) break;
+        grains.push_back(submit->grain);
+    }
+    return grains;
 }
 
 void Course::did() {

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "sim/grain_model.h"
 #include "sim/plan.h"
-#include "wire/user_calls.h"
+#include "wire/message.h"
 
 namespace dcs::sim {
 
@@ -42,6 +42,8 @@ private:
 };
 // What a grain puts into an output of this name.
 std::string output_of(const GrainKey &key, const std::string &name);
+// The grains that a call submits; none: it is another call.
+std::vector<GrainNumber> submitted_by(const wire::AnyMessage &call);
 Script draw_script(Random &r, const Plan &plan, int grains);
 
 // One run through it.
@@ -50,6 +52,8 @@ public:
     explicit Course(const Script &script);
     bool done() const { return actions_.empty(); }
     const Action &next() const { return actions_.front(); }
+    // The grains of the submissions at hand, one after the other.
+    std::vector<GrainNumber> submissions(std::size_t most) const;
     // The action at hand succeeded.
     void did();
     void got(const wire::GrainResult &result);

@@ -75,6 +75,8 @@ void World::add_controls() {
             job.session = session;
             job.script = draw_script(r, plan, static_cast<int>(std::max<std::int64_t>(share / count, 1)));
             job.keeps_notes = !plan.scale && r.chance(25);
+            Random b = random_for(plan.seed, "batch", static_cast<std::uint64_t>(p) * 1000 + jobs.size());
+            if (!plan.scale && b.chance(50)) job.batch = static_cast<int>(spread(b, 2, 64));
             job.opens = !plan.scale && r.chance(35);
             job.cleans = !plan.scale && r.chance(50);
             job.reopenings = !plan.scale && r.chance(20) ? 1 : 0;

@@ -87,7 +87,7 @@ struct Step {
 
     void begin(Snapshot::Known &now) const {
         now.checkpoint = now.message = now.out = now.err = no_bytes;
-        const auto spec = reported.params.find(grain.request);
+        const auto spec = reported.params.find({grain.request, key.grain});
         if (spec == reported.params.end()) {
             now.params = no_bytes;
             return complain("nobody submitted it");

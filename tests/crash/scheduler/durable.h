@@ -18,7 +18,7 @@ std::string durable_text(const core::State &state);
 
 // What was said to the scheduler, acknowledged or not.
 struct Reported {
-    std::map<std::uint64_t, Bytes> params;  // packed specs by the id of their d_gexec
+    std::map<std::pair<std::uint64_t, GrainNumber>, Bytes> params;  // packed specs by the id of their call
     // A server keeps one report per lease, and sends no other before that one is acknowledged.
     using Lease = std::tuple<std::string, GrainKey, Incarnation>;  // first: the host
     std::map<Lease, std::shared_ptr<const wire::GrainReport>> reports;

@@ -48,7 +48,7 @@ void show_and_check(const Total &total, double seconds) {
         {"sessions removed", c.removed}, {"big nodes", c.big_nodes},
         {"inputs during a commit", c.in_flight}, {"turns refused", c.refused}, {"turns in doubt", c.doubts},
         {"restarts", c.restarts}, {"launches", c.launches}, {"results handed out", c.results},
-        {"grains killed", c.kills}, {"grains packed", c.packed},
+        {"grains killed", c.kills}, {"grains packed", c.packed}, {"results together", c.batches},
         {"commits with the reserve", c.with_reserve}};
     for (const store::TreeTemplate &tree : record::forest()) {
         const auto found = c.trees.find(tree.name);

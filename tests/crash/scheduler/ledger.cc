@@ -45,7 +45,10 @@ void Ledger::asked(ConnId conn, const std::string &who, std::uint64_t request, c
         if (std::holds_alternative<wire::CleanSession>(message)) ++session->cleaning;
     }
     if (const auto *submit = std::get_if<wire::Gexec>(&message))
-        reported.params[request] = std::make_shared<const std::string>(wire::pack(submit->spec));
+        reported.params[{request, submit->grain}] = std::make_shared<const std::string>(wire::pack(submit->spec));
+    if (const auto *batch = std::get_if<wire::GexecMany>(&message))
+        for (const wire::GrainOrder &order : batch->orders)
+            reported.params[{request, order.grain}] = std::make_shared<const std::string>(wire::pack(order.spec));
     if (const auto *kill = std::get_if<wire::Gkill>(&message))
         sessions_[named(*kill, who, kill->session)].grains[kill->grain].kill_asked = true;
 }
@@ -73,6 +76,7 @@ std::string Ledger::said(ConnId conn, std::uint64_t request, const wire::AnyMess
     if (const auto *auth = std::get_if<wire::AuthReply>(&message)) tokens_.insert(pki::sha256(auth->token));
     if (const auto *reply = std::get_if<wire::OpenReply>(&message)) return opened(call, conn, *reply, state);
     if (const auto *reply = std::get_if<wire::GrainResult>(&message)) return result(call, *reply, state, durable);
+    if (const auto *reply = std::get_if<wire::GrainResults>(&message)) return results(call, *reply, state, durable);
     if (std::holds_alternative<wire::Done>(message)) return done(call, state);
     return {};
 }
@@ -91,6 +95,9 @@ std::string Ledger::opened(const Call &call, ConnId conn, const wire::OpenReply 
 std::string Ledger::done(const Call &call, const core::State &state) {
     if (const auto *submit = std::get_if<wire::Gexec>(&call.message)) {
         sessions_[{call.user, submit->session}].grains[submit->grain].submitted = true;
+    } else if (const auto *batch = std::get_if<wire::GexecMany>(&call.message)) {
+        for (const wire::GrainOrder &order : batch->orders)
+            sessions_[{call.user, batch->session}].grains[order.grain].submitted = true;
     } else if (std::holds_alternative<wire::CloseSession>(call.message)) {
         changed_by(call)->fact = Fact::closed;
     } else if (const auto *clean = std::get_if<wire::CleanSession>(&call.message)) {
@@ -105,6 +112,21 @@ std::string Ledger::done(const Call &call, const core::State &state) {
         Grain &promised = sessions_[key].grains[kill->grain];
         promised.dead = true;
         promised.killed = promised.killed || grain->status == core::GrainStatus::killed;
+    }
+    return {};
+}
+
+std::string Ledger::results(const Call &call, const wire::GrainResults &reply, const core::State &state,
+                            const Snapshot &durable) {
+    const auto &wait = std::get<wire::GwaitMany>(call.message);
+    if (reply.results.empty() || reply.results.size() > static_cast<std::size_t>(wait.most))
+        return "a batch of results has another number than was wanted";
+    std::int32_t before = wait.next;
+    for (const wire::GrainResult &one : reply.results) {
+        if (one.sent <= before) return "a batch of results is out of order";
+        before = one.sent;
+        const wire::Gwait alone{wait.session, wait.next, wait.block};
+        if (std::string what = result({call.user, alone}, one, state, durable); !what.empty()) return what;
     }
     return {};
 }

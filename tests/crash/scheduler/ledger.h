@@ -53,6 +53,8 @@ private:
     std::string done(const Call &call, const core::State &state);
     std::string result(const Call &call, const wire::GrainResult &reply, const core::State &state,
                        const Snapshot &durable);
+    std::string results(const Call &call, const wire::GrainResults &reply, const core::State &state,
+                        const Snapshot &durable);
     std::string launched(const wire::Launch &launch, const Snapshot &durable);
     void acknowledged(ConnId conn, const wire::ReportAck &ack);
     static std::string broken_by_session(const SessionKey &key, const Session &promised,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "crash/scheduler/world.h"
 
 namespace dcs::test {
@@ -47,7 +49,19 @@ void Workload::wait(Control &control, std::int32_t session) {
     const auto open_results = static_cast<std::uint64_t>(there->info.result_count - there->info.sent);
     // Mostly the first one that was not acknowledged, again or anew; or one further on.
     const auto next = there->info.sent + static_cast<std::int32_t>(random_.below(open_results + 1));
-    w_.call(control, wire::Gwait{session, next, random_.chance(50)});
+    const bool block = random_.chance(50);
+    if (random_.chance(50)) return w_.call(control, wire::Gwait{session, next, block});
+    w_.call(control, wire::GwaitMany{session, next, 1 + static_cast<std::int32_t>(random_.below(4)), block});
+}
+
+// One grain, or those that follow it as well.
+void Workload::submit(Control &control, std::int32_t session, GrainNumber first) {
+    if (random_.chance(50))
+        return w_.call(control, wire::Gexec{session, first, spec(control, session, first)});
+    wire::GexecMany batch{session, {}};
+    const GrainNumber end = std::min(grains_per_session, first + 1 + static_cast<GrainNumber>(random_.below(4)));
+    for (GrainNumber g = first; g < end; ++g) batch.orders.push_back({g, spec(control, session, g)});
+    w_.call(control, std::move(batch));
 }
 
 void Workload::control_acts() {
@@ -67,7 +81,7 @@ void Workload::control_acts() {
     } else if (closed && what < 55) {
         w_.call(control, wire::CleanSession{user, session});
     } else if (what < 58) {
-        w_.call(control, wire::Gexec{session, number, spec(control, session, number)});
+        submit(control, session, number);
     } else if (what < 80) {
         wait(control, session);
     } else if (what < 88) {

@@ -23,6 +23,7 @@ void Counts::add(const Counts &other) {
     results += other.results;
     kills += other.kills;
     packed += other.packed;
+    batches += other.batches;
     with_reserve += other.with_reserve;
     launches += other.launches;
     for (const auto &[name, n] : other.trees) trees[name] += n;
@@ -63,6 +64,10 @@ void World::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t req
     if (std::string what = people.ledger.said(conn, request, message, turn_->state(), *low); !what.empty())
         complain(what);
     counts.results += std::holds_alternative<wire::GrainResult>(message);
+    if (const auto *many = std::get_if<wire::GrainResults>(&message)) {
+        counts.results += many->results.size();
+        counts.batches += many->results.size() > 1;
+    }
     counts.launches += std::holds_alternative<wire::Launch>(message);
     sent_.push_back(Sent{conn, request, message});
 }

@@ -50,7 +50,7 @@ struct Inhabitants {
 struct Counts {
     std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
                   in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0,
-                  packed = 0, with_reserve = 0;
+                  packed = 0, with_reserve = 0, batches = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };
@@ -148,6 +148,7 @@ public:
 private:
     void control_acts();
     void wait(Control &control, std::int32_t session);
+    void submit(Control &control, std::int32_t session, GrainNumber first);
     void server_acts();
     void time_passes();
     void change_host_table();

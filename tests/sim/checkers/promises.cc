@@ -8,7 +8,8 @@ void Promises::asks(const SessionKey &key, const wire::AnyMessage &call) {
     Book &book = found->second;
     if (const auto *close = std::get_if<wire::CloseSession>(&call); close && close->user.empty()) book.closing = true;
     if (const auto *clean = std::get_if<wire::CleanSession>(&call); clean && clean->user.empty()) book.cleaning = true;
-    if (const auto *submit = std::get_if<wire::Gexec>(&call)) book.asked.insert(submit->grain);
+    for (const GrainNumber grain : submitted_by(call)) book.asked.insert(grain);
+    book.batches = book.batches || std::holds_alternative<wire::GwaitMany>(call);
     const auto *open = std::get_if<wire::OpenSession>(&call);
     if (open && open->mode == wire::OpenMode::reopen) book.closed = false;  // it may or may not be
 }
@@ -40,14 +41,21 @@ void Promises::told(const SessionKey &key, const Script &script, const wire::Any
     const auto found = books_.find(key);
     if (found == books_.end()) return;
     Book &book = found->second;
-    if (const auto *submit = std::get_if<wire::Gexec>(&call)) book.grains.emplace(submit->grain, false);
-    if (const auto *kill = std::get_if<wire::Gkill>(&call)) book.grains[kill->grain] = true;
+    for (const GrainNumber grain : submitted_by(call))
+        if (std::holds_alternative<wire::Done>(reply)) book.grains.emplace(grain, false);
+    // What was handed out stays as it is, also when the program looks at it later.
+    const auto *kill = std::get_if<wire::Gkill>(&call);
+    if (kill && book.index.count(kill->grain) == 0) book.grains[kill->grain] = true;
     if (std::holds_alternative<wire::CloseSession>(call)) book.closed = true;
     if (std::holds_alternative<wire::CleanSession>(call)) {
         books_.erase(found);
         return;
     }
     if (const auto *r = std::get_if<wire::GrainResult>(&reply)) return result(key, book, script, *r);
+    if (const auto *many = std::get_if<wire::GrainResults>(&reply)) {
+        for (const wire::GrainResult &r : many->results) result(key, book, script, r);
+        return;
+    }
     const auto *piece = std::get_if<wire::Piece>(&reply);
     const auto *fetch = std::get_if<wire::Fetch>(&call);
     if (!piece || !fetch || clock_.plan.has(Fault::bad_host)) return;
@@ -70,7 +78,8 @@ void Promises::result(const SessionKey &key, Book &book, const Script &script, c
         if (book.asked.count(r.grain) == 0) return wrong(key, name + "which nobody submitted");
         grain = book.grains.emplace(r.grain, false).first;
     }
-    if (grain->second) return wrong(key, name + "which was killed");
+    if (grain->second && !book.batches) return wrong(key, name + "which was killed");
+    grain->second = false;  // its result was handed out by a reply that got lost, before it was killed
     if (book.index.count(r.grain) != 0) return wrong(key, name + "which has a result already");
     if (const std::string what = wrong_with_output(clock_.plan, script.model(r.grain), r); !what.empty())
         return wrong(key, name + what);
@@ -100,7 +109,9 @@ void Promises::compare_book(const SessionKey &key, Book &book, const core::State
     for (const auto &[number, killed] : book.grains) {
         const auto grain = session->grains.find(number);
         if (grain == session->grains.end()) return wrong(key, "grain " + std::to_string(number) + " is lost");
-        if (killed && grain->second.status != core::GrainStatus::killed)
+        const bool was_shown = book.batches && grain->second.status == core::GrainStatus::finished &&
+                               grain->second.result_index < session->info.shown;
+        if (killed && grain->second.status != core::GrainStatus::killed && !was_shown)
             return wrong(key, "grain " + std::to_string(number) + " was killed and is " +
                                   core::name_of(grain->second.status));
     }

@@ -35,6 +35,7 @@ private:
         std::uint64_t seniority = 0;   // 0: not seen yet
         std::map<GrainNumber, bool> grains;  // submitted; true: killed
         std::set<GrainNumber> asked;         // the same, answered or not
+        bool batches = false;  // some results were asked for together: handed out, though never received
         std::map<std::int32_t, Result> order;
         std::map<GrainNumber, std::int32_t> index;
     };

@@ -1,5 +1,6 @@
 #include "fake_scheduler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,12 @@ wire::AnyMessage plausible(const wire::AnyMessage &request) {
         r.grain = 100 + m->next, r.completed = 9, r.sent = m->next + 1;
         r.out = "out", r.err = "err", r.out_length = 3, r.err_length = 3;
         return r;
+    }
+    if (const auto *m = std::get_if<GwaitMany>(&request)) {  // two at a time
+        GrainResults reply;
+        for (std::int32_t i = m->next; i < m->next + std::min(m->most, 2); ++i)
+            reply.results.push_back(std::get<GrainResult>(plausible(Gwait{m->session, i, false})));
+        return reply;
     }
     if (std::holds_alternative<Query>(request)) return QueryReply{};
     return Done{};

@@ -64,7 +64,7 @@ private:
         bytes(s.results);
         bytes(s.counts);
         put("waiters");
-        for (const Waiter &w : s.waiters) put(w.conn, w.request, w.next, w.most);
+        for (const Waiter &w : s.waiters) put(w.conn, w.request, w.next, w.most, w.acknowledges);
     }
     void shape(const Shape &s) {
         put("\n  shape", s.host_class, int{s.thrash_bits}, int{s.memory_bits}, int{s.program_group}, s.cores);

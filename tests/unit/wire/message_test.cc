@@ -92,6 +92,19 @@ TEST_CASE("fields arrive in their own places") {
     REQUIRE(result);
     CHECK(std::get<GrainResult>(*result).usage.system_us == -2);
     CHECK(std::get<GrainResult>(*result).usage.out_blocks == INT64_MAX);
+    auto error = decode(encode(ErrorReply{11, "differs", 17}, 1));
+    REQUIRE(error);
+    CHECK(std::get<ErrorReply>(*error).grain == 17);
+    CHECK(ErrorReply{}.grain == -1);
+    auto batch = decode(encode(GexecMany{3, {{17, samples::spec()}, {18, {}}}}, 1));
+    REQUIRE(batch);
+    CHECK(std::get<GexecMany>(*batch).session == 3);
+    REQUIRE(std::get<GexecMany>(*batch).orders.size() == 2);
+    CHECK(std::get<GexecMany>(*batch).orders[0].spec.wall_s == 3600);
+    CHECK(std::get<GexecMany>(*batch).orders[1].grain == 18);
+    auto wait = decode(encode(GwaitMany{3, 8, 256, true}, 1));
+    REQUIRE(wait);
+    CHECK((std::get<GwaitMany>(*wait).next == 8 && std::get<GwaitMany>(*wait).most == 256));
 }
 
 TEST_CASE("what people order about hosts arrives in its own places") {
@@ -185,12 +198,15 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(ContentTaken);
     SAME_NAME(WantContent);
     SAME_NAME(ContentPiece);
+    SAME_NAME(GexecMany);
+    SAME_NAME(GwaitMany);
+    SAME_NAME(GrainResults);
 #undef SAME_NAME
 }
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 3, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 4, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
@@ -274,7 +290,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(!with(4, static_cast<char>(std::variant_size_v<AnyMessage> + 1)));
     CHECK(with(4, static_cast<char>(std::variant_size_v<AnyMessage>)));
     CHECK(!with(5, 1));    // kind 256 + ...
-    CHECK(with(6, 4).status().text.find("protocol version 4") != std::string::npos);
+    CHECK(with(6, 9).status().text.find("protocol version 9") != std::string::npos);
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
     CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
 }
@@ -342,4 +358,12 @@ TEST_CASE("caps of fields hold") {
     spec.files.resize(1);
     spec.files[0].name.assign(limits::path_bytes + 1, 'x');
     CHECK(refused(Gexec{1, 1, spec}));
+    GexecMany batch;
+    batch.orders.resize(limits::batch_grains);
+    CHECK(!refused(batch));
+    batch.orders.resize(limits::batch_grains + 1);
+    CHECK(refused(batch));
+    batch.orders.resize(1);
+    batch.orders[0].spec.label.assign(limits::label_bytes + 1, 'x');
+    CHECK(refused(batch));
 }

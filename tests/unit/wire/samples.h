@@ -102,7 +102,7 @@ inline std::vector<AnyMessage> all() {
         Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result"}, Piece{100, "bytes"},
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
-        ErrorReply{11, "differs"},
+        ErrorReply{11, "differs", 17},
         FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}},
         CallIn{0.5, 1000, true, "the owner works"},
         report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
@@ -114,7 +114,9 @@ inline std::vector<AnyMessage> all() {
         RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
         AskContents{{digest, digest}}, MissingContents{{digest}}, PutContent{digest, 1ull << 33, 3, "bytes"},
         ContentTaken{digest, 8, 16, "full"}, WantContent{digest, 7, 4096},
-        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"}};
+        ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"},
+        GexecMany{3, {{17, spec()}, {18, {}}}}, GwaitMany{3, 8, 256, true},
+        GrainResults{{{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"}, {18, 2, 3, 0, 0, usage(), 0, 0, "", ""}}}};
 }
 
 }  // namespace dcs::wire::samples
