@@ -33,11 +33,12 @@ def sweep(pid):
 def red(test, plant):
     """A test that hangs over a bug has found it, too."""
     environment = dict(os.environ, DCS_PLANTED=plant)
-    process = subprocess.Popen([UNIT, "-w", "NoTests", test.replace(",", "\\,")], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([UNIT, "-w", "NoTests", test.replace(",", "\\,")], env=environment, start_new_session=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(20 if plant else 120) != 0
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with the supervisors that it forked
         process.wait()
         sweep(process.pid)
         return True
