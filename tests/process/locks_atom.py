@@ -45,7 +45,7 @@ class Place:
             return [line.split()[2] for line in log]
 
 
-def killed_at_each_point():
+def P3_P4_killed_at_each_point():
     """P3, P4: whatever point the killed one had come to, the next request is granted at once, with a higher token."""
     points = {"locks.get.begin": 0, "locks.get.locked": 0, "locks.get.before_record": 0, "locks.get.after_record": 1,
               "locks.release.before_record": 1, "locks.release.after_record": 0}
@@ -61,7 +61,7 @@ def killed_at_each_point():
             assert place.log().count("crashed") == crashed, f"{point}: {place.log()}"
 
 
-def reaper_killed():
+def P3_reaper_killed():
     """P3: the one who ended an expired holder dies before it has taken over."""
     for point, victim_lives in (("locks.reap.locked", True), ("locks.reap.killed", False)):
         with Place() as place:
@@ -104,7 +104,7 @@ def reaper_stopped():
         assert last[0] == "granted" and int(last[1]) > int(after[1]), last
 
 
-def deleted_while_held():
+def P27_deleted_while_held():
     """P27: the holder of a removed file keeps what it has, and expiry of the new file does not reach it."""
     with Place() as place:
         old, first = place.hold("0", "3600", "hold")
@@ -136,10 +136,10 @@ def planted_bugs():
 
 
 def main():
-    killed_at_each_point()
-    reaper_killed()
+    P3_P4_killed_at_each_point()
+    P3_reaper_killed()
     reaper_stopped()
-    deleted_while_held()
+    P27_deleted_while_held()
     c_calls()
     planted_bugs()
     print("killed, stopped and planted: the adaptive lock holds")

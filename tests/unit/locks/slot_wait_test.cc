@@ -27,7 +27,7 @@ TEST_CASE("C1 a taker that lets go while a child keeps the slot: who waits is wo
     scratch::end(keeper_of_none);
 }
 
-TEST_CASE("E14 several limits are all taken or none, in whatever order they are named") {
+TEST_CASE("C5 E14 several limits are all taken or none, in whatever order they are named") {
     Directory dir;
     const Place total = place_in(dir, "total"), user = place_in(dir, "user"), host = place_in(dir, "host");
     Result<Slots> both = Slots::take(this_world(), {{total, 3}, {user, 1}}, Deadline::none(), "");
