@@ -1,4 +1,5 @@
 // The launcher ends grains, whole trees of them, and ends itself (W6, W9, W10).
+#include "locks/lock_search.h"
 #include "launcher_bench.h"
 
 using namespace bench;
