@@ -70,6 +70,7 @@ core::State canonical(const core::State &state) {
         }
     }
     for (const auto &[hash, entry] : state.auth) core::apply(out, core::SetAuth{hash, entry}, undo);
+    core::apply(out, core::SetTrust{state.trust}, undo);
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "pki/digest.h"
+#include "scheduler/core/decisions.h"
 
 namespace dcs::test {
 namespace {
@@ -49,6 +50,10 @@ void Ledger::asked(ConnId conn, const std::string &who, std::uint64_t request, c
     if (const auto *batch = std::get_if<wire::GexecMany>(&message))
         for (const wire::GrainOrder &order : batch->orders)
             reported.params[{request, order.grain}] = std::make_shared<const std::string>(wire::pack(order.spec));
+    if (const auto *revoke = std::get_if<wire::RevokeToken>(&message)) {
+        revoke_asked_.insert(revoke->id);
+        std::erase_if(codes_, [&](const TokenHash &hash) { return core::id_of_code(hash) == revoke->id; });
+    }
     if (const auto *kill = std::get_if<wire::Gkill>(&message))
         sessions_[named(*kill, who, kill->session)].grains[kill->grain].kill_asked = true;
 }
@@ -74,6 +79,10 @@ std::string Ledger::said(ConnId conn, std::uint64_t request, const wire::AnyMess
     const Call call = found->second;
     settle(call, request);
     if (const auto *auth = std::get_if<wire::AuthReply>(&message)) tokens_.insert(pki::sha256(auth->token));
+    if (const auto *code = std::get_if<wire::TokenCreated>(&message)) {
+        const TokenHash hash = pki::sha256(code->token);
+        if (revoke_asked_.count(core::id_of_code(hash)) == 0) codes_.insert(hash);
+    }
     if (const auto *reply = std::get_if<wire::OpenReply>(&message)) return opened(call, conn, *reply, state);
     if (const auto *reply = std::get_if<wire::GrainResult>(&message)) return result(call, *reply, state, durable);
     if (const auto *reply = std::get_if<wire::GrainResults>(&message)) return results(call, *reply, state, durable);
@@ -105,6 +114,8 @@ std::string Ledger::done(const Call &call, const core::State &state) {
         session.fact = Fact::removed;
         session.grains.clear();
         session.sent = 0;
+    } else if (const auto *revoke = std::get_if<wire::RevokeToken>(&call.message)) {
+        gone_codes_.insert(revoke->id);
     } else if (const auto *kill = std::get_if<wire::Gkill>(&call.message)) {
         const SessionKey key = named(*kill, call.user, kill->session);
         const core::Grain *grain = state.grain({key, kill->grain});
@@ -233,6 +244,10 @@ std::string Ledger::broken_by_session(const SessionKey &key, const Session &prom
 std::string Ledger::broken_by(const core::State &state) const {
     for (const TokenHash &hash : tokens_)
         if (state.auth.count(hash) == 0) return "a token that was handed out is not known";
+    for (const TokenHash &hash : codes_)
+        if (state.trust.codes.count(hash) == 0) return "a code that was given to an operator is not known";
+    for (const auto &[hash, code] : state.trust.codes)
+        if (gone_codes_.count(core::id_of_code(hash)) != 0) return "a code that was taken back is known again";
     for (const auto &[key, promised] : sessions_) {
         if (promised.cleaning > 0) continue;
         if (std::string what = broken_by_session(key, promised, state.session(key)); !what.empty()) return what;

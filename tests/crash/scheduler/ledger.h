@@ -63,6 +63,8 @@ private:
 
     std::map<SessionKey, Session> sessions_;
     std::set<TokenHash> tokens_;
+    std::set<TokenHash> codes_;         // for hosts: given out, and nobody asked for them to be taken back
+    std::set<std::string> revoke_asked_, gone_codes_;  // by id: to be taken back; taken back
     std::map<std::uint64_t, Call> calls_;
     std::map<ConnId, std::string> who_;
     std::map<ConnId, TokenHash> token_of_;

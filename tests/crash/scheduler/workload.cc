@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "crash/scheduler/world.h"
+#include "scheduler/core/decisions.h"
 
 namespace dcs::test {
 namespace {
@@ -68,6 +69,7 @@ void Workload::control_acts() {
     Control &control = w_.people.controls[random_.below(w_.people.controls.size())];
     if (control.conn == 0) return w_.connect_control(control);
     if (control.token.empty()) return;
+    if (control.user == "root") return operator_acts(control);
     const auto session = static_cast<std::int32_t>(random_.below(sessions_per_user));
     const auto number = static_cast<GrainNumber>(random_.below(grains_per_session));
     const core::Session *there = w_.turn_->state().session({control.user, session});
@@ -97,6 +99,19 @@ void Workload::control_acts() {
         control.token.clear();
         control.unanswered.clear();
     }
+}
+
+// Codes for hosts to join with are given out and taken back.
+void Workload::operator_acts(Control &control) {
+    const auto &codes = w_.turn_->state().trust.codes;
+    if (random_.chance(5)) return w_.hang_up(control.conn);
+    if (codes.empty() || random_.chance(50)) {
+        const std::string host = random_.chance(50) ? "" : w_.people.servers[random_.below(3)].name;
+        return w_.call(control, wire::CreateToken{host, 1000 + static_cast<std::int64_t>(random_.below(1000))});
+    }
+    auto chosen = codes.begin();
+    std::advance(chosen, random_.below(codes.size()));
+    w_.call(control, wire::RevokeToken{core::id_of_code(chosen->first)});
 }
 
 wire::GrainReport Workload::progress(const GrainKey &key, const Server::Held &held) {

@@ -33,7 +33,8 @@ World::World(store::StoreOptions with, std::uint64_t seed) : disk(block), option
     auto empty = std::make_shared<Snapshot>();
     empty->text = durable_text(core::State());
     low = high = empty;
-    people.controls = {{"ann", "prog", 0, {}, {}}, {"ann", "other", 0, {}, {}}, {"bob", "prog", 0, {}, {}}};
+    people.controls = {{"ann", "prog", 0, {}, {}}, {"ann", "other", 0, {}, {}}, {"bob", "prog", 0, {}, {}},
+                       {"root", "ops", 0, {}, {}}};
     for (const char *name : {"h1", "h2", "h3"}) {
         Server server;
         server.name = name;

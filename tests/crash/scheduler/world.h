@@ -85,6 +85,7 @@ private:
     friend class Workload;
     // turn::Outside
     Instant now() override { return people.clock; }
+    TlsDoor tls_door() override { return {"pool:7001", std::string(64, 'a')}; }
     std::int64_t wall_s() override { return 1'000'000'000; }
     Token fresh_token() override;
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
@@ -147,6 +148,7 @@ public:
 
 private:
     void control_acts();
+    void operator_acts(Control &control);
     void wait(Control &control, std::int32_t session);
     void submit(Control &control, std::int32_t session, GrainNumber first);
     void server_acts();

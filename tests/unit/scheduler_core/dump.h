@@ -102,6 +102,15 @@ private:
             put("\nhost");
             host(h);
         }
+        for (const auto &[hash, code] : s.trust.codes) {
+            put("\ncode", code.host, code.by, code.expires_s, code.used, code.key.has_value());
+            bytes(hash);
+            if (code.key) bytes(*code.key);
+        }
+        for (const auto &[host, key] : s.trust.keys) {
+            put("\nkey", host);
+            bytes(key);
+        }
         for (const auto &[hash, entry] : s.auth) {
             put("\nauth", entry.user, entry.ident, entry.stamp_s);
             bytes(hash);
