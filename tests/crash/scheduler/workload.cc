@@ -66,7 +66,8 @@ void Workload::submit(Control &control, std::int32_t session, GrainNumber first)
 }
 
 void Workload::control_acts() {
-    Control &control = w_.people.controls[random_.below(w_.people.controls.size())];
+    auto &controls = w_.people.controls;  // the operator, who comes last, has little to do
+    Control &control = random_.chance(4) ? controls.back() : controls[random_.below(controls.size() - 1)];
     if (control.conn == 0) return w_.connect_control(control);
     if (control.token.empty()) return;
     if (control.user == "root") return operator_acts(control);
