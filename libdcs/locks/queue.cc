@@ -6,7 +6,7 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
-#include "locks/block.h"
+#include "locks/identity_block.h"
 #include "locks/process_stat.h"
 
 namespace dcs::locks {
@@ -34,13 +34,10 @@ void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
     counter.i64(ticket + 1);
     counter.seal();
     (void)!::pwrite(file.fd(), counter.data(), counter.size(), counter_at);
-    const ProcessIdentity &own = own_identity();
     timespec now = {};
     ::clock_gettime(CLOCK_REALTIME, &now);
     note.i64(ticket);
-    note.u32(static_cast<std::uint32_t>(own.pid));
-    note.u64(own.start_ticks);
-    note.u64(own.pidfs_inode);
+    put(note, own_identity());
     note.i64(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
     note.u8(shared ? 1 : 0);
     note.seal();
@@ -56,10 +53,7 @@ Waiter read_note(const LockFile &file, std::int64_t ticket) {
     if (!file.keeps_records() || ::pread(file.fd(), note.data(), note.size(), waiters_at + place) != note_size ||
         !note.sealed() || note.i64() != ticket)
         return waiter;
-    ProcessIdentity process;
-    process.pid = static_cast<pid_t>(note.u32());
-    process.start_ticks = note.u64();
-    process.pidfs_inode = note.u64();
+    const ProcessIdentity process = get_process(note);
     waiter.since_wall = note.i64();
     waiter.shared = note.u8() != 0;
     ProcessStat stat;

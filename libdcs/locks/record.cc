@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <unistd.h>
 
-#include "locks/block.h"
+#include "locks/identity_block.h"
 
 namespace dcs::locks {
 
@@ -24,20 +24,6 @@ namespace {
 using RecordBlock = Block<record_bytes>;
 constexpr std::uint32_t record_version = 1;
 constexpr std::size_t host_max = 48, cgroup_max = 120, command_max = 48;
-
-void put(RecordBlock &b, const ProcessIdentity &p) {
-    b.u32(static_cast<std::uint32_t>(p.pid));
-    b.u64(p.start_ticks);
-    b.u64(p.pidfs_inode);
-}
-
-ProcessIdentity get_process(RecordBlock &b) {
-    ProcessIdentity p;
-    p.pid = static_cast<pid_t>(b.u32());
-    p.start_ticks = b.u64();
-    p.pidfs_inode = b.u64();
-    return p;
-}
 
 void put(RecordBlock &b, const Moment &m) {
     b.i64(m.wall);

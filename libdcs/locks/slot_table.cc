@@ -9,7 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
-#include "locks/block.h"
+#include "locks/identity_block.h"
 
 namespace dcs::locks {
 namespace {
@@ -76,20 +76,6 @@ int count_held(const std::string &states) {
         held += (word & each) * each >> 56;
     }
     return strange != 0 ? -1 : static_cast<int>(held);
-}
-
-void put(Entry &e, const ProcessIdentity &p) {
-    e.u32(static_cast<std::uint32_t>(p.pid));
-    e.u64(p.start_ticks);
-    e.u64(p.pidfs_inode);
-}
-
-ProcessIdentity get_process(Entry &e) {
-    ProcessIdentity p;
-    p.pid = static_cast<pid_t>(e.u32());
-    p.start_ticks = e.u64();
-    p.pidfs_inode = e.u64();
-    return p;
 }
 
 std::int64_t entry_at(int number) { return slots_at + number % slots_per_file * std::int64_t{entry_bytes}; }

@@ -12,24 +12,13 @@ using namespace dcs::locks;
 using scratch::atom_in;
 using scratch::Directory;
 using scratch::events;
+using scratch::get;
 using scratch::hour;
 using scratch::minute;
+using scratch::record_of;
 using scratch::request_for;
 using scratch::second;
 using scratch::SteppedWorld;
-
-namespace {
-
-Answer get(const World &world, const LockRequest &request, AdaptiveLock &lock) {
-    return AdaptiveLock::get(world, request, lock);
-}
-
-Record record_of(const Directory &dir) {
-    auto state = look_at(this_world(), atom_in(dir));
-    return state ? state->record : Record{};
-}
-
-}  // namespace
 
 TEST_CASE("P27 tokens do not come again when the lock file is removed or damaged") {
     Directory dir;

@@ -29,6 +29,16 @@ inline dcs::locks::LockRequest request_for(const Directory &dir, std::int64_t if
     return request;
 }
 
+inline dcs::locks::Answer get(const dcs::locks::World &world, const dcs::locks::LockRequest &request,
+                              dcs::locks::AdaptiveLock &lock) {
+    return dcs::locks::AdaptiveLock::get(world, request, lock);
+}
+
+inline dcs::locks::Record record_of(const Directory &dir) {
+    auto state = dcs::locks::look_at(dcs::locks::this_world(), atom_in(dir));
+    return state ? state->record : dcs::locks::Record{};
+}
+
 // A test that fails leaves no processes that wait for ever.
 inline void end_with_test() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
