@@ -1,5 +1,5 @@
 #pragma once
-// GetLock and ReleaseCurrentLock of 000: busy -> denied; too soon -> denied; expired -> its owner is ended with
+// GetLock and ReleaseCurrentLock of the paper: busy -> denied; too soon -> denied; expired -> its owner is ended with
 // care and the atom taken over; else taken. Between check and set nothing can happen, because the check is
 // made by who holds the kernel lock already.
 #include <cstdint>

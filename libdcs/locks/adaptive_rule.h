@@ -1,5 +1,5 @@
 #pragma once
-// GetLock's decision (000, Figure 3) without any file: what the record says and what is asked for give the
+// GetLock's decision (the paper's Figure 3) without any file: what the record says and what is asked for give the
 // verdict. Whether the atom is held is an argument, because only the kernel knows it.
 #include <cstdint>
 

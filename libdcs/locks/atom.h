@@ -1,5 +1,5 @@
 #pragma once
-// Names of atoms, and where their lock files are. 000, "Implementation"; there every byte that is not a
+// Names of atoms, and where their lock files are. In the paper ("Implementation") every byte that is not a
 // letter or a digit becomes '_', so that different atoms share a lock. Here names are injective.
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// "CONT, INT, TERM and KILL are sent in that order" (000, "Implementation") - to every process of the holder's
+// "CONT, INT, TERM and KILL are sent in that order" (the paper, "Implementation") - to every process of the holder's
 // tree, to no other, and only as long as it is that tree.
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ enum class Killed : std::uint8_t {
     gone,           // nothing of the tree runs any more (maybe there was nothing)
     unkillable,     // something of it is in the kernel's uninterruptible sleep
     not_permitted,  // it is somebody else's
-    own_ancestor,   // it is the caller or one of its ancestors (000, Figure 4): nothing was signalled
+    own_ancestor,   // it is the caller or one of its ancestors (the paper's Figure 4): nothing was signalled
     elsewhere,      // other host, other pid namespace, or a boot that is over: nothing was signalled
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 // Limits learned from what happened: "could the values of IfElapsed and ExpireAfter be tuned automatically
-// from the collective experience of the system itself?" (000, "Conclusions"). Pure: samples in, limits out.
+// from the collective experience of the system itself?" (the paper, "Conclusions"). Pure: samples in, limits out.
 #include <cstdint>
 #include <string>
 #include <vector>

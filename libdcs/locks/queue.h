@@ -1,5 +1,5 @@
 #pragma once
-// Strict order of arrival (001): a place in the queue is a kernel lock on a byte of its own, so that a dead
+// Strict order of arrival: a place in the queue is a kernel lock on a byte of its own, so that a dead
 // waiter's place is free at once, and a waiter waits for the byte of the one before it: one wake-up for each
 // hand-over, no polling, no starvation. Neighbours with shared places have their turn together; a later
 // exclusive one waits for them, and those who come after it wait for it.

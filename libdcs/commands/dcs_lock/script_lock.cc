@@ -1,4 +1,4 @@
-// dcs_lock get and put: GetLock and ReleaseCurrentLock of 000 for shell scripts. The script's own process is the
+// dcs_lock get and put: GetLock and ReleaseCurrentLock of the paper for shell scripts. The script's own process is the
 // holder; a keeper beside it has the kernel lock, for as long as the script lives.
 #include <cerrno>
 #include <csignal>

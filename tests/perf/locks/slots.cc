@@ -16,7 +16,7 @@ namespace {
 
 constexpr int per_child = 2500;  // two descriptors for each slot, and the usual limit is 20,000
 
-// 002: byte locks behind a counter of eight bytes; who wants one asks for every byte up to the counter.
+// exectimes: byte locks behind a counter of eight bytes; who wants one asks for every byte up to the counter.
 class ExecTimes {
 public:
     explicit ExecTimes(const std::string &path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
@@ -93,7 +93,7 @@ double per_call(int round_count, int times, const std::function<void()> &once) {
 
 void many_live(Bench &bench, bool quick) {
     std::printf("\nTaking and freeing a slot, by how many are live\n  %6s %14s %28s\n", "live", "Slots us",
-                "002: counter and scan us");
+                "exectimes: counter, scan us");
     for (const int live : {0, 100, 1000, 10'000}) {
         if (quick && live > 1000) break;
         const std::string directory = bench.folder("slots");
