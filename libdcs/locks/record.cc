@@ -141,19 +141,22 @@ Record read_record(const LockFile &file, bool *damaged) {
     const ssize_t n = ::pread(file.fd(), bytes, sizeof bytes, record_a_at);
     RecordBlock best;
     std::uint64_t sequence = 0;
+    bool found = false;
     for (int i = 0; i < 2 && n > 0; ++i) {
         RecordBlock block;
         std::memcpy(block.data(), bytes + static_cast<std::size_t>(i) * record_bytes, record_bytes);
         if (!block.sealed() || block.u32() != record_version) continue;
         const std::uint64_t number = block.u64();
-        if (number <= sequence) continue;
+        // The later one, also behind the highest number there is, which somebody may have written.
+        if (found && static_cast<std::int64_t>(number - sequence) <= 0) continue;
+        found = true;
         sequence = number;
         best = block;
     }
     if (damaged != nullptr) {
-        *damaged = sequence == 0 && std::any_of(bytes, bytes + sizeof bytes, [](unsigned char c) { return c != 0; });
+        *damaged = !found && std::any_of(bytes, bytes + sizeof bytes, [](unsigned char c) { return c != 0; });
     }
-    Record record = sequence != 0 ? get_record(best) : Record{};
+    Record record = found ? get_record(best) : Record{};
     record.sequence = sequence;
     return record;
 }

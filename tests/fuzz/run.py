@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Builds and runs the fuzz targets. For each: all regressions, then fuzzing from the seeds that it makes itself.
 
-  run.py [--seconds S] [--executions N] [--keep DIR] [TARGET...]
+  run.py [--repeat] [--seconds S] [--executions N] [--keep DIR] [TARGET...]
 
-Without options 5 seconds each; with DCS_TESTS_FULL 100 million executions in all, spread by speed. What a target
+Without options 5 seconds each; with DCS_TESTS_FULL 100 million executions in all, spread by speed. --repeat only runs
+what is known, regressions and seeds: so it is in the ordinary tests, which shall say the same each time. What a target
 finds is a file in build/fuzz/found/TARGET; mend the code, then keep the file in tests/fuzz/regressions/TARGET under
 a name that says what it was. Ends with 1 if anything was found, with 77 where there is no clang to build with."""
 import argparse
@@ -98,7 +99,7 @@ def fuzz(target, seconds, executions, corpus):
     grown = os.path.join(corpus, target) if corpus else fresh("corpus", target)
     os.makedirs(grown, exist_ok=True)
     found = fresh("found", target)
-    end = [f"-runs={executions}"] if executions else [f"-max_total_time={seconds}"]
+    end = [f"-runs={executions}"] if executions else [f"-max_total_time={seconds}"] if seconds else ["-runs=0"]
     began = time.monotonic()
     code, output = run([program(target), *LIMITS, *end, "-print_final_stats=1", f"-artifact_prefix={found}/", grown, seeds])
     result.executions += figure(output, r"stat::number_of_executed_units: (\d+)")
@@ -129,6 +130,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--executions", type=int, default=100_000_000 if os.environ.get("DCS_TESTS_FULL") else 0)
+    parser.add_argument("--repeat", action="store_true")
     parser.add_argument("--keep", help="a corpus that grows from run to run")
     parser.add_argument("targets", nargs="*")
     line = parser.parse_args()
@@ -138,7 +140,8 @@ def main():
     build()
     names = line.targets or targets()
     print(f"{'target':18} {'executions':>12} {'exec/s':>9} {'coverage':>9} {'crashes':>8}")
-    results = all_of(names, line.seconds, {}, line.keep)
+    only_repeat = line.repeat and not line.executions
+    results = all_of(names, 0 if only_repeat else line.seconds, {}, line.keep)
     if line.executions and not any(r.crashes for r in results):
         results = all_of(names, 0, spread(results, line.executions), line.keep)
     print(f"{len(results)} targets, {sum(r.executions for r in results)} executions, "

@@ -293,6 +293,21 @@ TEST_CASE("a record is read back whole, the newer one counts, and a torn one doe
     }
 }
 
+TEST_CASE("a record with the highest sequence there is does not stay for ever") {
+    scratch::Directory dir;
+    LockFile file = opened(named(dir, "edit"));
+    Record r;
+    r.sequence = ~0ull - 2;
+    for (std::uint64_t i = 1; i < 6; ++i) {
+        r.generation = i;
+        REQUIRE(write_record(file, r));
+        bool damaged = true;
+        r = read_record(file, &damaged);
+        CHECK_FALSE(damaged);
+        CHECK(r.generation == i);
+    }
+}
+
 TEST_CASE("samples and refusals are rings, oldest first") {
     scratch::Directory dir;
     LockFile file = opened(named(dir, "edit"));
