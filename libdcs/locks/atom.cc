@@ -126,7 +126,8 @@ Result<Atom> decoded_name(const std::string &text) {
     Atom atom;
     if (first == std::string::npos || second == std::string::npos || !decode(text.substr(0, first), atom.host) ||
         !decode(text.substr(first + 1, second - first - 1), atom.operation) ||
-        !decode(text.substr(second + 1), atom.operand) || atom.operation.empty())
+        !decode(text.substr(second + 1), atom.operand) || atom.operation.empty() || atom.host.empty() ||
+        full_name(atom) != text)  // "%41" is no way to write "A"
         return fail(Code::invalid, text + " is not the whole name of a lock");
     return atom;
 }

@@ -64,6 +64,9 @@ TEST_CASE("P23 P24 P26 different atoms have different names, and a name says whi
     CHECK_FALSE(encoded_name(Atom{std::string("a\0b", 3), "x", ""}));
     CHECK_FALSE(decoded_name("a,b"));
     CHECK_FALSE(decoded_name("a,b,%G0"));
+    CHECK_FALSE(decoded_name("a,b,%41"));
+    CHECK_FALSE(decoded_name(",b,c"));
+    CHECK_FALSE(decoded_name("a,,c"));
 }
 
 TEST_CASE("P25 an operand of four kilobytes works, and its whole name is compared") {
