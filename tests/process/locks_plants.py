@@ -47,7 +47,8 @@ def red(test, plant):
 def main():
     lines = [line.rstrip("\n").split(" ", 1) for line in open(PLANTS) if line.strip() and not line.startswith("#")]
     bad = [f"{test}: fails without a bug" for test in sorted({t for _, t in lines}) if red(test, "")]
-    bad += [f"{plant}: not found by \"{test}\"" for plant, test in lines if not red(test, plant)]
+    # What a bug does may depend on who runs first, so each may hide twice.
+    bad += [f"{plant}: not found by \"{test}\"" for plant, test in lines if not any(red(test, plant) for _ in range(3))]
     print("\n".join(bad) if bad else f"{len(lines)} planted bugs were found")
     return 1 if bad or not lines else 0
 
