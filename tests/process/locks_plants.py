@@ -11,11 +11,14 @@ UNIT = os.path.join(os.environ["DCS_BIN"], "unit_locks")
 PLANTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "unit/locks/plants.txt")
 
 
-def sweep(pid):
+def sweep(pid, words):
     """What a test that was found hanging left: its runs carry cookies made of its pid, and one has a control group."""
     cookies = [f"{base + pid:016x}" for base in (0x1234567800000000, 0x7654321000000000)]
     for other in filter(str.isdigit, os.listdir("/proc")):
         try:
+            # Forked, and in a session of its own: it still has the words of the test.
+            if open(f"/proc/{other}/cmdline", "rb").read() == b"".join(w.encode() + b"\0" for w in words):
+                os.kill(int(other), signal.SIGKILL)
             environment = open(f"/proc/{other}/environ", "rb").read().decode(errors="replace")
             if any("DCS_LOCK_ID=" + cookie in environment for cookie in cookies):
                 os.kill(int(other), signal.SIGKILL)
@@ -33,14 +36,14 @@ def sweep(pid):
 def red(test, plant):
     """A test that hangs over a bug has found it, too."""
     environment = dict(os.environ, DCS_PLANTED=plant)
-    process = subprocess.Popen([UNIT, "-w", "NoTests", test.replace(",", "\\,")], env=environment, start_new_session=True,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = [UNIT, "-w", "NoTests", test.replace(",", "\\,")]
+    process = subprocess.Popen(words, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(20 if plant else 120) != 0
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # with the supervisors that it forked
         process.wait()
-        sweep(process.pid)
+        sweep(process.pid, words)
         return True
 
 
