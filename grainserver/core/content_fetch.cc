@@ -64,7 +64,7 @@ void ask_next(Turn &t) {
 
 std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
                                                         void (*lost)(Transfer &)) {
-    const bool ready = t.state.link == Link::ready;
+    const bool ready = t.state.with_scheduler();
     auto next = transfers.end();
     bool busy = false;
     for (auto it = transfers.begin(); it != transfers.end(); ++it) {

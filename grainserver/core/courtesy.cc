@@ -115,13 +115,13 @@ void shut(Turn &t, const std::string &why) {
     c.shut = why;
     t.log(Level::info, "no more grains are taken: " + why);
     drop_queued(t, why);
-    if (t.state.link == Link::ready) t.emit(Gauge{});
+    if (t.state.with_scheduler()) t.emit(Gauge{});
 }
 
 void open_again(Turn &t) {
     t.state.courtesy.shut.clear();
     t.log(Level::info, "grains are taken again");
-    if (t.state.link == Link::ready) t.emit(Gauge{});
+    if (t.state.with_scheduler()) t.emit(Gauge{});
 }
 
 // No time for a checkpoint: the kernel would choose somebody, and perhaps not one of ours.

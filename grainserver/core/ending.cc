@@ -49,7 +49,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
     if (g == nullptr || g->phase == Phase::queued) {
         // Nothing runs and nothing will: say so, or the scheduler would wait for an end.
         if (g != nullptr) erase_dir(t, id);
-        if (t.state.link == Link::ready)
+        if (t.state.with_scheduler())
             t.emit(Send{wire::LaunchResult{w.key, w.incarnation, false, false, static_cast<std::int32_t>(Code::refused),
                                            "withdrawn before it ran: " + w.reason}});
         return;

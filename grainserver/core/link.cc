@@ -1,6 +1,7 @@
 // Whom to call and when (W5).
 #include <algorithm>
 
+#include "base/planted.h"
 #include "grainserver/core/steps.h"
 
 namespace dcs::server {
@@ -16,12 +17,14 @@ void forget_reports_on_the_way(State &state) {
     }
 }
 
+}  // namespace
+
 void rest(Turn &t, Duration pause) {
     forget_reports_on_the_way(t.state);
     t.state.link = Link::down;
+    t.state.leaving = false;
     t.state.link_at = t.now + pause;
 }
-}  // namespace
 
 // 0.2 s, doubled each time, at most the interval or 30 s; a quarter more or less, so that many
 // servers do not come back in step.
@@ -33,11 +36,14 @@ Duration back_off(int failures, Duration interval, double jitter) {
     return Duration{static_cast<std::int64_t>(static_cast<double>(pause.ns) * (0.75 + jitter / 2))};
 }
 
-void connect_now(Turn &t) {
+void connect_to(Turn &t, Peer peer) {
     t.state.link = Link::connecting;
+    t.state.peer = peer;
     t.state.link_at = t.now + link_patience;
-    t.emit(Connect{});
+    t.emit(Connect{peer});
 }
+
+void connect_now(Turn &t) { connect_to(t, Peer::scheduler); }
 
 void link_opened(Turn &t) {
     if (t.state.link != Link::connecting) return;
@@ -46,19 +52,24 @@ void link_opened(Turn &t) {
     call.binary_class = t.state.binary_class;
     call.boot_id = t.state.boot_id;
     call.instance = t.state.instance;
+    call.confinement = t.state.confinement;
+    const bool to_backup = t.state.peer == Peer::backup;  // whom it does not concern what is held
     for (const auto &[id, g] : t.state.grains)
-        if (g.ending != Ending::discard) call.held.push_back({wire::wire_of(id.key), id.incarnation, g.cpu_us});
+        if (g.ending != Ending::discard && !to_backup)
+            call.held.push_back({wire::wire_of(id.key), id.incarnation, g.cpu_us});
     t.state.link = Link::greeting;
     t.state.link_at = t.now + link_patience;
+    if (!to_backup && t.state.backup_number != 0 && !planted("server.hide_the_backup"))
+        t.emit(Send{wire::HeldByBackup{t.state.backup_store, t.state.backup_number}});
     t.emit(Send{std::move(call)});
 }
 
 void link_closed(Turn &t, const std::string &why) {
     if (t.state.link == Link::down) return;
+    if (t.state.peer == Peer::backup) return backup_failed(t);
     if (!t.state.told_down) t.log(Level::warning, "no connection to the scheduler: " + why + "; trying again");
     t.state.told_down = true;
-    ++t.state.failures;
-    rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
+    scheduler_away(t);
 }
 
 void reconnect(Turn &t) {
@@ -75,10 +86,11 @@ void configured(Turn &t, const wire::Configure &c) {
     if (c.epoch < s.epoch)
         t.log(Level::warning, "the scheduler's store is older than one that this server has seen (epoch " +
                                   std::to_string(c.epoch) + " after " + std::to_string(s.epoch) + ")");
-    const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch;
+    const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch || s.backup_number != 0;
     s.interval = interval;
     s.slots = slots;
     s.epoch = c.epoch;
+    s.backup_store = s.backup_number = 0;  // it has what the backup had, or goes on without
     if (changed) t.emit(SaveConfig{});
     if (s.link == Link::greeting) t.log(Level::info, "the scheduler has taken this server in");
     s.link = Link::ready;
@@ -101,7 +113,8 @@ void refused(Turn &t, const wire::Refused &r) {
 
 void link_tick(Turn &t) {
     State &s = t.state;
-    if (s.link == Link::ready || t.now < s.link_at) return;
+    if (s.with_scheduler() || t.now < s.link_at) return;
+    if (s.link == Link::ready) return backup_tick(t);
     if (s.link == Link::down) return connect_now(t);
     t.emit(Disconnect{});
     link_closed(t, s.link == Link::connecting ? "it does not accept" : "it does not answer the first call");

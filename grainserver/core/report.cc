@@ -139,7 +139,8 @@ bool innocent_end(const Grain &g) {
 }
 
 void consider_report(Turn &t, const GrainId &id, Grain &g) {
-    if (t.state.link != Link::ready || g.outstanding || g.hold || g.ending == Ending::discard || !g.looked) return;
+    if (t.state.link != Link::ready || t.state.leaving) return;
+    if (g.outstanding || g.hold || g.ending == Ending::discard || !g.looked) return;
     Planned p = plan(id, g);
     if (!p.any) {
         if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
@@ -156,7 +157,7 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         g.acked = last;
         t.emit(WriteAcked{id, last});
     }
-    if (ended) t.emit(Gauge{});  // an early call-in: there is a free slot
+    if (ended && t.state.with_scheduler()) t.emit(Gauge{});  // an early call-in: there is a free slot
 }
 
 void consider_all(Turn &t) {

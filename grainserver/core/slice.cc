@@ -29,7 +29,7 @@ void call_in(Turn &t, bool at_boundary) {
     State &s = t.state;
     s.slice_start = t.now;
     s.next_call_in = t.now + s.interval;
-    const bool ready = s.link == Link::ready;
+    const bool ready = s.with_scheduler();
     const Duration patience = std::max(s.interval * resend_slices, resend_min);
     for (auto &[id, g] : s.grains) {
         g.hold = false;
@@ -69,7 +69,7 @@ void slice_tick(Turn &t) {
 
 // Load and memory follow the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
-    if (t.state.link != Link::ready) return;
+    if (!t.state.with_scheduler()) return;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut}});
 }
 

@@ -10,7 +10,7 @@ constexpr Duration slot_retry = milliseconds(200);
 constexpr Duration slot_patience = seconds(15);  // a grain that is being killed frees its slot within
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
-    if (t.state.link != Link::ready) return;  // the next FirstCall says whether it is held
+    if (!t.state.with_scheduler()) return;  // the next FirstCall says whether it is held
     t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code),
                                    text}});
 }
@@ -37,7 +37,7 @@ void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &te
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
 
 void launch(Turn &t, wire::Launch message) {
-    if (t.state.link != Link::ready) return;
+    if (!t.state.with_scheduler()) return;
     const GrainId id{wire::key_of(message.key), message.incarnation};
     if (const Grain *g = t.find(id)) {
         if (g->ending == Ending::discard) answer(t, id, false, Code::refused, "it is being ended on this host");

@@ -107,18 +107,28 @@ enum class Link : std::uint8_t {
     ready        // configured: reports go
 };
 
+// Whom the link goes to (W5).
+enum class Peer : std::uint8_t { scheduler, backup };
+
 struct State {
     // fixed
     std::string host, binary_class, boot_id;
     std::uint64_t instance = 0;
+    std::uint32_t confinement = 0;  // Rungs that its grains get
+    bool has_backup = false;
     // the scheduler's configuration; saved, so that a restarted server keeps its pace
     Duration interval = seconds(10);
     std::int32_t slots = 0;
     std::uint64_t epoch = 0;
-    // link to the scheduler
+    // what the backup has acknowledged since the scheduler last took this server in; saved
+    std::uint64_t backup_store = 0, backup_number = 0;
+    // link to the scheduler, or to the backup while the scheduler is away (backup.cc)
     Link link = Link::down;
-    Instant link_at{};        // down: connect then; connecting, greeting: give up then
-    int failures = 0;         // connections in a row that came to nothing
+    Peer peer = Peer::scheduler;
+    // down: connect then; connecting, greeting: give up then; ready, to the backup: try the scheduler then
+    Instant link_at{};
+    bool leaving = false;     // ready, to the backup: as soon as nothing is on its way
+    int failures = 0;         // connections to the scheduler in a row that came to nothing
     bool told_down = false;   // the log says already that the scheduler does not answer
     bool launcher_up = false;
     Instant slice_start{}, next_call_in{};
@@ -126,6 +136,8 @@ struct State {
     Courtesy courtesy;
     std::map<GrainId, Grain> grains;
     std::map<std::string, Transfer> fetches, puts;  // by digest; they follow from the grains
+
+    bool with_scheduler() const { return link == Link::ready && peer == Peer::scheduler; }
 };
 
 // Limits of the core's own.
@@ -133,6 +145,7 @@ inline constexpr Duration kill_after = seconds(10);        // between TERM and K
 inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn grain: a third of the slice,
 inline constexpr Duration last_checkpoint_max = seconds(2);  // within these
 inline constexpr Duration link_patience = seconds(15);     // for a connection, and for the answer to FirstCall
+inline constexpr int tries_before_backup = 3;              // of the scheduler, in a row
 inline constexpr std::uint64_t in_flight_max = 128u << 20; // bytes of unanswered reports
 
 // The earliest instant at which Tick has something to do.

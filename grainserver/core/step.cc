@@ -15,6 +15,8 @@ struct Message {
     void operator()(wire::Withdraw &m) { withdraw(t, m); }
     void operator()(wire::ContentPiece &m) { content_piece(t, m); }
     void operator()(wire::ContentTaken &m) { content_taken(t, m); }
+    void operator()(wire::BackupReady &m) { backup_ready(t, m); }
+    void operator()(wire::BackupHas &m) { backup_has(t, m); }
     void operator()(wire::LogLevel &m) { t.emit(SetLogLevel{m.level}); }
     template <class Other> void operator()(Other &) {
         t.log(Level::warning, "the scheduler sent a message that is not for grain servers");
@@ -33,7 +35,10 @@ struct Happened {
     void operator()(LinkOpened &) { link_opened(t); }
     void operator()(LinkClosed &x) { link_closed(t, x.why); }
     void operator()(FromScheduler &x) {
-        if (t.state.link == Link::greeting || t.state.link == Link::ready) std::visit(Message{t}, x.message);
+        if (t.state.link != Link::greeting && t.state.link != Link::ready) return;
+        if (for_backup(x.message) == (t.state.peer == Peer::backup)) return std::visit(Message{t}, x.message);
+        t.log(Level::warning, "a message that is not for grain servers");
+        reconnect(t);
     }
     void operator()(LaunchWritten &x) { launch_written(t, x.id); }
     void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
@@ -70,6 +75,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     std::visit(Happened{t}, input);
     fetch_on(t);
     put_on(t);
+    leave_backup(t);
     return std::move(t.out);
 }
 
@@ -79,7 +85,7 @@ std::string to_text(const GrainId &id) {
 
 Instant next_deadline(const State &state) {
     Instant at = std::min(state.next_call_in, state.courtesy.look_at);
-    if (state.link != Link::ready) at = std::min(at, state.link_at);
+    if (!state.with_scheduler()) at = std::min(at, state.link_at);
     for (const auto &[id, g] : state.grains) {
         at = std::min(at, g.act_at);
         if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at, g.wall_at});
@@ -109,7 +115,7 @@ std::string check_contents(const State &state) {
     for (const auto *transfers : {&state.fetches, &state.puts}) {
         int busy = 0;
         for (const auto &[digest, x] : *transfers) {
-            if (x.now == Transfer::Now::waiting && state.link != Link::ready) return "a transfer waits without a link";
+            if (x.now == Transfer::Now::waiting && !state.with_scheduler()) return "a transfer waits without a link";
             if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never())) return "a transfer waits for ever";
             busy += x.now != Transfer::Now::idle;
         }

@@ -33,7 +33,7 @@ struct Adopted {                                     // a grain's directory that
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
-struct FromScheduler { wire::AnyMessage message; };
+struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from whom the link goes to
 struct LaunchWritten { GrainId id; };
 struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
 struct LauncherUp {};
@@ -66,7 +66,7 @@ using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler
     Watched, Tick>;
 
 // ---- what must be done --------------------------------------------------------------------
-struct Connect {};                                   // answered by LinkOpened or LinkClosed
+struct Connect { Peer to = Peer::scheduler; };       // answered by LinkOpened or LinkClosed
 struct Disconnect {};                                // not answered
 struct Send { wire::AnyMessage message; };
 struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchWritten or LaunchUnwritten
@@ -113,7 +113,7 @@ struct KeepOutputs { GrainId id; };                  // answered by OutputsKept 
 struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: nothing was sent
 struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
-struct SaveConfig {};                                // interval, slots, epoch
+struct SaveConfig {};                                // interval, slots, epoch, backup_store, backup_number
 struct SetLogLevel { std::string level; };
 enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: to whoever started the server, even if nothing is logged.

@@ -28,6 +28,18 @@ void link_tick(Turn &t);
 void reconnect(Turn &t);  // drop the connection on purpose: the next FirstCall says anew what is held
 Duration back_off(int failures, Duration interval, double jitter);
 
+void rest(Turn &t, Duration pause);  // no link until then
+void connect_to(Turn &t, Peer peer);
+
+// backup.cc
+void scheduler_away(Turn &t);   // a try of the scheduler failed: the next one, or the backup
+void backup_failed(Turn &t);
+void backup_ready(Turn &t, const wire::BackupReady &ready);
+void backup_has(Turn &t, const wire::BackupHas &has);
+void backup_tick(Turn &t);      // time to try the scheduler
+void leave_backup(Turn &t);     // after every step: whether it may
+bool for_backup(const wire::AnyMessage &message);
+
 // slice.cc
 void call_in(Turn &t, bool at_boundary);
 void slice_tick(Turn &t);

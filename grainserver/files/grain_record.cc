@@ -103,10 +103,12 @@ std::string pack(const LaunchRecord &x) {
     put_list(w, x.runner);
     put_files(w, x.files);
     w.u8(x.placed);
-    return seal("DGL4", w.bytes());
+    w.u32(x.rungs);
+    put_list(w, x.writable);
+    return seal("DGL5", w.bytes());
 }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) {
-    const Result<std::string_view> fields = unseal("DGL4", bytes);
+    const Result<std::string_view> fields = unseal("DGL5", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
     LaunchRecord x;
@@ -127,7 +129,7 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.account.uid = r.u32();
     x.account.gid = r.u32();
     const std::uint32_t groups = r.u32();
-    if (groups > r.left() / 4) return damaged("DGL4");
+    if (groups > r.left() / 4) return damaged("DGL5");
     for (std::uint32_t i = 0; i < groups; ++i) x.account.groups.push_back(r.u32());
     for (std::int64_t *v : {&x.limits.memory_mb, &x.limits.processes, &x.limits.cpu_s, &x.limits.disk_mb,
                             &x.limits.file_mb})
@@ -135,7 +137,9 @@ Result<LaunchRecord> unpack_launch(std::string_view bytes) {
     x.runner = get_list(r);
     x.files = get_files(r);
     x.placed = r.u8() != 0;
-    if (!r.at_end()) return damaged("DGL4");
+    x.rungs = r.u32();
+    x.writable = get_list(r);
+    if (!r.at_end()) return damaged("DGL5");
     return x;
 }
 

@@ -68,6 +68,8 @@ struct LaunchRecord {
     Limits limits;
     std::vector<FileRecord> files;
     bool placed = true;              // false: `files` are still to be put into the room, and `program` chosen
+    std::uint32_t rungs = 0;         // Rungs that it must have, or it is not started
+    std::vector<std::string> writable;  // what it may write besides its room and directory, where that is fenced
     std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);

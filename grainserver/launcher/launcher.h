@@ -67,6 +67,8 @@ private:
     void look_at_children();
     bool note_end(const std::string &dir, Running &grain);
     void reap_strays();
+    bool has_strays() const;
+    void chase(const std::string &dir);
     bool clear_tree(const std::string &dir, Running &grain);
     Found tree_of(const std::string &dir, const Running &grain) const;
     Found tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;

@@ -19,6 +19,7 @@ namespace dcs::launcher {
 namespace {
 constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
 constexpr Duration exec_patience = seconds(2);  // for a stray that shows no environment yet
+constexpr Duration chase_time = milliseconds(100);  // then others are served; the next chase comes soon
 constexpr Duration patience = seconds(5);  // for processes that do not even die of KILL
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
@@ -108,19 +109,40 @@ void Launcher::kill_tree(const std::string &dir, Running &grain) {
     (void)strike([&] { return tree_of(dir, grain); });
 }
 
+// What lost its parents is our child from that moment on, and stays in our list as a zombie until we wait for it.
+// So a list that shows nobody proves that nobody is there; one that shows only zombies does not, as the last of
+// them may have begun another while we read.
+bool Launcher::has_strays() const {
+    const std::set<pid_t> known = not_strays();
+    for (const pid_t pid : own_children())
+        if (known.count(pid) == 0) return true;
+    return false;
+}
+
+// Runs after processes that live shorter than a look at the whole host takes. Nobody else can get the number of
+// a child before we wait for it, so nothing has to be looked up before the signal.
+void Launcher::chase(const std::string &dir) {
+    const std::string mark = cookie(path_ + "/" + dir);
+    const std::set<pid_t> known = not_strays();
+    const Instant end = boot_clock() + chase_time;
+    while (has_strays() && boot_clock() < end) {
+        for (const pid_t pid : own_children())
+            if (known.count(pid) == 0 && (grains_.size() == 1 || carries(pid, mark) == Carries::yes))
+                ::kill(pid, SIGKILL);
+        reap_strays();
+    }
+}
+
 // Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
 // must not cost a look at all processes of the host.
 bool Launcher::clear_tree(const std::string &dir, Running &grain) {
-    const std::set<pid_t> known = not_strays();
-    bool any = grain.in_group && !members_of(dir, cgroups_).empty();
-    for (const pid_t pid : own_children()) {
-        locks::ProcessStat stat;
-        any = any || (known.count(pid) == 0 && locks::read_stat(pid, stat) && stat.state != 'Z');
-    }
-    if (!any) return true;
+    const bool in_leaf = grain.in_group && !members_of(dir, cgroups_).empty();
+    if (!in_leaf && !has_strays()) return true;
     if (grain.in_group) cgroups_.seal(dir);
+    else chase(dir);
     const Found left = strike([&] { return tree_of(dir, grain); });
-    return left.processes.empty() && (!left.unclear || boot_clock() >= grain.unclear_until);
+    if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
+    return grain.in_group || grains_.size() > 1 || !has_strays();  // alone, every stray is its own
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {

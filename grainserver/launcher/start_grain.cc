@@ -30,10 +30,10 @@ StartOutcome failed(Code code, std::string text, bool again = false) {
     return outcome;
 }
 
-std::string exec_words(const std::string &program, int error) {
-    struct stat st{};
-    const bool there = ::stat(program.c_str(), &st) == 0;
-    if (there && S_ISDIR(st.st_mode)) return program + " is a directory, not a program";
+std::string exec_words(const std::string &program, const Failure &failure) {
+    const int error = failure.error;
+    const bool there = failure.program != There::nothing;
+    if (failure.program == There::directory) return program + " is a directory, not a program";
     if (error == ENOENT && there) return program + " is there, but the interpreter or loader that it names is not";
     if (error == EACCES && there) return program + " is not executable for this user";
     if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";
@@ -51,14 +51,15 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
     const Code code = host_trouble(failure.error) ? trouble : Code::not_found;
     switch (failure.step) {
-    case Step::exec: return failed(code, exec_words(launch.program, failure.error));
+    case Step::exec: return failed(code, exec_words(launch.program, failure));
     case Step::runner:
-        return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure.error));
+        return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code, "working directory " + launch.directory + ": " + why);
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
     case Step::group: return failed(trouble, "control group of the grain: " + why);
+    case Step::fence: return failed(trouble, "confinement of the grain: " + why);
     case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
     case Step::orphaned: break;
@@ -117,6 +118,7 @@ struct Prepared {
     std::vector<std::string> words, env;
     std::vector<char *> argv_list, env_list;
     Leaf leaf;
+    files::Fence fence;
     std::vector<int> joins;
     Plan plan;
 };
@@ -142,6 +144,7 @@ void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::La
     plan.gid = launch.account.gid;
     plan.groups = launch.account.groups.data();
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
+    plan.fence = &p.fence;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // As many as all grains of the user on this host may have: a first fence; the limit itself is watched.
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
@@ -175,6 +178,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
     p.room = std::move(*room);
+    Result<files::Fence> fence = files::make_fence({launch.rungs, p.room.fd.get(), launch.writable});
+    if (!fence) return failed(Code::io_error, "confinement of the grain: " + fence.status().text);
+    p.fence = std::move(*fence);
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);

@@ -146,6 +146,8 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
     host_ = host;
     homes_ = directory + "/home";
     limits_ = rules.limits;
+    rungs_ = rules.rungs;
+    writable_ = rules.writable;
     if (rules.identity.users) {
         if (Status s = files::make_directories(homes_); !s) return s;
         for (const std::string &part : {directory, path, homes_})
@@ -208,6 +210,9 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.account = *account;
     record.limits = limits_;
     record.limits.memory_mb = smaller(limits_.memory_mb, launch.memory_mb);
+    record.rungs = rungs_;
+    record.writable = writable_;
+    record.writable.push_back(home);
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = make_home(home, *account); !s) return s;
     // Where files are still to come, the room stays ours until they have (staging.cc).

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/confinement.h"
 #include "grainserver/core/step.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/small_file.h"
@@ -20,6 +21,8 @@ struct GrainRules {
     IdentityOptions identity;
     std::string uids_directory;  // where made-up uids are remembered; empty: the server's own directory
     files::Limits limits;
+    Rungs rungs = 0;                    // how grains are confined
+    std::vector<std::string> writable;  // and what they may write then
 };
 
 class GrainFiles {
@@ -69,6 +72,8 @@ private:
     files::Fd grains_;
     Identities identities_;
     files::Limits limits_;
+    Rungs rungs_ = 0;
+    std::vector<std::string> writable_;
     std::string note_;
 };
 

@@ -55,6 +55,8 @@ std::string wrong_with(const server::ServerOptions &o) {
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name holds a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler may not be empty";
+    if (!o.backup.empty() && o.backup.find('/') == std::string::npos)
+        return "--backup is a socket of this host, with a slash in its name";
     if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
         return "--runner begins with the absolute path of a program that can be executed here";
     return {};
@@ -62,7 +64,7 @@ std::string wrong_with(const server::ServerOptions &o) {
 
 // What the owner of the host permits; GRAIN_HOSTS.md has it in words.
 struct OwnerWords {
-    std::string run_as, accounts = "none", uids, cgroups = "auto";
+    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
     int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
 };
 Status take_words(const OwnerWords &w, server::ServerOptions &o) {
@@ -79,6 +81,11 @@ Status take_words(const OwnerWords &w, server::ServerOptions &o) {
         if (Status s = server::parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
     if (w.cgroups != "auto" && w.cgroups != "none") return fail(Code::invalid, "--cgroups must be auto or none");
     o.use_cgroups = w.cgroups == "auto";
+    if (w.network != "yes" && w.network != "none") return fail(Code::invalid, "--grain-network must be yes or none");
+    o.rungs.network = w.network == "yes";
+    std::istringstream paths(w.writable);
+    for (std::string path; std::getline(paths, path, ',');) o.rungs.writable.push_back(path);
+    if (Status s = server::check(o.rungs); !s) return s;
     o.limits.memory_mb = w.memory_mb;
     o.limits.processes = w.processes;
     o.limits.cpu_s = w.cpu_s;
@@ -107,6 +114,7 @@ int main(int argc, char **argv) {
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET|HOST:PORT",
          "the scheduler: its socket for grain servers on this host, or its TLS door", true},
+        {"backup", &o.backup, "SOCKET", "the passive backup, on this host (default: none)"},
         {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "
@@ -120,6 +128,10 @@ int main(int argc, char **argv) {
         {"max-cpu-s", &words.cpu_s, "N", "processor seconds of a grain; 0 (default): no limit"},
         {"max-file-mb", &words.file_mb, "N", "largest file that a grain may write; 0 (default): no limit"},
         {"max-disk-mb", &words.disk_mb, "N", "all that a grain keeps in its directory; 0 (default): no limit"},
+        {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host can do without taking from programs; or "
+                                            "limits, filter, scope, files, namespaces, each with those before it"},
+        {"grain-network", &words.network, "yes|none", "none: grains get no sockets but Unix ones"},
+        {"writable", &words.writable, "DIR,...", "where grains may write besides, with --confine files"},
         {"cgroups", &words.cgroups, "WHICH", "auto (default): those that can be used; none"},
         {"library-mb", &o.library_mb, "N", "contents kept for grains to come, in megabytes (default 4096)"},
         {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},

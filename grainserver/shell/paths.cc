@@ -5,7 +5,18 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
+
 namespace dcs::server {
+namespace {
+// One step into what may be changed by others.
+Result<files::Fd> open_folder(const files::Fd &in, const std::string &name) {
+    files::Fd fd(open_beneath(in.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    if (!fd) return files::file_error(name, errno);
+    return fd;
+}
+}  // namespace
+
 
 Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, bool make, std::string &last) {
     Result<files::Fd> here = files::open_directory(work.get(), ".");
@@ -20,7 +31,7 @@ Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, 
         }
         if (make && ::mkdirat(here->get(), part.c_str(), 0755) != 0 && errno != EEXIST)
             return files::file_error(name, errno);
-        here = files::open_directory(here->get(), part);
+        here = open_folder(*here, part);
         from = slash + 1;
     }
     return here.status();

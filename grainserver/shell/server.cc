@@ -58,7 +58,7 @@ Result<locks::AdaptiveLock> take_lock(const std::string &path) {
 struct Performer {
     Server &s;
 
-    void operator()(Connect &) { s.connect(); }
+    void operator()(Connect &e) { s.connect(e.to); }
     void operator()(Disconnect &) { s.drop_link(); }
     void operator()(Send &e) {
         failpoint("server.message.before_send");
@@ -127,7 +127,11 @@ struct Performer {
             if (const pid_t pid = s.files_.process_of(id); pid > 0) seen.grains.emplace(id, s.gauge_.grain(pid));
         s.put(std::move(seen));
     }
-    void operator()(SaveConfig &) { s.save_config(); }
+    void operator()(SaveConfig &) {
+        failpoint("server.config_record.before_write");
+        s.save_config();
+        failpoint("server.config_record.after_write");
+    }
     void operator()(SetLogLevel &e) {
         if (const auto level = dcs::level_of(e.level)) log_set_level(*level);
     }
@@ -173,6 +177,9 @@ Status Server::open(const ServerOptions &options) {
     state_.courtesy.on = options.watch;
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
     if (Status s = link_.open(options_.scheduler, options_.pki_directory, options_.name); !s) return s;
+    state_.has_backup = !options_.backup.empty();
+    if (state_.has_backup)
+        if (Status s = backup_link_.open(options_.backup, options_.pki_directory, options_.name); !s) return s;
     load_config();
     files_.run_by(options_.runner);
     if (Status s = open_grains(); !s) return s;
@@ -193,42 +200,55 @@ Status Server::open(const ServerOptions &options) {
 Status Server::open_grains() {
     if (!options_.slots_directory.empty())
         if (Status s = files::make_directories(options_.slots_directory); !s) return s;
-    const GrainRules rules{options_.identity, options_.slots_directory, options_.limits};
+    const files::Available host = files::rungs_available(options_.identity.users, options_.directory);
+    const Result<Rungs> rungs = rungs_for(options_.rungs, host);
+    if (!rungs) return rungs.status();
+    state_.confinement = *rungs;
+    log_(Level::info, "grains are confined by " + to_words(*rungs));
+    const GrainRules rules{options_.identity, options_.slots_directory, options_.limits, *rungs,
+                           options_.rungs.writable};
     if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
     launcher_.open(options_.directory, options_.launcher_program,
                    {options_.name, options_.slots_directory, options_.use_cgroups});
     return Status::ok();
 }
 
-// Text: interval in nanoseconds, slots, epoch.
+// Text: interval in nanoseconds, slots, epoch; name of the backup's store and number, as of some version on.
 void Server::load_config() {
     const Result<std::string> text = files::read_file(base_.get(), config_name, 256);
     std::int64_t interval = 0;
     std::int32_t slots = 0;
     std::uint64_t epoch = 0;
-    if (!text || std::sscanf(text->c_str(), "%" SCNd64 " %" SCNd32 " %" SCNu64, &interval, &slots, &epoch) != 3) return;
+    std::uint64_t store = 0, number = 0;
+    constexpr const char *format = "%" SCNd64 " %" SCNd32 " %" SCNu64 " %" SCNu64 " %" SCNu64;
+    if (!text || std::sscanf(text->c_str(), format, &interval, &slots, &epoch, &store, &number) < 3)
+        return;
     if (interval <= 0 || slots < 0) return;
     state_.interval = Duration{interval};
     state_.slots = slots;
     state_.epoch = epoch;
+    state_.backup_store = store;
+    state_.backup_number = number;
 }
 
 void Server::save_config() {
     const std::string text = std::to_string(state_.interval.ns) + " " + std::to_string(state_.slots) + " " +
-                             std::to_string(state_.epoch) + "\n";
+                             std::to_string(state_.epoch) + " " + std::to_string(state_.backup_store) + " " +
+                             std::to_string(state_.backup_number) + "\n";
     if (const Status s = files::write_file(base_.get(), config_name, text); !s) log_(Level::warning, s.text);
 }
 
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
 
-void Server::connect() {
-    const Result<ConnId> conn = link_.connect(*loop_, link_limits());
+void Server::connect(Peer to) {
+    SchedulerLink &link = to == Peer::backup ? backup_link_ : link_;
+    const Result<ConnId> conn = link.connect(*loop_, link_limits());
     if (conn) conn_ = *conn;
     else put(LinkClosed{conn.status().text});
 }
 
 void Server::keep_certificate() {
-    if (state_.link != Link::ready) return;
+    if (!state_.with_scheduler()) return;
     if (const auto wish = link_.wish(boot_clock())) loop_->send(conn_, wire::encode(*wish, 0));
 }
 

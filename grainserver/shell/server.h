@@ -10,6 +10,7 @@
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
+#include "grainserver/shell/rungs.h"
 #include "grainserver/shell/scheduler_link.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
@@ -20,10 +21,12 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    std::string backup;           // its socket; empty: there is none
     std::string slots_directory;  // empty: one of its own
     std::string pki_directory;    // empty: directory/pki
     bool use_cgroups = true;
     IdentityOptions identity;
+    RungOptions rungs;
     files::Limits limits;
     int library_mb = 4096;            // contents that are kept here for grains to come
     std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
@@ -51,7 +54,7 @@ private:
     void read_launcher();
     void launcher_answers();
     void look_for_exit(const GrainId &id);
-    void connect();
+    void connect(Peer to);
     void drop_link();
     void keep_certificate();
     void take_certificate(const wire::Renewed &renewed);
@@ -69,7 +72,7 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
-    SchedulerLink link_;
+    SchedulerLink link_, backup_link_;
     locks::AdaptiveLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "grainserver/files/room.h"
@@ -31,9 +32,13 @@ const FileRecord *program_of(const std::vector<FileRecord> &files, const std::st
 }
 
 // The file that a program's path means: open, if it is one of that size; `identity` changes with its content.
-std::optional<files::Fd> open_program(const std::string &path, std::uint64_t size,
+std::optional<files::Fd> open_program(const std::string &path, const files::Account &account, std::uint64_t size,
                                       std::array<std::int64_t, 7> &identity) {
-    files::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    // The path is the user's word: what he may not read is not read for him, and no device hears of it.
+    std::optional<ActAs> user;
+    if (account.change) user.emplace(account.uid, account.gid);
+    files::Fd fd(open_regular(path.c_str()));
+    user.reset();
     struct stat st{};
     if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0) return std::nullopt;
     if (static_cast<std::uint64_t>(st.st_size) != size) return std::nullopt;
@@ -118,7 +123,7 @@ Work Contents::know_program(const files::LaunchRecord *record, const FileRecord 
     *program = program_of(record->files, binary_class_);
     Identity identity{};
     const std::optional<files::Fd> fd =
-        *program != nullptr ? open_program(record->program, (*program)->size, identity) : std::nullopt;
+        *program != nullptr ? open_program(record->program, record->account, (*program)->size, identity) : std::nullopt;
     if (!fd) co_return;
     if (known_.count(identity) == 0) {
         std::string digest;

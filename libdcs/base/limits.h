@@ -70,6 +70,11 @@ inline constexpr std::size_t content_uploads = 1024;
 inline constexpr std::int64_t content_unnamed_s = 24 * 3600;
 // The library leaves so much of its disk to the backing store.
 inline constexpr std::uint64_t library_leaves_bytes = 256u << 20;
+// What the passive backup holds on its disk at most; above it servers keep their reports themselves.
+inline constexpr std::size_t backup_held_mb = 4096;
+// On their way from the backup to the scheduler, unanswered.
+inline constexpr std::size_t hand_over_reports = 256;
+inline constexpr std::size_t hand_over_bytes = 64u << 20;
 // login names, control idents, host names, labels
 inline constexpr std::size_t name_bytes = 64;
 inline constexpr std::size_t label_bytes = 256;

@@ -11,15 +11,18 @@
 #include "base/limits.h"
 #include "client/conversation.h"
 #include "client/pool_path.h"
+#include "client/remote.h"
 #include "client/transport.h"
+#include "pki/key.h"
 
 namespace dcs::client {
 namespace {
 
-// This thread's connection, and for which token and socket it was made.
+// A connection, and for which token and socket, or scheduler elsewhere, it was made.
 struct Line {
     Transport transport;
     std::string token, path, user;
+    RemotePtr remote;
     bool greeted = false;
 };
 Line &line() {
@@ -36,6 +39,9 @@ Duration patience() {
     }
     return seconds(30);
 }
+
+// To connect, and for the handshake.
+constexpr Duration connect_time = seconds(30);
 
 void sleep_until(Instant until) {
     for (;;) {
@@ -56,19 +62,33 @@ void do_send(Line &l, Conversation &c, const Step &step) {
         return c.received(last_words->request, std::move(last_words->message), boot_clock());
     }
     l.transport.close();
+    if (!last_words && last_words.status().code == Code::no_auth) return c.rejected(last_words.status());
     c.broken(s.text, boot_clock());
 }
 
 void do_receive(Line &l, Conversation &c, const Step &step) {
-    auto frame = l.transport.receive(limits::user_frame_bytes, step.until);
+    // A blocking wait may last longer than a certificate: it is left, and begun again with the next one.
+    const Instant now = boot_clock();
+    const bool endless = step.until == Instant::never();
+    auto frame = l.transport.receive(limits::user_frame_bytes, endless && l.remote ? renewal_due(now) : step.until);
     if (frame) return c.received(frame->request, std::move(frame->message), boot_clock());
     l.transport.close();
     if (frame.status().code == Code::broken) c.broken(frame.status().text, boot_clock());
+    else if (frame.status().code == Code::no_auth) c.rejected(frame.status());
     else c.nonsense(frame.status());
 }
 
-void do_connect(Line &l, Conversation &c) {
-    const Transport::Refusal r = l.transport.connect(l.path);
+void renew(const std::string &token);
+
+Transport::Refusal connect(Line &l, Instant until) {
+    if (!l.remote) return l.transport.connect(l.path);
+    renew(l.token);
+    l.remote = remote();
+    return l.transport.connect_tls(l.remote->address, l.remote->context, std::min(until, boot_clock() + connect_time));
+}
+
+void do_connect(Line &l, Conversation &c, Instant until) {
+    const Transport::Refusal r = connect(l, until);
     if (r.error == 0) c.connected(boot_clock());
     else c.refused(r.why, r.hopeless, boot_clock());
 }
@@ -76,7 +96,7 @@ void do_connect(Line &l, Conversation &c) {
 void drive(Line &l, Conversation &c) {
     for (Step step = c.step(); step.what != Do::done; step = c.step()) {
         switch (step.what) {
-        case Do::connect: do_connect(l, c); break;
+        case Do::connect: do_connect(l, c, step.until); break;
         case Do::send: do_send(l, c, step); break;
         case Do::receive: do_receive(l, c, step); break;
         case Do::pause:
@@ -94,36 +114,69 @@ void drive(Line &l, Conversation &c) {
     }
 }
 
+// The certificate of this process, if it is due. What comes of it is seen when it is used.
+void renew(const std::string &token) {
+    if (token.empty() || !take_renewal()) return;
+    Line own;
+    own.remote = remote();
+    own.token = token;
+    const auto request = pki::make_request(own.remote->key);
+    if (!request) return;
+    Terms terms;
+    terms.request = next_request_id();
+    terms.token = token;
+    terms.patience = Duration{0};
+    terms.silence = connect_time;
+    terms.seed = random_seed();
+    Conversation conversation(wire::RenewCertificate{*request}, terms, boot_clock());
+    drive(own, conversation);
+    if (!conversation.outcome()) return;
+    if (const auto *renewed = std::get_if<wire::Renewed>(&*conversation.outcome()))
+        (void)use_renewed(renewed->certificate);
+}
+
+// Programs of other hosts are nobody without a token.
 Result<std::string> token_for(With with) {
+    std::string token = credentials().token, inherited = inherited_token();
+    const bool elsewhere = remote() != nullptr;
     switch (with) {
-    case With::inherited: return inherited_token();
-    case With::any: return credentials().token;
+    case With::inherited: return inherited.empty() && elsewhere ? token : inherited;
+    case With::any: return token.empty() && elsewhere ? inherited : token;
     case With::token: break;
     }
-    std::string token = credentials().token;
     if (token.empty()) return fail(Code::no_auth, "d_get_auth has not been called, or did not succeed");
     return token;
 }
 
 // The connection of this thread serves as long as it stands and was made with the same token.
-void prepare(Line &l, const std::string &path, const std::string &token) {
-    if (l.greeted && l.path == path && l.token == token && l.transport.usable()) return;
+Status prepare(Line &l, const std::string &token) {
+    std::string path;
+    if (!remote()) {
+        auto pool = pool_directory();
+        if (!pool) return pool.status();
+        path = *pool + "/scheduler/user.sock";
+    } else {
+        renew(token);
+    }
+    if (l.greeted && l.path == path && l.token == token && l.remote == remote() && l.transport.usable())
+        return Status::ok();
     l.transport.close();
     l.greeted = false;
     l.path = path;
     l.token = token;
+    l.remote = remote();
+    return Status::ok();
 }
 
 }  // namespace
 
 Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
+    if (Status s = adopt_remote(); !s) return s;
     auto token = token_for(how.with);
     if (!token) return token.status();
-    auto pool = pool_directory();
-    if (!pool) return pool.status();
 
     Line &l = line();
-    prepare(l, *pool + "/scheduler/user.sock", *token);
+    if (Status s = prepare(l, *token); !s) return s;
     Terms terms;
     terms.request = next_request_id();
     terms.token = *token;

@@ -26,6 +26,9 @@ struct How {
 // Any reply but ErrorReply, which becomes a Status.
 Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how);
 
+// Takes the credentials that dcs_begin left if the scheduler is on another host (auth.cc).
+Status adopt_remote();
+
 // The login name that the scheduler sees; empty before this thread's first reply.
 std::string welcome_user();
 

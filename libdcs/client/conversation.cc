@@ -131,6 +131,8 @@ void Conversation::nonsense(const Status &why) {
     finish(fail(code, "the scheduler answered with something else than DCS: " + why.text), false);
 }
 
+void Conversation::rejected(const Status &why) { finish(why, false); }
+
 void Conversation::paused(Instant now) {
     DCS_REQUIRE(at_ == At::pausing, "paused() answers pause");
     at_ = At::connecting;

@@ -55,6 +55,8 @@ public:
     void broken(const std::string &why, Instant now);
     // Bytes that are not the protocol's: repeating them would not help.
     void nonsense(const Status &why);
+    // By who answers, for good: what our certificate is worth.
+    void rejected(const Status &why);
     void paused(Instant now);
 
     // Once step() says done: the reply (an ErrorReply is a reply too), or why there is none.

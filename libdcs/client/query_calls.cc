@@ -153,6 +153,7 @@ d_host_row shown(Answer &a, const wire::HostRow &h) {
     r.failed = h.failed;
     r.given_back = h.given_back;
     r.cpu_s = h.cpu_s;
+    r.confinement = h.confinement.c_str();
     return r;
 }
 

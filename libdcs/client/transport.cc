@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/tcp_socket.h"
 
 namespace dcs::client {
 namespace {
@@ -38,12 +40,12 @@ void after_fork_child() {
 }
 
 // The mutex is held around the system call as well, so that a fork sees either both or neither.
-int open_socket() {
+int open_socket(int family) {
     static const int installed = ::pthread_atfork(before_fork, after_fork_parent, after_fork_child);
     (void)installed;
     const std::lock_guard lock(sockets().mutex);
     sockets().open.reserve(sockets().open.size() + 1);
-    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0) sockets().open.push_back(fd);
     return fd;
 }
@@ -81,6 +83,8 @@ int connect_to(int fd, const std::string &path, bool &directory_missing) {
     return error;
 }
 
+constexpr std::size_t tls_piece = 16 * 1024;
+
 Status broke(const std::string &what, int error) { return fail_errno(Code::broken, what, error); }
 
 }  // namespace
@@ -90,11 +94,13 @@ bool Transport::mine() const { return fd_ >= 0 && pid_ == ::getpid(); }
 void Transport::close() {
     if (mine()) close_socket(fd_);
     fd_ = -1;
+    tls_.reset();
+    plain_.clear();
 }
 
 Transport::Refusal Transport::connect(const std::string &path) {
     close();
-    const int fd = open_socket();
+    const int fd = open_socket(AF_UNIX);
     if (fd < 0) return {errno, false, fail_errno(Code::unreachable, "socket", errno).text};
     bool directory_missing = false;
     const int error = connect_to(fd, path, directory_missing);
@@ -111,7 +117,7 @@ Transport::Refusal Transport::connect(const std::string &path) {
 }
 
 bool Transport::usable() {
-    if (!mine()) return false;
+    if (!mine() || !plain_.empty()) return false;
     pollfd p{fd_, POLLIN | POLLRDHUP, 0};
     return ::poll(&p, 1, 0) == 0;
 }
@@ -133,6 +139,17 @@ Status Transport::wait(short events, Instant deadline) {
 
 Status Transport::send(std::string_view bytes, Instant deadline) {
     if (!mine()) return fail(Code::broken, "not connected");
+    if (!tls_) return send_raw(bytes, deadline);
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), tls_piece))) {
+        tls_->send(std::string(bytes.substr(0, tls_piece)));
+        if (Status s = flush_tls(deadline); !s) return s;
+    }
+    return Status::ok();
+}
+
+Status Transport::flush_tls(Instant deadline) { return send_raw(tls_->take_output(), deadline); }
+
+Status Transport::send_raw(std::string_view bytes, Instant deadline) {
     while (!bytes.empty()) {
         const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (n > 0) {
@@ -146,7 +163,85 @@ Status Transport::send(std::string_view bytes, Instant deadline) {
     return Status::ok();
 }
 
+// What has come, deciphered.
+Status Transport::read_tls(Instant deadline) {
+    char bytes[tls_piece];
+    for (;;) {
+        const ssize_t got = ::recv(fd_, bytes, sizeof bytes, 0);
+        if (got > 0) {
+            const Status s = tls_->feed(std::string_view(bytes, static_cast<std::size_t>(got)), &plain_);
+            const Status told = flush_tls(deadline);
+            if (!s) return s.code == Code::refused ? fail(Code::no_auth, s.text) : s;
+            if (told && plain_.empty() && tls_->ended())
+                return fail(Code::broken, "the scheduler closed the connection");
+            return told;
+        }
+        if (got == 0) return fail(Code::broken, "the scheduler closed the connection");
+        if (errno == EAGAIN) {
+            if (Status s = wait(POLLIN, deadline); !s) return s;
+        } else if (errno != EINTR) {
+            return broke("receiving", errno);
+        }
+    }
+}
+
+Status Transport::shake_hands(Instant deadline) {
+    if (Status s = tls_->feed("", &plain_); !s) return s;
+    if (Status s = flush_tls(deadline); !s) return s;
+    while (!tls_->open())
+        if (Status s = read_tls(deadline); !s) return s;
+    return Status::ok();
+}
+
+// 0: connected; else an errno.
+int Transport::try_address(const void *address, std::size_t size, Instant deadline) {
+    const auto *at = static_cast<const sockaddr *>(address);
+    fd_ = open_socket(at->sa_family);
+    if (fd_ < 0) return errno;
+    pid_ = ::getpid();
+    if (::connect(fd_, at, static_cast<socklen_t>(size)) != 0) {
+        if (errno != EINPROGRESS && errno != EINTR) return errno;
+        if (!wait(POLLOUT, deadline)) return ETIMEDOUT;
+        if (const int error = net::connect_error(fd_); error != 0) return error;
+    }
+    net::set_tcp_options(fd_);
+    return 0;
+}
+
+Transport::Refusal Transport::connect_tls(const std::string &address, const net::TlsContextPtr &context,
+                                          Instant deadline) {
+    close();
+    const auto at = net::parse_tcp_address(address);
+    if (!at) return {EINVAL, true, at.status().text};
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int unknown = ::getaddrinfo(at->host.c_str(), std::to_string(at->port).c_str(), &hints, &found);
+    if (unknown != 0) return {EHOSTUNREACH, false, "cannot find the host " + at->host + ": " + ::gai_strerror(unknown)};
+    int error = EHOSTUNREACH;
+    for (const addrinfo *a = found; a != nullptr && error != 0; a = a->ai_next) {
+        close();
+        error = try_address(a->ai_addr, a->ai_addrlen, deadline);
+    }
+    ::freeaddrinfo(found);
+    if (error != 0) {
+        close();
+        return {error, false, fail_errno(Code::unreachable, address, error).text};
+    }
+    tls_ = std::make_unique<net::TlsSession>(context, net::TlsSession::Side::caller);
+    const Status shaken = shake_hands(deadline);
+    if (shaken) return {};
+    close();
+    return {EPROTO, shaken.code == Code::no_auth || shaken.code == Code::refused, address + ": " + shaken.text};
+}
+
 Status Transport::read_exactly(char *to, std::size_t n, Instant deadline) {
+    if (tls_) {
+        while (plain_.size() < n)
+            if (Status s = read_tls(deadline); !s) return s;
+        plain_.copy(to, n);
+        plain_.erase(0, n);
+        return Status::ok();
+    }
     while (n > 0) {
         const ssize_t got = ::recv(fd_, to, n, 0);
         if (got > 0) {

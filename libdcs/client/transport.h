@@ -1,6 +1,7 @@
 #pragma once
-// One Unix stream socket with deadlines. Used by one thread; after a fork the child's copy is closed
-// and counts as not connected, so that parent and child never share a connection.
+// One Unix stream socket, or TLS connection, with deadlines. Used by one thread; after a fork the child's copy is
+// closed and counts as not connected, so that parent and child never share a connection.
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 
 #include "base/instant.h"
 #include "base/status.h"
+#include "net/tls_session.h"
 #include "wire/message.h"
 
 namespace dcs::client {
@@ -25,22 +27,32 @@ public:
     // To the socket at `path`, of any length. error 0: connected. hopeless: there is no pool, or it may
     // not be entered; otherwise nobody listens now.
     Refusal connect(const std::string &path);
+    // To HOST:PORT, by TLS. hopeless: what answers there is not to be believed, or does not take us.
+    Refusal connect_tls(const std::string &address, const net::TlsContextPtr &context, Instant deadline);
     // Standing, and silent: bytes or an end that nobody asked for make it unusable.
     bool usable();
     void close();
 
     // Code::broken: the peer closed, an error, or the deadline passed. Signals do not interrupt.
     Status send(std::string_view bytes, Instant deadline);
-    // One frame. Code::broken as above; other codes: what came is not a frame of ours.
+    // One frame. Code::broken as above; no_auth: the peer does not take our certificate; other codes: what came is not
+    // a frame of ours.
     Result<Frame> receive(std::size_t max_payload, Instant deadline);
 
 private:
     Status wait(short events, Instant deadline);
     Status read_exactly(char *to, std::size_t n, Instant deadline);
+    Status send_raw(std::string_view bytes, Instant deadline);
+    Status flush_tls(Instant deadline);
+    Status read_tls(Instant deadline);
+    Status shake_hands(Instant deadline);
+    int try_address(const void *address, std::size_t size, Instant deadline);
     bool mine() const;
 
     int fd_ = -1;
     pid_t pid_ = 0;  // of the process that connected
+    std::unique_ptr<net::TlsSession> tls_;
+    std::string plain_;  // came by TLS, not read yet
 };
 
 }  // namespace dcs::client

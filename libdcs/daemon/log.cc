@@ -1,8 +1,11 @@
 #include "daemon/log.h"
 
+#include "daemon/audit.h"
+
 #include <memory>
 #include <mutex>
 
+#include <spdlog/details/log_msg.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -85,5 +88,16 @@ void log_error(const std::string &text) { write_line(Level::error, text); }
 void log_warn(const std::string &text) { write_line(Level::warn, text); }
 void log_info(const std::string &text) { write_line(Level::info, text); }
 void log_debug(const std::string &text) { write_line(Level::debug, text); }
+
+void log_audit(const std::string &text) {
+    const auto logger = logger_now();
+    const std::string line = escape_text(text);
+    // Past the logger, whose level may be anything.
+    const spdlog::details::log_msg message(logger->name(), spdlog::level::info, spdlog::string_view_t(line));
+    for (const spdlog::sink_ptr &sink : logger->sinks()) {
+        sink->log(message);
+        sink->flush();
+    }
+}
 
 }  // namespace dcs

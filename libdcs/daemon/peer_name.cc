@@ -1,6 +1,7 @@
 #include "daemon/peer_name.h"
 
 #include <cerrno>
+#include <grp.h>
 #include <pwd.h>
 #include <vector>
 
@@ -40,6 +41,23 @@ bool usable_login_name(const std::string &name, std::uint32_t uid) {
     bool number = name.size() > 3 && name.rfind("uid", 0) == 0 &&
                   name.find_first_not_of("0123456789", 3) == std::string::npos;
     return !number || name == number_name(uid);
+}
+
+Result<std::uint32_t> group_number(const std::string &group) {
+    std::vector<char> buffer(1024);
+    for (;;) {
+        struct group entry = {};
+        struct group *found = nullptr;
+        const int error = ::getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found);
+        if (error == EINTR) continue;
+        if (error == ERANGE && buffer.size() < (1u << 24)) {
+            buffer.resize(buffer.size() * 4);
+            continue;
+        }
+        if (found != nullptr) return static_cast<std::uint32_t>(found->gr_gid);
+        if (error != 0) return fail_errno(Code::io_error, "looking up the group " + group, error);
+        return fail(Code::not_found, "there is no group " + group + ": make it with `groupadd " + group + "`");
+    }
 }
 
 std::string PeerNames::of(std::uint32_t uid) {

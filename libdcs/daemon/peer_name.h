@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "base/status.h"
+
 namespace dcs {
 
 // "uid1234" for a uid without a login name, or with one that cannot name a session's owner (empty, too
@@ -15,6 +17,9 @@ public:
 private:
     std::map<std::uint32_t, std::string> known_;  // found names only; bounded
 };
+
+// not_found: there is no such group; or why it cannot be looked up.
+Result<std::uint32_t> group_number(const std::string &group);
 
 // Is `name`, found for `uid`, fit to be used?
 bool usable_login_name(const std::string &name, std::uint32_t uid);

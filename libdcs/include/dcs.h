@@ -218,6 +218,7 @@ struct d_host_row {
     /* what became of the grains that it was given, since the scheduler's backing store began */
     int64_t launched, finished, failed, given_back;
     double cpu_s;
+    const char *confinement; /* of grains there, "accounts,filter,..."; empty: not known yet */
 };
 struct d_session_row {
     const char *user, *ident, *state;

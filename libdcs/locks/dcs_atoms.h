@@ -10,7 +10,8 @@
 namespace dcs::locks {
 
 enum class DcsAtom : std::uint8_t {
-    scheduler, store, grain_server, launcher, pool_work, accounts, slot, begin, call_in, sweep, reread,
+    scheduler, store, backup, backup_store,
+    grain_server, launcher, pool_work, accounts, slot, begin, call_in, collect, sweep, reread,
 };
 
 enum class KeptBy : std::uint8_t {

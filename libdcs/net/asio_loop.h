@@ -46,11 +46,12 @@ struct Wire : Connection {
     std::unique_ptr<TlsSession> tls;
     std::string address;          // of a door: whence it came
     bool stranger = false;        // of a door: counted by address, not by certificate
-    std::string counted;          // of a door: the name in its certificate
+    std::string counted_as;       // of a door: the name in its certificate
     std::size_t shaken = 0;       // bytes that came before its handshake was over
     bool told = true;             // of it as opened
 };
 using WirePtr = std::shared_ptr<Wire>;
+struct OfUser { std::size_t connections = 0, bytes = 0; };  // through one door; bytes: held for him
 
 struct Listener {
     explicit Listener(Executor executor) : socket(executor) {}
@@ -101,6 +102,9 @@ private:
     void flush(const WirePtr &wire);
     void flush_dirty();
     void lose(Wire &wire, std::string why);
+    bool has_room(const Listener &listener, const Peer &peer) const;
+    bool charge(Wire &wire);
+    void resume(const WirePtr &wire);
     void answer_nonsense(Wire &wire, const Status &status);
     WirePtr find(ConnId conn) const;
     void forget(ConnId conn) { wires_.erase(conn); }
@@ -131,7 +135,7 @@ private:
     std::vector<char> buffer_;  // what one recv brings, of any connection
     std::vector<ListenerPtr> listeners_;
     std::map<ConnId, WirePtr> wires_;
-    std::map<std::pair<Door, std::uint32_t>, std::size_t> of_user_;
+    std::map<std::pair<Door, std::uint32_t>, OfUser> of_user_;
     std::map<std::string, std::size_t> strangers_;  // at TLS doors, by address
     std::size_t stranger_count_ = 0;
     std::map<std::string, std::size_t> of_certificate_;  // by name

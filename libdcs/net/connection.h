@@ -49,6 +49,8 @@ struct Connection {
     bool muted = false;     // closed by our side: no Arrival any more
     bool writing = false;   // a coroutine waits until the socket takes more
     bool dirty = false;     // output was queued since the last flush
+    bool stalled = false;   // not read until its peer has read what is queued for it
+    std::size_t counted = 0;  // bytes held for it, as its user was charged with them
 
     Instant first_deadline() const;
     // Why it is to be cut off at `now`; nullptr: it is in time.

@@ -22,6 +22,7 @@ public:
     // Appends the frames that `bytes` completes. After a failure the stream has no frames any more.
     Status feed(std::string_view bytes, std::size_t max_payload, std::vector<Frame> *out);
     bool idle() const { return filled_ == 0; }  // between two frames
+    std::size_t held() const { return frame_.payload.capacity(); }
 
 private:
     std::array<char, wire::header_bytes> head_{};

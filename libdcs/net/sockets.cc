@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "net/asio_loop.h"
 #include "net/unix_socket.h"
 
@@ -73,12 +74,33 @@ bool AsioLoop::accept_some(Listener &listener) {
     return true;
 }
 
+// All users together leave some connections to those who run the pool.
+bool AsioLoop::has_room(const Listener &listener, const Peer &peer) const {
+    const bool ours = peer.uid == 0 || peer.uid == ::geteuid();
+    if (open_ >= limits::connections - (ours ? 0 : limits::reserved_connections)) return false;
+    const auto user = of_user_.find({listener.door, peer.uid});
+    return user == of_user_.end() || user->second.connections < listener.limits.per_user;
+}
+
+// What is held for a connection is its user's. False: it was too much, and the connection ended.
+bool AsioLoop::charge(Wire &wire) {
+    if (wire.tls || wire.door < 0 || !wire.alive) return wire.alive;
+    std::size_t &sum = of_user_[{wire.door, wire.peer.uid}].bytes;
+    const std::size_t now = wire.reader.held() + wire.out.bytes();
+    const bool more = now > wire.counted;
+    sum += now - wire.counted;
+    wire.counted = now;
+    if (!more || sum <= limits::held_bytes || wire.peer.uid == ::geteuid()) return true;
+    const Status why = fail(Code::limit, "more than " + std::to_string(limits::held_bytes) + " bytes are held for this "
+                            "user, of messages half sent and of answers not read: read them, send less at a time");
+    answer_nonsense(wire, why);
+    lose(wire, why.text);
+    return false;
+}
+
 void AsioLoop::let_in(Listener &listener, int fd) {
     const Peer peer = peer_of(fd);
-    auto user = of_user_.find({listener.door, peer.uid});
-    bool full = open_ >= limits::connections ||
-                (user != of_user_.end() && user->second >= listener.limits.per_user);
-    if (full) {
+    if (!has_room(listener, peer)) {
         ::close(fd);
         return;
     }
@@ -88,7 +110,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
     wire->peer = peer;
     wire->limits = listener.limits;
     if (!attach(wire, fd)) return;
-    ++of_user_[{listener.door, peer.uid}];
+    ++of_user_[{listener.door, peer.uid}].connections;
     ++open_;
     wires_[wire->id] = wire;
     if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
@@ -167,7 +189,20 @@ Task AsioLoop::read_frames(WirePtr wire) {
             co_return;
         }
         if (!receive(*wire)) co_return;
+        if (wire->door >= 0 && wire->out.bytes() > limits::unread_bytes) {
+            wire->stalled = true;  // flush() goes on with it
+            wire->in_progress.stop();
+            co_return;
+        }
     }
+}
+
+void AsioLoop::resume(const WirePtr &wire) {
+    if (!wire->stalled || !wire->alive || wire->muted || wire->out.bytes() > limits::unread_bytes / 2) return;
+    wire->stalled = false;
+    if (!wire->reader.idle()) wire->in_progress.start(served_now(), wire->limits.progress);
+    look_after(*wire);
+    asio::co_spawn(context_, read_frames(wire), asio::detached);
 }
 
 // False when the connection ended.
@@ -214,7 +249,7 @@ bool AsioLoop::receive(Wire &wire) {
         return false;
     }
     look_after(wire);
-    return true;
+    return charge(wire);
 }
 
 // One try: somebody with a DCS of another version learns why, everybody else does not matter.
@@ -240,7 +275,7 @@ void AsioLoop::send(ConnId conn, std::string frame) {
     wire->out.push(std::move(frame));
     if (wire->out.bytes() > send_early_bytes && !wire->writing) flush(wire);
     if (wire->alive && wire->out.bytes() > wire->limits.max_queued) flush(wire);
-    if (!wire->alive) return;
+    if (!charge(*wire)) return;
     if (wire->out.bytes() + (wire->tls ? wire->tls->waiting() : 0) > wire->limits.max_queued) {
         lose(*wire, "the peer does not read what it is sent: its queue is full");
     } else if (!wire->dirty) {
@@ -269,7 +304,9 @@ void AsioLoop::flush(const WirePtr &wire) {
         lose(*wire, fail_errno(Code::broken, "connection failed", error).text);
     } else if (sent == WriteQueue::Sent::all && wire->muted)
         lose(*wire, "");
-    if (!wire->alive || sent == WriteQueue::Sent::all) return;
+    if (!charge(*wire)) return;
+    resume(wire);
+    if (sent == WriteQueue::Sent::all) return;
     look_after(*wire);
     if (!wire->writing) {
         wire->writing = true;
@@ -316,12 +353,13 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     boost::system::error_code ignored;
     wire.socket.close(ignored);
     wire.out.clear();
+    if (!wire.tls && wire.door >= 0) of_user_[{wire.door, wire.peer.uid}].bytes -= std::exchange(wire.counted, 0);
     if (wire.check_at != Instant::never()) checks_.erase({wire.check_at, wire.id});
     wire.check_at = Instant::never();
     --open_;
     auto user = of_user_.find({wire.door, wire.peer.uid});
     if (wire.tls) stop_counting(wire);
-    else if (wire.door >= 0 && --user->second == 0) of_user_.erase(user);
+    else if (wire.door >= 0 && --user->second.connections == 0) of_user_.erase(user);
     if (wire.muted) return forget(wire.id);  // the caller holds the wire
     Arrival arrival;
     arrival.what = wire.told ? What::closed : What::refused;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "pki/certificate.h"
@@ -15,6 +16,7 @@ struct TlsTrust {
     std::string authority;                        // the pool's authority, DER
     std::optional<TokenHash> authority_hash;      // SHA-256 of it: the peer shows it (before a host has joined)
     pki::Role role = pki::Role::none;             // that the peer's certificate must be for
+    std::vector<pki::Role> also;                  // doors: or for one of these
     bool strangers = false;                       // doors: peers without a certificate may come in
 };
 struct TlsSelf {

@@ -1,5 +1,7 @@
 #include "net/tls_context.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/limits.h"
 
@@ -40,9 +42,10 @@ pki::Verdict check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPee
     if (!authority)
         return {pki::Check::unknown_authority,
                 "it belongs to a pool with another authority than the one whose hash was given"};
-    pki::Verdict verdict = pki::verify(der, *authority, context.role, "", wall_clock_s());
-    if (!verdict) return verdict;
     const auto c = pki::read_certificate(der);
+    const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();
+    pki::Verdict verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());
+    if (!verdict) return verdict;
     peer = TlsPeer{c->role, c->name, c->serial, c->key, c->not_after_s};
     return verdict;
 }
@@ -93,6 +96,7 @@ Result<TlsContextPtr> tls_context(const TlsSelf &self, const TlsTrust &trust) {
     DCS_REQUIRE(context->ssl && settle(context->ssl.get(), trust, !self.key.empty()), "libssl knows TLS 1.3");
     context->authority_hash = trust.authority_hash;
     context->role = trust.role;
+    context->also = trust.also;
     if (!trust.authority.empty()) {
         auto authority = pki::read_certificate(trust.authority);
         if (!authority) return fail(Code::invalid, "the authority's certificate: " + authority.status().text);

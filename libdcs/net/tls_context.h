@@ -16,6 +16,7 @@ public:
     std::optional<pki::Certificate> authority;
     std::optional<TokenHash> authority_hash;
     pki::Role role = pki::Role::none;
+    std::vector<pki::Role> also;
 };
 
 // What the check of a peer's certificate leaves behind; SSL_set_app_data() of its SSL.

@@ -34,7 +34,8 @@ std::string library_reason(unsigned long error) {
     return text != nullptr ? text : "unknown error";
 }
 
-std::string explain(unsigned long error, bool at_door) {
+// Null: nothing that the other side meant.
+const char *explain(unsigned long error, bool at_door) {
     const int reason = ERR_GET_REASON(error);
     for (const Alert &a : alerts)
         if (reason == a.reason) return at_door ? a.from_caller : a.from_door;
@@ -42,7 +43,7 @@ std::string explain(unsigned long error, bool at_door) {
         return at_door ? "the peer offers TLS 1.2 or older, only TLS 1.3 is taken"
                        : "the scheduler offers TLS 1.2 or older, only TLS 1.3 is taken";
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "the peer showed no certificate";
-    return "TLS failed: " + library_reason(error);
+    return nullptr;
 }
 
 }  // namespace
@@ -60,7 +61,9 @@ struct TlsSession::Inside {
         const unsigned long error = ERR_peek_last_error();
         ERR_clear_error();
         if (!checked.verdict) return fail(Code::refused, checked.verdict.text);
-        return fail(Code::refused, explain(error, side == Side::door));
+        const char *known = explain(error, side == Side::door);
+        return known != nullptr ? fail(Code::refused, known)
+                                : fail(Code::broken, "TLS failed: " + library_reason(error));
     }
     // Blocked for want of bytes, or broken.
     bool wants_more(int result) const { return SSL_get_error(ssl.get(), result) == SSL_ERROR_WANT_READ; }

@@ -17,7 +17,8 @@ public:
     TlsSession(const TlsSession &) = delete;
     TlsSession &operator=(const TlsSession &) = delete;
 
-    // Appends what came in to `plain`. A failure says which check failed; take_output() then still has what the peer
+    // Appends what came in to `plain`. A failure (refused: by a check of either side; broken: of the connection) says
+    // which check failed; take_output() then still has what the peer
     // is told about it. A caller begins with feed("").
     Status feed(std::string_view from_wire, std::string *plain);
     // To be sent as soon as the handshake is over.

@@ -11,6 +11,13 @@
 
 // TLS connections: how they come, and what happens until their peers are known.
 namespace dcs::net {
+namespace {
+// A control program may have a connection for each of its threads, a host one for each dcs_begin that is just asking.
+std::size_t most_of(pki::Role role) {
+    const bool few = role != pki::Role::program && role != pki::Role::client;
+    return few ? limits::connections_of_certificate : limits::connections_per_user;
+}
+}  // namespace
 
 Result<Door> AsioLoop::listen_tls(const std::string &address, const Limits &limits, TlsContextPtr context) {
     const auto at = parse_tcp_address(address);
@@ -126,17 +133,18 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
     const TlsPeer &peer = wire.tls->peer();
     wire.handshaking = false;
     if (wire.door >= 0) {
-        const auto others = of_certificate_.find(peer.name);
+        const std::string who = pki::name_of(peer.role) + (" " + peer.name);
+        const auto others = of_certificate_.find(who);
         if (peer.role == pki::Role::none) {
             wire.limits.max_payload = wire.limits.stranger_payload;
-        } else if (others != of_certificate_.end() && others->second >= limits::connections_of_certificate) {
-            turn_away(wire, "there are " + std::to_string(limits::connections_of_certificate) +
+        } else if (others != of_certificate_.end() && others->second >= most_of(peer.role)) {
+            turn_away(wire, "there are " + std::to_string(most_of(peer.role)) +
                                 " connections with the certificate of " + peer.name + " already");
             return false;
         } else {
             stop_counting(wire);
-            wire.counted = peer.name;
-            ++of_certificate_[peer.name];
+            wire.counted_as = who;
+            ++of_certificate_[who];
         }
         if (wire.limits.hello.ns > 0) wire.hello_by = served_now() + wire.limits.hello;
         look_after(wire);
@@ -172,7 +180,7 @@ void AsioLoop::stop_counting(Wire &wire) {
     };
     if (wire.stranger) --stranger_count_;
     if (std::exchange(wire.stranger, false)) one_less(strangers_, wire.address);
-    if (!wire.counted.empty()) one_less(of_certificate_, std::exchange(wire.counted, {}));
+    if (!wire.counted_as.empty()) one_less(of_certificate_, std::exchange(wire.counted_as, {}));
 }
 
 }  // namespace dcs::net

@@ -61,7 +61,7 @@ void complete(X509 *x, X509 *issuer, EVP_PKEY *public_key, EVP_PKEY *signer, Rol
     const std::string uri = subject_uri(role, name);
     const std::string unit = uri.substr(4, uri.find('/') - 4);
     const bool good = X509_set_version(x, 2) == 1 && set_serial(x) && set_times(x, from_s, to_s) &&
-                      set_name(X509_get_subject_name(x), unit, name) &&
+                      set_name(X509_get_subject_name(x), unit, name.substr(0, name.find('/'))) &&
                       X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1 &&
                       X509_set_pubkey(x, public_key) == 1 && add_usage(x, issuer, role) &&
                       add_extension(x, issuer, NID_subject_alt_name, "URI:" + uri) &&
@@ -90,7 +90,7 @@ Authority make_authority(std::int64_t now_s) {
 
 Result<std::string> issue(const Authority &authority, std::string_view public_key, Role role, const std::string &name,
                           std::int64_t now_s, std::int64_t life_s) {
-    if (!good_subject(name)) return fail(Code::invalid, "\"" + name + "\" cannot be the name of a host");
+    if (!good_subject(role, name)) return fail(Code::invalid, "\"" + name + "\" cannot be the name of a host");
     const KeyPtr subject_key(from_der<EVP_PKEY>(public_key, d2i_PUBKEY));
     if (!subject_key) return fail(Code::invalid, "it is no public key");
     const KeyPtr signer = private_key(authority.key);

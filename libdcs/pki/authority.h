@@ -11,6 +11,8 @@ inline constexpr std::int64_t day_s = 24 * 3600;
 // Clocks of hosts differ; a certificate must be good at once everywhere.
 inline constexpr std::int64_t backdated_s = day_s;
 inline constexpr std::int64_t certificate_life_s = 90 * day_s;
+// Of a control program; it is renewed while the program runs.
+inline constexpr std::int64_t program_life_s = day_s;
 inline constexpr std::int64_t authority_life_s = 30 * 365 * day_s;
 
 struct Authority {

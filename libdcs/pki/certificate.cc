@@ -22,7 +22,8 @@ struct RoleWord {
 constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority", 0},
                               {Role::scheduler, "scheduler", "a scheduler", XKU_SSL_SERVER},
                               {Role::grain_server, "grainserver", "a grain server", XKU_SSL_CLIENT},
-                              {Role::client, "client", "a control program", XKU_SSL_CLIENT}};
+                              {Role::client, "client", "a host from which control programs call", XKU_SSL_CLIENT},
+                              {Role::program, "program", "a control program", XKU_SSL_CLIENT}};
 
 // Of the certificate's only alternative name.
 bool take_subject(const X509 *x, Certificate &into) {
@@ -39,7 +40,7 @@ bool take_subject(const X509 *x, Certificate &into) {
     for (const RoleWord &r : roles)
         if (word == r.word) into.role = r.role;
     into.name = std::string(uri.substr(slash + 1));
-    return into.role != Role::none && good_subject(into.name);
+    return into.role != Role::none && good_subject(into.role, into.name);
 }
 
 bool usage_fits(X509 *x, Role role) {
@@ -104,6 +105,21 @@ bool good_subject(std::string_view name) {
                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
                       c == '_' || c == '-';
            });
+}
+
+std::optional<ProgramName> program_name(const std::string &name) {
+    const std::size_t first = name.find('/'), second = name.find('/', first + 1);
+    if (first == std::string::npos || second == std::string::npos) return std::nullopt;
+    ProgramName parts{name.substr(0, first), name.substr(first + 1, second - first - 1), name.substr(second + 1)};
+    for (const std::string *part : {&parts.user, &parts.host, &parts.ident})
+        if (!good_subject(*part)) return std::nullopt;
+    return parts;
+}
+
+std::string name_of(const ProgramName &program) { return program.user + "/" + program.host + "/" + program.ident; }
+
+bool good_subject(Role role, const std::string &name) {
+    return role == Role::program ? program_name(name).has_value() : good_subject(name);
 }
 
 Result<Certificate> read_certificate(std::string_view der) {

@@ -2,6 +2,7 @@
 // Certificates of the pool: X.509, issued by the pool's authority and by nobody else; no chains, no foreign roots.
 // Role and name are the one URI of the subject's alternative names, "dcs:grainserver/h1".
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,8 @@
 
 namespace dcs::pki {
 
-enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client };
+// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT.
+enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program };
 const char *name_of(Role role);  // "a grain server"
 
 struct Certificate {
@@ -23,6 +25,11 @@ struct Certificate {
     KeyHash key{};             // of its public key
     TokenHash fingerprint{};   // SHA-256 of `der`
 };
+// What a control program's certificate says; nothing for a name of another form.
+struct ProgramName { std::string user, host, ident; };
+std::optional<ProgramName> program_name(const std::string &name);
+std::string name_of(const ProgramName &program);
+
 // Code::invalid for anything that is not a certificate of ours: malformed, longer than limits::certificate_bytes,
 // without role or name, or with a key usage that does not go with its role.
 Result<Certificate> read_certificate(std::string_view der);

@@ -64,6 +64,14 @@ Result<std::string> key_from_pem(std::string_view pem) {
     return pkcs8(key.get());
 }
 
+Result<KeyHash> hash_of_public_key(std::string_view der) {
+    const KeyPtr key(from_der<EVP_PKEY>(der, d2i_PUBKEY));
+    ERR_clear_error();
+    if (!on_p256(key.get()) || public_der(key.get()) != der)
+        return fail(Code::invalid, "it is not a public key on the curve P-256");
+    return sha256(der);
+}
+
 Result<std::string> make_request(std::string_view key) {
     const KeyPtr parsed = private_key(key);
     if (!parsed) return fail(Code::invalid, "it is not a private key on the curve P-256");

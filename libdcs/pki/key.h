@@ -23,6 +23,9 @@ Result<std::string> public_key_of(std::string_view key);
 std::string key_to_pem(std::string_view key);
 Result<std::string> key_from_pem(std::string_view pem);
 
+// What identifies a public key. Code::invalid unless it is one on P-256, in the one form that it has as DER.
+Result<KeyHash> hash_of_public_key(std::string_view der);
+
 // A request for a certificate (PKCS#10 DER), signed with the key: whoever sends it has the key.
 Result<std::string> make_request(std::string_view key);
 struct Request {

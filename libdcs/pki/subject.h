@@ -9,6 +9,8 @@ namespace dcs::pki {
 
 // Letters, digits, '.', '_', '-', not a leading '.' or '-'; at most limits::name_bytes.
 bool good_subject(std::string_view name);
+// The same, or USER/HOST/IDENT of a program.
+bool good_subject(Role role, const std::string &name);
 std::string subject_uri(Role role, const std::string &name);
 
 }  // namespace dcs::pki

@@ -11,7 +11,8 @@ namespace dcs::wire {
 
 // For root, scheduler_master and the owner of the pool, like everything in here but JoinHost and RenewCertificate.
 // A code that lets one host join, once. host empty: whichever is in the host table and has none yet.
-struct CreateToken { std::string host; std::int64_t ttl_s = 0; };  // -> TokenCreated
+// role: what the host is to be, 0 a grain server, 1 a host from which control programs call (its dcs_begin).
+struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
 struct TokenCreated {
     std::string token;                // 32 bytes; known to nobody afterwards, the scheduler keeps their hash
     std::string id;                   // for `dcs token revoke`
@@ -49,6 +50,7 @@ struct JoinHost {                                            // -> Joined, or Jo
     std::string own_name;  // what the host calls itself
     std::string token;     // 32 bytes; none: somebody has to approve
     std::string request;   // PKCS#10
+    std::uint8_t role = 0; // as in CreateToken
 };
 struct Joined { std::string host, certificate, authority; };  // DER
 struct JoinPending { std::string host; };
@@ -58,7 +60,7 @@ struct RenewCertificate { std::string request; };
 struct Renewed { std::string certificate; };
 
 // clang-format off
-template <class A> void serialize(A &a, CreateToken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(ttl_s); }
+template <class A> void serialize(A &a, CreateToken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(ttl_s) & DCS_FIELD(role); }
 template <class A> void serialize(A &a, TokenCreated &x, unsigned) {
     a & DCS_FIELD(token) & DCS_FIELD(id) & DCS_FIELD(address) & DCS_FIELD(authority) & DCS_FIELD(expires_s);
 }
@@ -76,7 +78,7 @@ template <class A> void serialize(A &a, RevokeToken &x, unsigned) { a & DCS_FIEL
 template <class A> void serialize(A &a, ApproveHost &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(words); }
 template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & DCS_FIELD(host); }
 template <class A> void serialize(A &a, JoinHost &x, unsigned) {
-    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(own_name) & DCS_FIELD(token) & DCS_FIELD(request);
+    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(own_name) & DCS_FIELD(token) & DCS_FIELD(request) & DCS_FIELD(role);
 }
 template <class A> void serialize(A &a, Joined &x, unsigned) {
     a & DCS_FIELD(host) & DCS_FIELD(certificate) & DCS_FIELD(authority);

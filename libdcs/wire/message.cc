@@ -12,10 +12,18 @@
 #include "wire/writer.h"
 
 namespace dcs::wire {
+
+AnyMessage::AnyMessage() = default;
+AnyMessage::AnyMessage(const AnyMessage &) = default;
+AnyMessage::AnyMessage(AnyMessage &&) noexcept = default;
+AnyMessage &AnyMessage::operator=(const AnyMessage &) = default;
+AnyMessage &AnyMessage::operator=(AnyMessage &&) noexcept = default;
+AnyMessage::~AnyMessage() = default;
+
 namespace {
 
 constexpr std::string_view magic = "DCS1";
-constexpr std::size_t kinds = std::variant_size_v<AnyMessage>;
+constexpr std::size_t kinds = std::variant_size_v<AnyMessageOf>;
 
 constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth", "AuthReply",
     "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
@@ -26,7 +34,9 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece",
     "GexecMany", "GwaitMany", "GrainResults",
     "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
-    "Joined", "JoinPending", "RenewCertificate", "Renewed"};
+    "Joined", "JoinPending", "RenewCertificate", "Renewed", "BeginControl", "Begun",
+    "HeldByBackup", "BackupReady", "BackupHas", "BackupCall", "BackupKnown", "HandOver", "HandOverTaken", "AskBackup",
+    "BackupStatus"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -66,7 +76,7 @@ constexpr Cap caps[] = {
 using Decoder = Result<AnyMessage> (*)(std::string_view);
 
 template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload) {
-    std::variant_alternative_t<I, AnyMessage> message;
+    std::variant_alternative_t<I, AnyMessageOf> message;
     Reader reader(payload);
     reader >> message;
     Status status = reader.status();
@@ -192,6 +202,8 @@ Result<GrainSpec> unpack_spec(std::string_view bytes) {
     }
     return spec;
 }
+std::string pack(const GrainReport &report) { return packed(report); }
+Result<GrainReport> unpack_report(std::string_view bytes) { return unpacked<GrainReport>(bytes, "a report"); }
 Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
     return unpacked<ExportedSession>(bytes, "the session's record");
 }

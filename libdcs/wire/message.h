@@ -1,6 +1,6 @@
 #pragma once
 // A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h,
-// server_calls.h or join_calls.h, in a frame.
+// server_calls.h, join_calls.h, begin_calls.h or backup_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -16,7 +16,9 @@
 #include <variant>
 
 #include "base/status.h"
+#include "wire/backup_calls.h"
 #include "wire/batch_calls.h"
+#include "wire/begin_calls.h"
 #include "wire/content_calls.h"
 #include "wire/join_calls.h"
 #include "wire/policy_calls.h"
@@ -26,7 +28,7 @@
 
 namespace dcs::wire {
 
-using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
+using AnyMessageOf = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
     CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
     FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
     ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
@@ -34,7 +36,20 @@ using AnyMessage = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession,
     AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece,
     GexecMany, GwaitMany, GrainResults,
     CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
-    JoinPending, RenewCertificate, Renewed>;
+    JoinPending, RenewCertificate, Renewed, BeginControl, Begun,
+    HeldByBackup, BackupReady, BackupHas, BackupCall, BackupKnown, HandOver, HandOverTaken, AskBackup, BackupStatus>;
+// A variant whose copies, moves and end are compiled once (message.cc): with so many alternatives they are most of
+// what a compiler has to do for a file that holds one.
+class AnyMessage : public AnyMessageOf {
+public:
+    using AnyMessageOf::AnyMessageOf;
+    AnyMessage();
+    AnyMessage(const AnyMessage &);
+    AnyMessage(AnyMessage &&) noexcept;
+    AnyMessage &operator=(const AnyMessage &);
+    AnyMessage &operator=(AnyMessage &&) noexcept;
+    ~AnyMessage();
+};
 
 std::uint16_t kind_of(const AnyMessage &message);
 
@@ -59,6 +74,8 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
 const char *kind_name(const AnyMessage &message);  // "Gexec"
 
 // Bare encoding of one struct without a frame (records of the backing store, fingerprints).
+std::string pack(const GrainReport &report);
+Result<GrainReport> unpack_report(std::string_view bytes);
 std::string pack(const GrainSpec &spec);
 Result<GrainSpec> unpack_spec(std::string_view bytes);
 // Records of an import stream.

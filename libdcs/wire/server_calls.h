@@ -31,6 +31,7 @@ struct FirstCall {
     std::string boot_id;       // grains of another boot are dead
     std::uint64_t instance = 0; // random per server process
     std::vector<HeldGrain> held;
+    std::uint32_t confinement = 0;  // Rungs of each grain that it starts (base/confinement.h)
 };
 // Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
 // same call-in precede it.
@@ -120,7 +121,8 @@ constexpr GivenBack last_of(GivenBack) { return GivenBack::thrashing; }
 template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
 template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(cpu_us); }
 template <class A> void serialize(A &a, FirstCall &x, unsigned) {
-    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held);
+    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held)
+      & DCS_FIELD(confinement);
 }
 template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary) & DCS_FIELD(shut); }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {

@@ -14,7 +14,7 @@
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 4;
+inline constexpr std::uint16_t protocol_version = 6;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
@@ -136,6 +136,7 @@ struct HostRow {
     // Of grains that were given to it, since the backing store began.
     std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     double cpu_s = 0;
+    std::string confinement;                // words of its rungs (base/confinement.h); empty: it has not called yet
 };
 struct SessionRow {
     std::string user; std::int32_t session = 0;
@@ -232,7 +233,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(extended_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(cores) & DCS_FIELD(cores_used)
       & DCS_FIELD(memory_mb) & DCS_FIELD(memory_used_mb) & DCS_FIELD(connected) & DCS_FIELD(drained) & DCS_FIELD(settings)
       & DCS_FIELD(note) & DCS_FIELD(users) & DCS_FIELD(blamed) & DCS_FIELD(blamed_lately)
-      & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s);
+      & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s)
+      & DCS_FIELD(confinement);
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & DCS_FIELD(host) & DCS_FIELD(detail) & DCS_FIELD(incarnation) & DCS_FIELD(age_s);

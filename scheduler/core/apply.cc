@@ -215,12 +215,32 @@ struct WasPolicy {
 struct WasTrust {
     std::unique_ptr<Trust> trust;
 };
+struct WasSources {
+    std::unique_ptr<Sources> sources;
+};
 struct WasPending {
     std::unique_ptr<PendingHosts> pending;
 };
+struct WasHandedOver {
+    std::string host;
+    std::optional<HandedOver> up_to;
+};
+struct WasBackup {
+    BackupLink link;
+};
+struct WasWaitingCall {
+    std::string host;
+    WaitingCall call;
+};
 using Step =
     std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
-                 WasTrust, WasPending>;
+                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall>;
+
+WaitingCall put_waiting_call(State &state, const std::string &host, WaitingCall call) {
+    WaitingCall before = std::exchange(state.waiting_calls[host], std::move(call));
+    if (!state.waiting_calls[host]) state.waiting_calls.erase(host);
+    return before;
+}
 
 struct Applier {
     State &state;
@@ -265,9 +285,22 @@ struct Applier {
     void operator()(const SetTrust &c) {
         steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
     }
+    void operator()(const SetSources &c) {
+        steps.push_back(WasSources{std::make_unique<Sources>(std::exchange(state.sources, c.sources))});
+    }
     void operator()(const SetPending &c) {
         auto before = std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending));
         steps.push_back(WasPending{std::move(before)});
+    }
+    void operator()(const SetHandedOver &c) {
+        const auto it = state.handed_over.find(c.host);
+        steps.push_back(WasHandedOver{
+            c.host, it == state.handed_over.end() ? std::nullopt : std::optional<HandedOver>(it->second)});
+        state.handed_over[c.host] = c.up_to;
+    }
+    void operator()(const SetBackup &c) { steps.push_back(WasBackup{std::exchange(state.backup, c.link)}); }
+    void operator()(const SetWaitingCall &c) {
+        steps.push_back(WasWaitingCall{c.host, put_waiting_call(state, c.host, c.call)});
     }
     void operator()(const WriteFile &) {}
 };
@@ -295,6 +328,13 @@ struct Restorer {
     void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
     void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
     void operator()(WasTrust &s) { state.trust = std::move(*s.trust); }
+    void operator()(WasSources &s) { state.sources = std::move(*s.sources); }
+    void operator()(WasHandedOver &s) {
+        if (s.up_to) state.handed_over[s.host] = *s.up_to;
+        else state.handed_over.erase(s.host);
+    }
+    void operator()(WasBackup &s) { state.backup = s.link; }
+    void operator()(WasWaitingCall &s) { put_waiting_call(state, s.host, std::move(s.call)); }
     void operator()(WasPending &s) { state.pending = std::move(*s.pending); }
 };
 
@@ -337,7 +377,8 @@ bool durable(const Change &change) {
     if (const auto *grain = std::get_if<SetGrain>(&change)) return !grain->volatile_only;
     if (const auto *host = std::get_if<SetHost>(&change)) return host->durable;
     return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change) &&
-           !std::holds_alternative<SetPending>(change);
+           !std::holds_alternative<SetPending>(change) && !std::holds_alternative<SetSources>(change) &&
+           !std::holds_alternative<SetBackup>(change) && !std::holds_alternative<SetWaitingCall>(change);
 }
 
 }  // namespace dcs::core

@@ -17,7 +17,12 @@ std::set<TokenHash> tokens_in_use(const State &state) {
     return used;
 }
 
-// Stamps are set and looked at only here, so that core needs no wall clock anywhere else: an entry
+AuthEntry stamped(AuthEntry entry, std::int64_t wall_s) {
+    entry.stamp_s = wall_s;
+    return entry;
+}
+
+// Stamps are set and looked at only in this file, so that core needs no wall clock anywhere else: an entry
 // lives at least token_age_s from the first of these occasions that finds it without sessions.
 void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     const std::set<TokenHash> used = tokens_in_use(d.state);
@@ -25,14 +30,14 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     std::optional<std::pair<std::int64_t, TokenHash>> oldest;
     for (const auto &[hash, entry] : d.state.auth) {
         if (used.count(hash) != 0) {
-            if (entry.stamp_s != 0) d.change(SetAuth{hash, {entry.user, entry.ident, 0}});
+            if (entry.stamp_s != 0) d.change(SetAuth{hash, stamped(entry, 0)});
             continue;
         }
         if (entry.stamp_s != 0 && wall_s - entry.stamp_s > limits::token_age_s) {
             d.change(EraseAuth{hash});
             continue;
         }
-        if (entry.stamp_s == 0) d.change(SetAuth{hash, {entry.user, entry.ident, wall_s}});
+        if (entry.stamp_s == 0) d.change(SetAuth{hash, stamped(entry, wall_s)});
         if (entry.user != user) continue;
         ++idle;
         const std::pair<std::int64_t, TokenHash> age{entry.stamp_s == 0 ? wall_s : entry.stamp_s,
@@ -42,15 +47,62 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     if (idle >= idle_entries_per_user) d.change(EraseAuth{oldest->second});
 }
 
+Status bad_ident() {
+    return fail(Code::invalid, "a control ident is 1 to 64 letters, digits, '.', '_' or '-', and does not begin with "
+                               "'.' or '-'");
+}
+
+Status check_begin(const State &state, const BeginProgram &in) {
+    const std::string &host = in.from.host;
+    const auto key = state.trust.clients.find(host);
+    if (key == state.trust.clients.end())
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join anew");
+    if (key->second != in.from.key)
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another key "
+                                   "has joined under that name since");
+    if (!good_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
+    if (Status s = check_source(state, host, in.user); !s) return s;
+    if (!in.login) return in.login;
+    Caller caller;
+    caller.user = in.user;
+    if (Status s = check_user(state, caller); !s) return s;
+    return good_name(in.ident) ? Status::ok() : bad_ident();
+}
+
 }  // namespace
+
+void begin_program(Draft &d, const BeginProgram &in) {
+    if (Status s = check_begin(d.state, in); !s) {
+        d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}});
+        d.effect(CloseConnection{in.conn});
+        d.event("audit: no control program of another host begins, asked by host " + in.from.host + " at " +
+                in.address + ": " + s.text);
+        return;
+    }
+    age_entries(d, in.user, in.wall_s);
+    d.change(SetAuth{in.fresh_hash, {in.user, in.ident, in.wall_s, in.from.host, in.key}});
+    d.effect(SendProgram{in.conn, in.request, in.user, in.from.host, in.ident, in.public_key,
+                         std::string(in.fresh.begin(), in.fresh.end())});
+    d.effect(CloseConnection{in.conn});
+    d.event(in.user + " begins control program " + in.ident + " on host " + in.from.host + " at " + in.address);
+}
+
+// With it the token of a program that has no session just now stays young.
+void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
+    if (caller.host.empty())
+        return d.refuse(caller, fail(Code::refused, "a control program on the scheduler's host has no certificate"));
+    if (call.key != caller.key)
+        return d.refuse(caller, fail(Code::refused, "a certificate is renewed for its own key, this is another"));
+    const AuthEntry &entry = d.state.auth.at(caller.token);
+    if (entry.stamp_s != 0) d.change(SetAuth{caller.token, stamped(entry, call.wall_s)});
+    d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});
+}
 
 void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
     if (!good_name(call.ident))
-        return d.refuse(caller,
-                        fail(Code::invalid, "a control ident is 1 to 64 letters, digits, '.', '_' "
-                                            "or '-', and does not begin with '.' or '-'"));
+        return d.refuse(caller, bad_ident());
     age_entries(d, caller.user, call.wall_s);
-    d.change(SetAuth{call.fresh_hash, {caller.user, call.ident, call.wall_s}});
+    d.change(SetAuth{call.fresh_hash, {caller.user, call.ident, call.wall_s, caller.host, caller.key}});
     d.reply(caller, wire::AuthReply{std::string(call.fresh.begin(), call.fresh.end())});
     d.event(caller.user + " begins control program " + call.ident);
 }

@@ -2,6 +2,7 @@
 // (S8, W1), and then each interval.
 #include <algorithm>
 
+#include "base/confinement.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -61,6 +62,11 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
 
 }  // namespace
 
+std::string too_open_text(const Host &host) {
+    return "too open: its grains are confined by " + to_words(host.confinement) + ", demanded is " +
+           to_words(host.config.require_confinement);
+}
+
 void hear_from(Draft &d, HostId id) {
     Host &host = d.host(id);
     if (host.status != HostStatus::active)
@@ -83,14 +89,17 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     if (!known || !known->configured)
         return turn_away(d, in.conn,
                          "this host is not in the scheduler's host table: add it there and reload");
-    if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     hear_from(d, id);
+    if (waits_for_backup(d, id, in)) return;
+    if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
     host.binary_class = call.binary_class;
+    host.confinement = call.confinement;
     host.free_memory_kb = -1;
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
     host.missing.clear();  // whoever restarts a server may have put something right
+    if (too_open(host)) d.event("host " + host.config.name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     reconcile(d, in, id);
     d.follow_up(FillHost{id});
@@ -119,6 +128,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
 // A broken connection moves no grain: the host has its whole limit to come back.
 void connection_closed(Draft &d, const ConnectionClosed &in) {
     if (in.conn == 0) return;
+    backup_closed(d, in.conn);
     const auto host = d.state.host_of_conn.find(in.conn);
     if (host != d.state.host_of_conn.end()) d.host(host->second).conn = 0;
     const auto parked = d.state.waiting_conns.find(in.conn);

@@ -7,6 +7,7 @@ struct UserDispatch {
     Draft &d;
     const Caller &caller;
     void operator()(const BeginControl &call) { begin_control(d, caller, call); }
+    void operator()(const RenewProgram &call) { renew_program(d, caller, call); }
     void operator()(const wire::OpenSession &call) { open_session(d, caller, call); }
     void operator()(const wire::CloseSession &call) { close_session(d, caller, call); }
     void operator()(const wire::CleanSession &call) { clean_session(d, caller, call); }
@@ -35,16 +36,26 @@ struct UserDispatch {
 struct Dispatch {
     Draft &d;
     void operator()(const UserCall &in) {
-        if (Status s = check_user(d.state, in.caller); !s) return d.refuse(in.caller, s);
-        std::visit(UserDispatch{d, in.caller}, in.request);
+        if (Status s = authorise(d.state, in.caller, in.request); !s)
+            d.refuse(in.caller, s);
+        else
+            std::visit(UserDispatch{d, in.caller}, in.request);
+        if (const std::string what = secure_command(in.caller, in.request); !what.empty())
+            d.audit(in.caller, what);
     }
     void operator()(const JoinCall &in) { join_host(d, in); }
+    void operator()(const BeginProgram &in) { begin_program(d, in); }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }
     void operator()(const ServerReport &in) { take_report(d, in); }
     void operator()(const ServerLaunchResult &in) { launch_result(d, in); }
     void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
-    void operator()(const Tick &) { lose_hosts(d); }
+    void operator()(const BackupCame &in) { backup_came(d, in); }
+    void operator()(const ReportHandedOver &in) { hand_over(d, in); }
+    void operator()(const Tick &) {
+        lose_hosts(d);
+        wait_no_longer(d);
+    }
     void operator()(const HostTable &in) { take_host_table(d, in); }
     void operator()(const PolicyTable &in) { take_policy(d, in); }
     void operator()(const ProbeResult &in) { probe_result(d, in); }

@@ -25,7 +25,11 @@ struct SetHost { HostId id; Host host; bool durable = false; };
 struct SetPolicy { Policy policy; };              // volatile
 struct SetTrust { Trust trust; };
 struct SetPending { PendingHosts pending; };      // volatile
+struct SetSources { Sources sources; };           // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
+struct SetHandedOver { std::string host; HandedOver up_to; };
+struct SetBackup { BackupLink link; };            // volatile
+struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; none: it does not wait any more
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
 enum class File : std::uint8_t {
     session_inputs,   // append: packed specs of small grains
@@ -37,10 +41,22 @@ enum class File : std::uint8_t {
     grain_err         // append
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
-using Change = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
-                            SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending>;
-// Needs a commit before effects may leave? (SetPolicy, SetPending, SetWaiters, most SetHosts and a volatile_only
-// SetGrain do not.)
+using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
+                            SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources, SetHandedOver,
+                            SetBackup, SetWaitingCall>;
+// Its special members are in variants.cc, as those of AnyMessage are in message.cc.
+class Change : public ChangeOf {
+public:
+    using ChangeOf::ChangeOf;
+    Change();
+    Change(const Change &);
+    Change(Change &&) noexcept;
+    Change &operator=(const Change &);
+    Change &operator=(Change &&) noexcept;
+    ~Change();
+};
+// Needs a commit before effects may leave? (SetPolicy, SetPending, SetSources, SetWaiters, SetBackup, SetWaitingCall,
+// most SetHosts and a volatile_only SetGrain do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------
@@ -72,12 +88,35 @@ struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 // The shell issues a certificate and sends it.
-struct SendCertificate { ConnId conn; std::uint64_t request; std::string host, public_key; };
+struct SendCertificate {
+    ConnId conn;
+    std::uint64_t request;
+    std::string host, public_key;
+    HostRole role = HostRole::server;
+};
+// The same for a control program of another host; with its token if it has just begun.
+struct SendProgram {
+    ConnId conn;
+    std::uint64_t request;
+    std::string user, host, ident, public_key, token;
+};
+// All connections of that host's dcs_begin, and of control programs there.
+struct ClosePrograms { std::string host; };
 // The shell takes the host's line out of the host table and reads that again; the turn replies.
 struct RemoveHostLine { ConnId conn; std::uint64_t request; std::string host; };
-using Effect = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
+using EffectOf = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
                             SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
-                            ReplyResults, SendCertificate, RemoveHostLine>;
+                            ReplyResults, SendCertificate, RemoveHostLine, SendProgram, ClosePrograms>;
+class Effect : public EffectOf {
+public:
+    using EffectOf::EffectOf;
+    Effect();
+    Effect(const Effect &);
+    Effect(Effect &&) noexcept;
+    Effect &operator=(const Effect &);
+    Effect &operator=(Effect &&) noexcept;
+    ~Effect();
+};
 
 struct Decision {
     std::vector<Change> changes;
@@ -107,6 +146,10 @@ void roll_back(State &state, Undo &undo);
 // `damaged`: grains that were not, and why.
 void load_session(State &state, const SessionKey &key, SessionInfo info,
                   std::map<GrainNumber, Grain> grains, std::map<GrainNumber, std::string> damaged);
+
+// A host whose reports the backup has is believed when they are here, or when the backup was silent for so long. A
+// server waits 15 s for the answer to its first call (grainserver/core/state.h).
+inline constexpr Duration backup_patience = seconds(5);
 
 // The earliest instant at which a Tick has something to decide; Instant::never() if none.
 Instant next_deadline(const State &state);

@@ -2,6 +2,7 @@
 // One function per input; decide.cc only dispatches. Below them what several of them share.
 #include <optional>
 
+#include "scheduler/core/authorise.h"
 #include "scheduler/core/draft.h"
 #include "wire/session_check.h"
 
@@ -13,6 +14,8 @@ inline constexpr std::uint64_t shared_bytes = 32 * 1024;
 
 // ---- control programs ---------------------------------------------------------------------
 void begin_control(Draft &d, const Caller &caller, const BeginControl &call);
+void begin_program(Draft &d, const BeginProgram &in);
+void renew_program(Draft &d, const Caller &caller, const RenewProgram &call);
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);
 void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &call);
@@ -39,15 +42,31 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call);
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call);
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call);
 void join_host(Draft &d, const JoinCall &in);
-// Why a server with this certificate may not call itself `host`; ok if it may.
-Status check_certified(const State &state, const Certified &certified, const std::string &host);
+// In the host table with that role? And what somebody is told whose host is not (not_found).
+bool in_table(const State &state, HostRole role, const std::string &name);
+Status not_in_table(HostRole role, const std::string &name);
+// What programs on that host have as tokens counts no more, and their connections end.
+void end_programs(Draft &d, const std::string &host);
+// What a host that is too open lacks, for people.
+std::string too_open_text(const Host &host);
 std::string id_of_code(const TokenHash &hash);       // how people name it; tells nothing about the code
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
 void call_in(Draft &d, const ServerCallIn &in);
 void take_report(Draft &d, const ServerReport &in);
+// What it says is judged by lease and sequence. late: the backup had it meanwhile, and the host may have been given up.
+void judge_report(Draft &d, const ServerReport &in, bool late);
 void launch_result(Draft &d, const ServerLaunchResult &in);
+
+// ---- the passive backup (hand_over.cc; backup_patience is in decision.h) -------------------
+void backup_came(Draft &d, const BackupCame &in);
+void hand_over(Draft &d, const ReportHandedOver &in);
+void backup_closed(Draft &d, ConnId conn);
+// True: the backup still has reports of that host, so its first call waits.
+bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in);
+// Follow-ups for those that have waited in vain.
+void wait_no_longer(Draft &d);
 
 // Anything that came over a host's present connection shows that it is alive.
 void hear_from(Draft &d, HostId id);
@@ -81,27 +100,15 @@ void answer_waiters(Draft &d, const AnswerWaiters &in);
 // still about these; a host that is away says at its first call what it holds.
 void raise_fences(Draft &d, const Session &session);
 
-// ---- who may call (callers.cc) ------------------------------------------------------------
-// The caller's token is known and the caller's own; otherwise no_auth.
-Status check_token(const State &state, const Caller &caller);
-// The session of a call that needs its token. Succeeds for an active session, and for a terminated
-// one that is being replayed, when the caller's token holds it. Otherwise no_auth,
-// session_unknown, session_closed or session_taken.
-Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
-// A secure command or a look at details: of the owner, or of one with privilege.
-Status check_owner(const Caller &caller, const std::string &user);
-// An order to the daemons themselves: of one with privilege.
-Status check_operator(const Caller &caller, const char *what);
-// In the list of users, if there is one (policy.cc).
-Status check_user(const State &state, const Caller &caller);
-// One more active session, so many more unfinished grains (policy.cc).
+// ---- what one user may have (policy.cc); who may call at all is in authorise.h ---------------
+// One more active session, so many more unfinished grains.
 Status check_session_quota(const State &state, const std::string &user);
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);
+// ---- what is not there (missing.cc) -------------------------------------------------------
 // session_unknown; or io_error when it is there but set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
 // grain_unknown; or io_error when it is there but set aside as damaged.
 Status missing_grain(const State &state, const GrainKey &key);
-Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
 using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 

@@ -125,7 +125,17 @@ struct ChangeText {
     std::string operator()(const SetTrust &c) const {
         return Line("trust").number("codes", c.trust.codes.size()).number("keys", c.trust.keys.size());
     }
+    std::string operator()(const SetSources &c) const { return Line("sources").number("hosts", c.sources.size()); }
     std::string operator()(const SetPending &c) const { return Line("pending").number("hosts", c.pending.size()); }
+    std::string operator()(const SetHandedOver &c) const {
+        return Line("handed over " + c.host).number("store", c.up_to.store).number("up to", c.up_to.number);
+    }
+    std::string operator()(const SetBackup &c) const {
+        return Line("backup").number("conn", c.link.conn).flag("waited for", c.link.patience != Instant::never());
+    }
+    std::string operator()(const SetWaitingCall &c) const {
+        return "host " + c.host + (c.call ? " waits for the backup" : " waits no more for the backup");
+    }
     std::string operator()(const SetWaiters &c) const {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
@@ -192,6 +202,11 @@ struct EffectText {
             .flag("tentative", e.head.tentative);
     }
     std::string operator()(const Reread &e) const { return to(e.conn, e.request) + "settings read again"; }
+    std::string operator()(const SendProgram &e) const {
+        return Line(to(e.conn, e.request) + "certificate for program " + e.user + "/" + e.host + "/" + e.ident)
+            .flag("token", !e.token.empty());
+    }
+    std::string operator()(const ClosePrograms &e) const { return "close programs of " + e.host; }
     std::string operator()(const SendCertificate &e) const {
         return to(e.conn, e.request) + "certificate of " + e.host;
     }
@@ -245,6 +260,7 @@ std::string describe(const Host &host) {
         .add("slots", host.config.slots)
         .flag("drained", host.setting.drained)
         .flag("shut", !host.shut.empty())
+        .flag("too open", too_open(host))
         .flag("checked", host.checked != Checked::no)
         .number("usurping", host.usurping.size())
         .add("blamed", host.blamed_lately)

@@ -21,6 +21,7 @@ struct CallText {
     std::string operator()(const BeginControl &c) const {
         return "get_auth " + user + " " + c.ident;
     }
+    std::string operator()(const RenewProgram &) const { return "renew certificate of " + user; }
     std::string operator()(const wire::OpenSession &c) const {
         return Line(std::string(name_of(c.mode)) + " " + user + "/" + std::to_string(c.number))
             .flag("sent_reset", c.sent_reset);
@@ -100,8 +101,19 @@ struct InputText {
     std::string operator()(const JoinCall &in) const {
         return Line("join " + (in.host.empty() ? in.own_name : in.host)).flag("code", in.has_code);
     }
+    std::string operator()(const BeginProgram &in) const {
+        return "begin program " + in.user + " " + in.ident + " on " + in.from.host;
+    }
     std::string operator()(const ServerFirstCall &in) const {
-        return Line("first call " + in.call->host).number("held", in.call->held.size());
+        return Line("first call " + in.call->host)
+            .number("held", in.call->held.size())
+            .number("promised", in.promised.number)
+            .flag("waited", in.waited);
+    }
+    std::string operator()(const BackupCame &in) const { return Line("backup").number("store", in.store); }
+    std::string operator()(const ReportHandedOver &in) const {
+        const std::string what = in.report ? " " + text_of(in.report->key) : " useless";
+        return Line("handed over " + in.host + what).number("number", in.number);
     }
     std::string operator()(const ServerCallIn &in) const {
         return Line("call-in " + host_name(state, in.host)).flag("boundary", in.call.boundary);

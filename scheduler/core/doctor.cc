@@ -36,14 +36,19 @@ std::string age_text(const Draft &d, const Host &host) {
 
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     const Host &host = *d.state.host(id);
-    if (!host.configured || host.status == HostStatus::active) return {};
+    if (!host.configured || (host.status == HostStatus::active && !too_open(host))) return {};
     const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
     wire::ProblemRow row;
     row.entity = "host " + host.config.name;
     row.affects = std::to_string(host.config.slots) + " slots";
     row.advice = "look whether its grain server runs and can reach the scheduler; in a private "
                  "pool `dcs up` starts it again";
-    if (host.status == HostStatus::unknown) {
+    if (host.status == HostStatus::active) {
+        row.problem = "is " + too_open_text(host);
+        row.affects += ", which get no grains";
+        row.advice = "start its grain server with the --confine, --run-as and --grain-network that give it this, or "
+                     "demand less of it in the host table (require_confinement)";
+    } else if (host.status == HostStatus::unknown) {
         row.problem = "has not called in since the scheduler started";
         if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
     } else if (host.status == HostStatus::delinquent) {

@@ -1,5 +1,7 @@
 #include "scheduler/core/draft.h"
 
+#include "scheduler/core/authorise.h"
+
 namespace dcs::core {
 
 SessionInfo &Draft::info(const SessionKey &key) {
@@ -71,6 +73,19 @@ void Draft::send(HostId id, wire::AnyMessage message) {
 void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard,
                      std::string reason) {
     send(host, wire::Withdraw{wire::wire_of(key), incarnation, discard, std::move(reason)});
+}
+
+void Draft::audit(const Caller &caller, const std::string &what) {
+    std::string result = "done";
+    for (const Effect &e : out_.effects) {
+        const auto *reply = std::get_if<Reply>(&e);
+        if (!reply || reply->conn != caller.conn) continue;
+        if (const auto *error = std::get_if<wire::ErrorReply>(&reply->message))
+            result = std::string(code_name(static_cast<Code>(error->code))) + ", " + error->text;
+    }
+    for (const std::string &told : out_.events)
+        if (is_audit(told)) return;  // in words of its own
+    event("audit: " + caller.user + " asked to " + what + ": " + result);
 }
 
 Decision Draft::finish() {

@@ -51,8 +51,10 @@ void configure_host(Draft &d, HostId id, const HostConfig &config) {
 void take_host_table(Draft &d, const HostTable &in) {
     std::set<std::string> listed;
     auto fresh = static_cast<HostId>(d.state.hosts.size());
+    Sources sources;
     for (const HostConfig &config : in.hosts) {
-        if (!listed.insert(config.name).second) continue;
+        if (config.source) sources[config.name] = config.users;
+        if (config.source || !listed.insert(config.name).second) continue;
         const HostId id = d.state.host_id(config.name);
         if (id != no_host) {
             update_host(d, id, config);
@@ -68,6 +70,9 @@ void take_host_table(Draft &d, const HostTable &in) {
         if (listed.count(host.config.name) != 0) continue;
         if (host.configured || !d.state.running[i].empty()) leave_table(d, static_cast<HostId>(i));
     }
+    for (const auto &[host, users] : d.state.sources)
+        if (sources.count(host) == 0) d.effect(ClosePrograms{host});
+    if (sources != d.state.sources) d.change(SetSources{std::move(sources)});
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     d.event("host table with " + std::to_string(listed.size()) + " hosts taken");

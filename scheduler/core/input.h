@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include "base/status.h"
 #include "scheduler/core/state.h"
 #include "wire/batch_calls.h"
 #include "wire/join_calls.h"
@@ -25,6 +26,8 @@ struct Caller {
     bool privileged = false;      // root, scheduler_master, or the owner of a private pool
     bool has_token = false;
     TokenHash token{};            // hash of the token of the connection's Hello
+    std::string host;             // on which the program runs, by its certificate; empty: on this one
+    TokenHash key{};              // and the hash of the certificate's key
 };
 
 // A d_gexec, its spec packed and fingerprinted by the turn.
@@ -45,6 +48,9 @@ struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vecto
 // A d_get_auth; the shell drew the token at random.
 struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
 
+// The same connection's certificate anew: for the key that `request` was signed with.
+struct RenewProgram { std::string public_key; TokenHash key{}; std::int64_t wall_s = 0; };
+
 // A session from an export, validated and packed by the turn.
 enum class File : std::uint8_t;
 struct ImportedFile { GrainNumber grain = 0; File file{}; Payload bytes; };
@@ -61,6 +67,7 @@ struct ImportSession { std::int32_t number = 0; bool replace = false; std::share
 // The shell drew the token at random and knows where the TLS door is.
 struct CreateCode {
     std::string host;
+    HostRole role = HostRole::server;
     std::int64_t ttl_s = 0, wall_s = 0;
     Token fresh{};
     TokenHash hash{};
@@ -69,28 +76,68 @@ struct CreateCode {
 struct ListCodes { std::int64_t wall_s = 0; std::string address, authority; };
 struct ApproveHost { std::string host, words; std::int64_t wall_s = 0; };
 
-using UserRequest = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
+using UserRequestOf = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
     wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany,
-    CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost>;
+    CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost, RenewProgram>;
+// Its special members are in variants.cc, as those of AnyMessage are in message.cc.
+class UserRequest : public UserRequestOf {
+public:
+    using UserRequestOf::UserRequestOf;
+    UserRequest();
+    UserRequest(const UserRequest &);
+    UserRequest(UserRequest &&) noexcept;
+    UserRequest &operator=(const UserRequest &);
+    UserRequest &operator=(UserRequest &&) noexcept;
+    ~UserRequest();
+};
 struct UserCall { Caller caller; UserRequest request; };
 
 // Who is behind a link, by the certificate that it showed; no name: a process of this host, known by the kernel.
-struct Certified { std::string host; TokenHash key{}; };
-struct ServerFirstCall { ConnId conn = 0; std::shared_ptr<const wire::FirstCall> call; Certified certified; };
+struct Certified { std::string host; TokenHash key{}; std::int64_t not_after_s = 0; };
+// promised: the backup's reports without which the server is not believed; waited: they did not come in time.
+struct ServerFirstCall {
+    ConnId conn = 0;
+    std::shared_ptr<const wire::FirstCall> call;
+    Certified certified;
+    HandedOver promised;
+    bool waited = false;
+};
 // A wire::JoinHost whose request was read, and found signed with its key.
 struct JoinCall {
     ConnId conn = 0;
     std::uint64_t request = 0;
     std::string host, own_name, address;
+    HostRole role = HostRole::server;
     bool has_code = false;
     TokenHash code{};
     TokenHash key{};
     std::string public_key;
     std::int64_t wall_s = 0;
 };
+// What dcs_begin of another host asks for: a token and a certificate for a program of this user. The shell drew the
+// token, read the key, and looked the user up.
+struct BeginProgram {
+    ConnId conn = 0;
+    std::uint64_t request = 0;
+    Certified from;              // the host that vouches for the user
+    std::string address, user, ident, public_key;
+    TokenHash key{};
+    Token fresh{};
+    TokenHash fresh_hash{};
+    Status login;                // ok: he is known here, and of the group
+    std::int64_t wall_s = 0;
+};
 struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
 struct ServerReport { ConnId conn = 0; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
+struct BackupCame { ConnId conn = 0; std::uint64_t store = 0; };
+// report is null when it is useless: only its number counts.
+struct ReportHandedOver {
+    ConnId conn = 0;
+    std::string host;
+    std::uint64_t number = 0;
+    std::shared_ptr<const wire::GrainReport> report;
+};
 struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::LaunchResult result; };
 struct ConnectionClosed { ConnId conn = 0; };
 struct Tick {};                                   // core.next_deadline() has passed
@@ -112,8 +159,18 @@ struct Usurp { HostId host = no_host; };          // one grain of an older sessi
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
-using Input = std::variant<UserCall, JoinCall, ServerFirstCall, ServerCallIn, ServerReport, ServerLaunchResult,
-    ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp, PlaceGrain,
-    AnswerWaiters>;
+using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
+    ServerLaunchResult, ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp,
+    PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver>;
+class Input : public InputOf {
+public:
+    using InputOf::InputOf;
+    Input();
+    Input(const Input &);
+    Input(Input &&) noexcept;
+    Input &operator=(const Input &);
+    Input &operator=(Input &&) noexcept;
+    ~Input();
+};
 
 }  // namespace dcs::core

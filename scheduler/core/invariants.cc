@@ -167,6 +167,7 @@ void Checker::check_hosts() {
     require(open == state.open_hosts, "open hosts differ from the hosts");
     require(conns == state.host_of_conn, "connections differ from the hosts");
     require(deadlines == state.deadlines, "deadlines differ from the hosts");
+    require(state.waiting_calls.empty() || state.backup.patience != Instant::never(), "first calls wait for ever");
 }
 
 void Checker::check_indexes() {

@@ -12,16 +12,6 @@ constexpr std::int64_t least_ttl_s = 1, most_ttl_s = 30 * 24 * 3600;
 // A host that was approved has so long to come back for its certificate.
 constexpr std::int64_t approval_s = 24 * 3600;
 
-bool in_table(const State &state, const std::string &name) {
-    const Host *host = state.host(state.host_id(name));
-    return host && host->configured;
-}
-
-Status not_in_table(const std::string &name) {
-    return fail(Code::not_found, "host \"" + name + "\" is not in the host table: add a line for it there and have it "
-                                 "reread with `dcs reload`");
-}
-
 Trust without_expired(Trust trust, std::int64_t wall_s) {
     std::erase_if(trust.codes, [wall_s](const auto &entry) { return entry.second.expires_s <= wall_s; });
     return trust;
@@ -45,6 +35,26 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
 
 }  // namespace
 
+bool in_table(const State &state, HostRole role, const std::string &name) {
+    if (role == HostRole::client) return state.sources.count(name) > 0;
+    const Host *host = state.host(state.host_id(name));
+    return host && host->configured;
+}
+
+Status not_in_table(HostRole role, const std::string &name) {
+    return fail(Code::not_found, "host \"" + name + "\" is not in the scheduler's host table" +
+                                     (role == HostRole::client ? " as one from which control programs call" : "") +
+                                     ": add a line for it there" +
+                                     (role == HostRole::client ? " with role=client" : "") +
+                                     " and have it reread with `dcs reload`");
+}
+
+void end_programs(Draft &d, const std::string &host) {
+    for (const auto &[hash, entry] : d.state.auth)
+        if (entry.host == host) d.change(EraseAuth{hash});
+    d.effect(ClosePrograms{host});
+}
+
 std::string id_of_code(const TokenHash &hash) {
     constexpr char digits[] = "0123456789abcdef";
     std::string id;
@@ -56,11 +66,11 @@ std::string id_of_code(const TokenHash &hash) {
 }
 
 void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
-    if (Status s = check_operator(caller, "make codes for hosts to join"); !s) return d.refuse(caller, s);
     if (call.address.empty())
         return d.refuse(caller, fail(Code::refused, "this scheduler has no door for other hosts: start it with --tls "
                                                     "ADDRESS:PORT"));
-    if (!call.host.empty() && !in_table(d.state, call.host)) return d.refuse(caller, not_in_table(call.host));
+    if (!call.host.empty() && !in_table(d.state, call.role, call.host))
+        return d.refuse(caller, not_in_table(call.role, call.host));
     if (call.ttl_s < least_ttl_s || call.ttl_s > most_ttl_s)
         return d.refuse(caller, fail(Code::invalid, "a code can be used for 1 second to 30 days"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
@@ -68,17 +78,18 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
         return d.refuse(caller, fail(Code::limit, "there are " + std::to_string(limits::join_codes) +
                                                       " codes already: revoke some of them"));
     const std::int64_t expires_s = call.wall_s + call.ttl_s;
-    trust.codes[call.hash] = JoinCode{call.host, caller.user, expires_s, false, std::nullopt};
+    trust.codes[call.hash] = JoinCode{call.host, caller.user, expires_s, false, std::nullopt, call.role};
     d.change(SetTrust{std::move(trust)});
     const std::string id = id_of_code(call.hash);
     d.reply(caller, wire::TokenCreated{std::string(call.fresh.begin(), call.fresh.end()), id, call.address,
                                        call.authority, expires_s});
     d.event("audit: " + caller.user + " made the code " + id + " for " +
-            (call.host.empty() ? "any host" : "host " + call.host) + ", good for " + std::to_string(call.ttl_s) + " s");
+            (call.host.empty() ? "any host" : "host " + call.host) +
+            (call.role == HostRole::client ? " from which control programs call" : "") + ", good for " +
+            std::to_string(call.ttl_s) + " s");
 }
 
 void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
-    if (Status s = check_operator(caller, "see the codes for hosts to join"); !s) return d.refuse(caller, s);
     wire::TokenList list;
     for (const auto &[hash, code] : d.state.trust.codes) {
         if (code.expires_s <= call.wall_s) continue;
@@ -87,14 +98,14 @@ void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
     }
     for (const auto &[key, host] : d.state.pending)
         list.pending.push_back(
-            {host.host, host.address, std::string(key.begin(), key.end()), (d.now - host.asked).seconds()});
+            {host.host, host.address + (host.role == HostRole::client ? " (for control programs)" : ""),
+             std::string(key.begin(), key.end()), (d.now - host.asked).seconds()});
     list.address = call.address;
     list.authority = call.authority;
     d.reply(caller, std::move(list));
 }
 
 void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) {
-    if (Status s = check_operator(caller, "revoke codes"); !s) return d.refuse(caller, s);
     Trust trust = d.state.trust;
     const auto gone = std::erase_if(trust.codes, [&](const auto &entry) { return id_of_code(entry.first) == call.id; });
     if (gone == 0)
@@ -105,15 +116,14 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) 
 }
 
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
-    if (Status s = check_operator(caller, "let hosts in"); !s) return d.refuse(caller, s);
     if (call.host.empty() && call.words.empty())
         return d.refuse(caller, fail(Code::invalid, "which host? say its name, or the words that it shows"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
-    if (!in_table(d.state, host.host)) return d.refuse(caller, not_in_table(host.host));
+    if (!in_table(d.state, host.role, host.host)) return d.refuse(caller, not_in_table(host.role, host.host));
     Trust trust = without_expired(d.state.trust, call.wall_s);
-    trust.codes[key] = JoinCode{host.host, caller.user, call.wall_s + approval_s, false, key};
+    trust.codes[key] = JoinCode{host.host, caller.user, call.wall_s + approval_s, false, key, host.role};
     PendingHosts rest = d.state.pending;
     rest.erase(key);
     d.change(SetTrust{std::move(trust)});
@@ -125,11 +135,11 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
 
 // The certificate does not count from now on, whatever becomes of the line in the table.
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
-    if (Status s = check_operator(caller, "take hosts out of the pool"); !s) return d.refuse(caller, s);
     const HostId id = d.state.host_id(call.host);
     Trust trust = d.state.trust;
-    const bool had_key = trust.keys.erase(call.host) > 0;
-    const bool listed = in_table(d.state, call.host);
+    const bool client = trust.clients.erase(call.host) > 0, had_key = trust.keys.erase(call.host) > 0 || client;
+    const bool server = in_table(d.state, HostRole::server, call.host);
+    const bool listed = server || in_table(d.state, HostRole::client, call.host);
     if (!had_key && !listed)
         return d.refuse(caller, fail(Code::not_found, "there is no host \"" + call.host +
                                                           "\" in the host table; `dcs host ls` lists them"));
@@ -138,7 +148,8 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     PendingHosts rest = d.state.pending;
     std::erase_if(rest, [&](const auto &entry) { return entry.second.host == call.host; });
     if (rest.size() != d.state.pending.size()) d.change(SetPending{std::move(rest)});
-    if (listed) leave_table(d, id);
+    if (server) leave_table(d, id);
+    if (client) end_programs(d, call.host);
     d.effect(RemoveHostLine{caller.conn, caller.request, call.host});
     d.event("audit: " + caller.user + " took host " + call.host + " out of the pool" +
             (had_key ? "; its certificate is revoked" : ""));

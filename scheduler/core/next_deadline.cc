@@ -3,7 +3,8 @@
 namespace dcs::core {
 
 Instant next_deadline(const State &state) {
-    return state.deadlines.empty() ? Instant::never() : state.deadlines.begin()->first;
+    const Instant hosts = state.deadlines.empty() ? Instant::never() : state.deadlines.begin()->first;
+    return std::min(hosts, state.backup.patience);
 }
 
 }  // namespace dcs::core

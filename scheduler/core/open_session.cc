@@ -24,7 +24,9 @@ void bind(Opening &o, SessionInfo &info) {
     info.token = o.caller.token;
     info.open_request = o.caller.request;
     info.resumable = o.call.mode != wire::OpenMode::open;
-    if (o.auth.stamp_s != 0) o.d.change(SetAuth{o.caller.token, {o.auth.user, o.auth.ident, 0}});
+    AuthEntry used = o.auth;
+    used.stamp_s = 0;
+    if (used != o.auth) o.d.change(SetAuth{o.caller.token, std::move(used)});
 }
 
 // One more active session.
@@ -117,7 +119,6 @@ void open_active(Opening &o, const Session &session) {
 }  // namespace
 
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
-    if (Status s = check_token(d.state, caller); !s) return d.refuse(caller, s);
     if (call.number < 0)
         return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
     Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};

@@ -41,6 +41,8 @@ constexpr Reason reasons[] = {
      "they are moved when its extended limit has passed"},
     {"dead", "the host was not heard of for its limit, and its grains were moved",
      "look whether its grain server runs"},
+    {"too_open", "the host confines grains less than the host table demands of it",
+     "dcs host show NAME says what it lacks; its server's --confine, --run-as and --grain-network decide"},
     {"host_shut", "the host takes no grains now: its owner's work needs it, or its memory runs short",
      "dcs host show NAME says why; it takes grains again by itself"},
     {"program_missing", "the grain's program was missing there a short while ago",

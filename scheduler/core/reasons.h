@@ -38,6 +38,7 @@ enum class Why : std::uint8_t {
     delinquent,
     being_checked,
     dead,
+    too_open,         // it confines grains less than the host table demands
     host_shut,        // by its owner's work, or for want of memory
     program_missing,  // for some other grain, a short while ago
     held_back,

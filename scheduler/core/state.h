@@ -213,6 +213,8 @@ struct HostConfig {
     // Asked when it is overdue and runs grains (S7): "name" or "name:port".
     std::vector<std::string> check, file_server, gateway;
     std::vector<std::string> accounts;             // whose grains run under their own account there (W1)
+    bool source = false;                           // no grain server: control programs of `users` may call from there
+    std::uint32_t require_confinement = 0;         // Rungs without which it gets no grains
     bool operator==(const HostConfig &) const = default;
 };
 // What d_sethost changed; goes before the host table (C11).
@@ -231,6 +233,21 @@ struct HostTotals {
     std::uint64_t blamed = 0;        // grains that failed there and then finished elsewhere
     bool operator==(const HostTotals &) const = default;
 };
+// How far the backup's reports of a host were taken in; numbers count within one store of the backup (hand_over.cc).
+struct HandedOver {
+    std::uint64_t store = 0, number = 0;
+    bool covers(const HandedOver &other) const { return store == other.store && number >= other.number; }
+    bool operator==(const HandedOver &) const = default;
+};
+// The passive backup's link; no ConnId: there is none.
+struct BackupLink {
+    ConnId conn = 0;
+    std::uint64_t store = 0;
+    Instant patience = Instant::never();  // hosts wait for it, until then
+    bool operator==(const BackupLink &) const = default;
+};
+struct ServerFirstCall;
+using WaitingCall = std::shared_ptr<const ServerFirstCall>;
 struct HeldBack { GrainKey key; Instant until{}; };
 // A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it (S4).
 struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
@@ -251,10 +268,12 @@ struct Host {
     Instant last_contact{};          // of the host, or the scheduler's start: grace
     std::string binary_class;
     double load = 0;
+    std::uint32_t confinement = 0;   // Rungs, as its server said when it connected
     std::string shut;                // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
+    HandedOver given_up;             // what it was waited for in vain (hand_over.cc)
     std::map<std::uint32_t, Instant> missing;  // programs that it lacks: not tried again before
     Checked checked = Checked::no;
     Instant checked_at{};            // when the last probe was sent
@@ -264,6 +283,8 @@ struct Host {
                                      // grain numbers come again, so leases given to it go on above
 };
 
+// It confines grains less than the host table demands.
+inline bool too_open(const Host &host) { return (host.config.require_confinement & ~host.confinement) != 0; }
 // As its server says, else as the host table does; may be empty.
 const std::string &binary_class_of(const Host &host);
 
@@ -286,29 +307,42 @@ struct Used { std::int64_t cores = 0, memory_mb = 0; bool operator==(const Used 
 struct AuthEntry {
     std::string user, ident;
     std::int64_t stamp_s = 0;        // wall clock when it was first seen without sessions; 0: has sessions
+    // Of a control program on another host: where, and the hash of the only key with which the token counts.
+    std::string host;
+    TokenHash key{};
+    bool operator==(const AuthEntry &) const = default;
 };
 
 // How hosts come to have certificates (join_host.cc). A code is known by its hash; the consent of an operator to a
 // host that has none stands among them under the hash of its key.
+enum class HostRole : std::uint8_t { server, client };  // as in wire::CreateToken
 struct JoinCode {
     std::string host, by;            // host empty: any
     std::int64_t expires_s = 0;      // wall clock
     bool used = false;
     std::optional<TokenHash> key;    // only for who has it: an approved host, or the one that used it and may repeat
+    HostRole role = HostRole::server;
     bool operator==(const JoinCode &) const = default;
 };
 struct Trust {
     std::map<TokenHash, JoinCode> codes;
     std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
+    std::map<std::string, TokenHash> clients;  // the same of the hosts from which control programs call
+    const std::map<std::string, TokenHash> &of(HostRole r) const { return r == HostRole::client ? clients : keys; }
+    std::map<std::string, TokenHash> &of(HostRole r) { return r == HostRole::client ? clients : keys; }
     bool operator==(const Trust &) const = default;
 };
 // A host that asked without a code.
 struct PendingHost {
     std::string host, address;
     Instant asked{};
+    HostRole role = HostRole::server;
     bool operator==(const PendingHost &) const = default;
 };
 using PendingHosts = std::map<TokenHash, PendingHost>;  // by the hash of its key
+
+// Hosts from which control programs may call, and who may; nobody named: everybody but root.
+using Sources = std::map<std::string, std::vector<std::string>>;
 
 struct State {
     // entities
@@ -321,6 +355,10 @@ struct State {
     Policy policy;                   // volatile
     Trust trust;
     PendingHosts pending;            // volatile
+    Sources sources;                 // volatile
+    std::map<std::string, HandedOver> handed_over;   // by host
+    BackupLink backup;               // volatile
+    std::map<std::string, WaitingCall> waiting_calls;  // volatile, by host: until the backup has handed over
     // derived
     std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
     std::vector<std::set<GrainKey>> running;                // by HostId
@@ -340,7 +378,7 @@ struct State {
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;          // no_host if unknown
-    std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, not shut
+    std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, shut or too open
 };
 
 // The next instant at which silence has a consequence for this host; never() if none has.

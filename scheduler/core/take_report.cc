@@ -26,7 +26,7 @@ struct Taking {
 void acknowledge(Draft &d, const ServerReport &in, std::uint32_t last_seq, bool ended,
                  wire::Verdict verdict) {
     const wire::GrainReport &r = *in.report;
-    d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
+    if (in.conn != 0) d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
 }
 
 wire::Usage believable(wire::Usage u) {
@@ -237,6 +237,10 @@ void take_report(Draft &d, const ServerReport &in) {
     if (!host || host->conn != in.conn)
         return;  // an older connection of it; the report comes again
     hear_from(d, in.host);
+    judge_report(d, in, false);
+}
+
+void judge_report(Draft &d, const ServerReport &in, bool late) {
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
     const Grain *grain = d.state.grain(key);
@@ -245,10 +249,15 @@ void take_report(Draft &d, const ServerReport &in) {
     if (grain && grain->status == GrainStatus::finished && (same || r.ended) && !again)
         return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
                            wire::Verdict::have_it);
-    if (!again && (!same || grain->status != GrainStatus::running))
+    const bool forgiven = late && same && grain->status == GrainStatus::ready &&
+                          d.state.session(key.session)->info.status == SessionStatus::active;
+    if (!again && (!same || (grain->status != GrainStatus::running && !forgiven)))
         return acknowledge(d, in, r.last_seq, r.ended, wire::Verdict::stale);
+    if (forgiven) reinstate(d, key);
     Taking taking{d, in.host, in.report, key, *grain};
     take_leased(taking, in);
+    // What it brought counts; but the host is not there, so the grain waits as before, now further on.
+    if (forgiven && d.grain(key).status == GrainStatus::running) requeue_front(d, key, true);
 }
 
 }  // namespace dcs::core

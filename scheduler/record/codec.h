@@ -51,4 +51,8 @@ Result<std::map<std::string, HostRecord>> decode_hosts(std::string_view file);
 std::string encode_trust(const core::Trust &trust);
 Result<core::Trust> decode_trust(std::string_view file);
 
+using HandedOver = std::map<std::string, core::HandedOver>;
+std::string encode_handed_over(const HandedOver &table);
+Result<HandedOver> decode_handed_over(std::string_view file);
+
 }  // namespace dcs::record

@@ -6,7 +6,7 @@ namespace dcs::record {
 namespace {
 
 constexpr std::uint8_t session_version = 1;
-constexpr std::uint8_t auth_version = 1;
+constexpr std::uint8_t auth_version = 2;  // 1: no programs of other hosts
 constexpr std::uint8_t hosts_version = 2;
 
 }  // namespace
@@ -67,6 +67,8 @@ std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table) {
         w.text(entry.user);
         w.text(entry.ident);
         put(w, entry.stamp_s);
+        w.text(entry.host);
+        if (!entry.host.empty()) put(w, entry.key);
     }
     return framed(w.bytes());
 }
@@ -76,7 +78,9 @@ Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file) 
     if (!body) return body.status();
     if (!file.empty()) return damaged("bytes follow its record");
     ByteReader r(*body);
-    if (auto s = check_version(r.u8(), auth_version); !s) return s;
+    const std::uint8_t version = r.u8();
+    if (version != 1)
+        if (auto s = check_version(version, auth_version); !s) return s;
     std::map<TokenHash, core::AuthEntry> table;
     const std::uint32_t count = r.u32();
     for (std::uint32_t i = 0; i < count && r.good(); ++i) {
@@ -86,6 +90,8 @@ Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file) 
         entry.user = std::string(r.text());
         entry.ident = std::string(r.text());
         entry.stamp_s = get_i64(r);
+        if (version > 1) entry.host = std::string(r.text());
+        if (!entry.host.empty()) get(r, entry.key);
         table[hash] = std::move(entry);
     }
     if (!r.at_end() || table.size() != count) return damaged("a record does not decode");

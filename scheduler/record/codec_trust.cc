@@ -4,7 +4,7 @@
 
 namespace dcs::record {
 namespace {
-constexpr std::uint8_t trust_version = 1;
+constexpr std::uint8_t trust_version = 2;  // 1: no roles, all keys are of grain servers
 }
 
 std::string encode_trust(const core::Trust &trust) {
@@ -19,11 +19,14 @@ std::string encode_trust(const core::Trust &trust) {
         w.u8(code.used);
         w.u8(code.key.has_value());
         if (code.key) put(w, *code.key);
+        w.u8(static_cast<std::uint8_t>(code.role));
     }
-    for (const auto &[host, key] : trust.keys) {
-        put_text(w, host);
-        put(w, key);
-    }
+    w.var(trust.clients.size());
+    for (const auto *keys : {&trust.clients, &trust.keys})
+        for (const auto &[host, key] : *keys) {
+            put_text(w, host);
+            put(w, key);
+        }
     return framed(w.bytes());
 }
 
@@ -32,7 +35,9 @@ Result<core::Trust> decode_trust(std::string_view file) {
     if (!body) return body.status();
     if (!file.empty()) return damaged("bytes follow its record");
     ByteReader r(*body);
-    if (auto s = check_version(r.u8(), trust_version); !s) return s;
+    const std::uint8_t version = r.u8();
+    if (version != 1)
+        if (auto s = check_version(version, trust_version); !s) return s;
     core::Trust trust;
     for (std::uint64_t left = r.var(); left > 0 && r.good(); --left) {
         TokenHash hash{};
@@ -43,6 +48,13 @@ Result<core::Trust> decode_trust(std::string_view file) {
         code.expires_s = get_i64(r);
         code.used = r.u8() != 0;
         if (r.u8() != 0) get(r, code.key.emplace());
+        const std::uint8_t role = version > 1 ? r.u8() : 0;
+        if (role > static_cast<std::uint8_t>(core::HostRole::client)) return damaged("a record does not decode");
+        code.role = static_cast<core::HostRole>(role);
+    }
+    for (std::uint64_t left = version > 1 ? r.var() : 0; left > 0 && r.good(); --left) {
+        const std::string host = get_text(r);
+        get(r, trust.clients[host]);
     }
     while (r.good() && !r.at_end()) {
         const std::string host = get_text(r);

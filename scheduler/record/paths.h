@@ -3,6 +3,7 @@
 //   auth/                      the authorization table
 //   hosts/                     what became of the grains on each host
 //   trust/                     codes for hosts to join, and whose certificates count
+//   handed-over/               how far the backup's reports were taken in, by host
 //   sessions/<user>/<n>/       a session; <user> is the login name, encoded
 //   sessions/<user>/<n>/g/<k>/ a grain that has files of its own
 #include <optional>
@@ -17,6 +18,7 @@ inline constexpr const char *sessions_directory = "sessions";
 inline constexpr const char *auth_directory = "auth";
 inline constexpr const char *hosts_directory = "hosts";
 inline constexpr const char *trust_directory = "trust";
+inline constexpr const char *handed_over_directory = "handed-over";
 
 // Injective, and never "", "." or "..": bytes outside [A-Za-z0-9._-] and a leading dot as %XX.
 std::string encode_login(std::string_view login);

@@ -105,6 +105,8 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         settings_ = settings_ || host->durable;
     } else if (std::holds_alternative<core::SetTrust>(change)) {
         trust_ = true;
+    } else if (std::holds_alternative<core::SetHandedOver>(change)) {
+        handed_over_ = true;
     } else if (const auto *file = std::get_if<core::WriteFile>(&change)) {
         write(*file);
     }
@@ -211,6 +213,9 @@ Plan TurnChanges::plan(const core::State &after, bool with_hosts) {
     if (trust_)
         plan.updates.push_back(
             {trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
+    if (handed_over_)
+        plan.updates.push_back({handed_over_directory, handed_over_tree,
+                                {node(handed_over_file, encode_handed_over(after.handed_over))}, false});
     if (with_hosts)
         plan.updates.push_back(
             {hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});

@@ -39,7 +39,7 @@ public:
     // Somebody set something of a host: the plan must be made `with_hosts`.
     bool host_settings() const { return settings_; }
     // Nothing of it has to be on disk before effects may leave.
-    bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_; }
+    bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_ && !handed_over_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
     // What was gathered goes into the plan; nothing may be added afterwards.
     Plan plan(const core::State &after, bool with_hosts);
@@ -82,7 +82,7 @@ private:
                            const core::Grain &grain, Files &files, Plan &plan);
 
     std::map<SessionKey, SessionChanges> sessions_;
-    bool auth_ = false, trust_ = false;
+    bool auth_ = false, trust_ = false, handed_over_ = false;
     bool hosts_ = false, settings_ = false;
     std::uint64_t payload_bytes_ = 0;
 };

@@ -202,6 +202,7 @@ public:
         read_auth();
         read_hosts();
         read_trust();
+        read_handed_over();
         if (const std::string wrong = core::check(out_.state); !wrong.empty())
             return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
         return std::move(out_);
@@ -330,6 +331,18 @@ private:
         if (trust) return apply(core::SetTrust{std::move(*trust)});
         report(path, trust.status().text, "hosts that joined with certificates: they are refused",
                "let them join again: `dcs token create`, then `dcs host join` there");
+    }
+
+    // Damaged, leases and sequence numbers alone decide what is taken again.
+    void read_handed_over() {
+        const std::string path = std::string(handed_over_directory) + "/" + handed_over_file;
+        auto bytes = store_.read(path, 0, max_table);
+        if (!bytes && bytes.status().code == Code::not_found) return;
+        auto table = bytes ? decode_handed_over(*bytes) : Result<HandedOver>(bytes.status());
+        if (!table)
+            return report(path, table.status().text, "how far the backup's reports were taken in",
+                          "nothing to be done, what comes again is recognised");
+        for (const auto &[host, up_to] : *table) apply(core::SetHandedOver{host, up_to});
     }
 
     store::Store &store_;

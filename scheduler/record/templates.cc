@@ -36,6 +36,7 @@ const store::Forest &forest() {
         {auth_tree, {{roots_of(session_tree, status_file)}}, replaced(auth_file)},
         {hosts_tree, {}, replaced(hosts_file)},
         {trust_tree, {}, replaced(trust_file)},
+        {handed_over_tree, {}, replaced(handed_over_file)},
     };
     return all;
 }

@@ -10,6 +10,7 @@ inline constexpr const char *grain_tree = "grain";
 inline constexpr const char *auth_tree = "auth";
 inline constexpr const char *hosts_tree = "hosts";
 inline constexpr const char *trust_tree = "trust";
+inline constexpr const char *handed_over_tree = "handed-over";
 
 inline constexpr const char *status_file = "status";          // root of session and grain
 inline constexpr const char *grains_file = "grains";          // log of grain records
@@ -23,6 +24,7 @@ inline constexpr const char *err_file = "err";
 inline constexpr const char *auth_file = "table";             // root of the authorization table
 inline constexpr const char *hosts_file = "table";            // root of the hosts' statistics
 inline constexpr const char *trust_file = "table";            // root of what joining has left
+inline constexpr const char *handed_over_file = "table";      // root of what the backup has handed over
 
 const store::Forest &forest();
 

@@ -1,5 +1,6 @@
 #include "scheduler/shell/host_table_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/confinement.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
 
@@ -79,6 +81,15 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
     if (key == "extended") return read_seconds(key, value, host.extended);
     if (key == "users") return read_users(key, value, host.users);
     if (key == "accounts") return read_users(key, value, host.accounts);
+    if (key == "role") {
+        host.source = value == "client";
+        return host.source || value == "server" ? "" : "role must be server or client";
+    }
+    if (key == "require_confinement") {
+        const Result<Rungs> rungs = rungs_of(value);
+        if (rungs) host.require_confinement = *rungs;
+        return rungs ? "" : std::string(key) + ": " + rungs.status().text;
+    }
     return "there is no setting `" + std::string(key) + "`";
 }
 
@@ -97,6 +108,8 @@ std::string read_line(const Words &words, core::HostConfig &host) {
         if (std::string wrong = read_field(key, words[i].substr(equals + 1), host); !wrong.empty())
             return wrong;
     }
+    const bool other = std::any_of(seen.begin(), seen.end(), [](auto key) { return key != "role" && key != "users"; });
+    if (host.source && other) return "a host of control programs, role=client, has users= and nothing else";
     if (host.interval > host.alert || host.alert > host.limit || host.limit > host.extended)
         return "the times must grow: interval <= alert <= limit <= extended";
     return "";
@@ -107,11 +120,12 @@ std::string read_line(const Words &words, core::HostConfig &host) {
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
                                                        const std::string &file) {
     std::vector<core::HostConfig> hosts;
-    std::set<std::string> names;
+    std::set<std::pair<std::string, bool>> names;  // one host may have both roles, a line for each
     const Status read = each_line(text, file, [&](const Words &words) -> std::string {
         core::HostConfig host;
         std::string wrong = read_line(words, host);
-        if (wrong.empty() && !names.insert(host.name).second) wrong = "host " + host.name + " stands there twice";
+        if (wrong.empty() && !names.emplace(host.name, host.source).second)
+            wrong = "host " + host.name + " stands there twice";
         if (wrong.empty()) hosts.push_back(std::move(host));
         return wrong;
     });

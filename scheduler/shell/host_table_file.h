@@ -5,6 +5,8 @@
 // may be fractional, with interval <= alert <= limit <= extended. Further settings:
 //   cores=8 memory=16384     what grains that ask for cores or megabytes may have
 //   accounts=ann,bob         whose grains run under their own login there; the host's owner must agree
+//   role=client              no grain server: `users` (default: all but root) may call from there by dcs_begin; a line
+//                            of its own, with users= and nothing else
 //   check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]    asked when the host is overdue (see address.h)
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
 // dcs_scheduler: one directory, one scheduler. Everything it does is in scheduler/turn/turn.h.
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 
 #include <sys/resource.h>
@@ -11,20 +10,22 @@
 #include "base/failpoint.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
+#include "daemon/own_directory.h"
 #include "daemon/signals.h"
-#include "locks/dcs_atoms.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/serve.h"
+#include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
 
 namespace dcs::shell {
 namespace {
 
 struct Arguments {
-    std::string directory, hosts_file, policy_file, log_level = "info", tls;
+    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters;
     int ready_fd = -1;
     int accept_lost_turn = 0;
 };
@@ -36,27 +37,18 @@ void parse(int argc, char **argv, Arguments &into) {
         {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
          {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
+         {"limits", &into.limits_file, "FILE", "of each user, reread too (default: DIR/limits; may be missing)"},
          {"tls", &into.tls, "ADDRESS:PORT",
-          "serve grain servers of other hosts there, with TLS 1.3 (default: this host's only)"},
+          "serve grain servers and control programs of other hosts there, with TLS 1.3 (default: this host's only)"},
+         {"group", &into.group, "NAME",
+          "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
+          "members of dcs from other hosts)"},
+         {"master", &into.masters, "LOGIN[,..]", "these may give the orders that root may give: scheduler_master"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"accept-lost-turn", &into.accept_lost_turn, "N",
           "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
     take_options(line, argc, argv);
-}
-
-Status make_directory(const std::string &path) {
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return fail_errno(Code::io_error, "making the directory " + path, errno);
-}
-
-Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path) {
-    auto taken = locks::take_dcs_atom(atom, path);
-    if (taken) return taken;
-    const std::string what = taken.status().code == Code::refused
-                                 ? "another scheduler works in this directory: "
-                                 : "the scheduler's lock cannot be taken: ";
-    return fail(taken.status().code, what + taken.status().text);
 }
 
 void report_recovery(const store::RecoveryReport &report) {
@@ -102,23 +94,19 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     return rebuilt;
 }
 
-// From here on the log is the place for errors.
-Status run(const Arguments &line) {
-    raise_descriptor_limit();
-    if (Status s = make_directory(line.directory); !s) return s;
-    const std::string state = line.directory + "/state";
-    if (Status s = make_directory(state); !s) return s;
-    // The second one guards the store against a scheduler of another --dir that links to it.
-    auto daemon_lock = lock(locks::DcsAtom::scheduler, line.directory + "/lock");
-    if (!daemon_lock) return daemon_lock.status();
-    auto store_lock = lock(locks::DcsAtom::store, state + "/lock");
-    if (!store_lock) return store_lock.status();
-
+// What the command line says, and the files that it names.
+Result<ServeSettings> settings_of(const Arguments &line) {
     ServeSettings settings;
     settings.directory = line.directory;
     settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
     settings.ready_fd = line.ready_fd;
     settings.tls_address = line.tls;
+    settings.group = line.group == "none" ? "" : line.group;
+    if (!line.group.empty()) settings.group_afar = settings.group;
+    for (const std::string_view name : split_at_commas(line.masters)) {
+        if (!is_name(name)) return fail(Code::invalid, "--master: `" + std::string(name) + "` is no login name");
+        settings.masters.emplace_back(name);
+    }
     auto hosts = read_host_table(settings.hosts_file);
     if (!hosts) return hosts.status();
     settings.hosts = std::move(*hosts);
@@ -126,15 +114,30 @@ Status run(const Arguments &line) {
     auto policy = read_policy(settings.policy_file);
     if (!policy) return policy.status();
     settings.policy = std::move(*policy);
+    settings.limits_file = line.limits_file.empty() ? line.directory + "/limits" : line.limits_file;
+    auto user_limits = read_limits(settings.limits_file);
+    if (!user_limits) return user_limits.status();
+    settings.limits = *user_limits;
+    return settings;
+}
+
+// From here on the log is the place for errors.
+Status run(const Arguments &line) {
+    raise_descriptor_limit();
+    const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");
+    if (!own) return own.status();
+
+    auto settings = settings_of(line);
+    if (!settings) return settings.status();
     auto signals = Signals::open();
     if (!signals) return signals.status();
 
     failpoint("shell.start.before_recovery");
-    auto disk = store::open_posix_disk(state);
+    auto disk = store::open_posix_disk(own->state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
-    options.still_alone = [&] { return locks::still_alone(*store_lock); };
+    options.still_alone = [&] { return locks::still_alone(own->store); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();
@@ -163,9 +166,9 @@ Status run(const Arguments &line) {
     auto library = library::Library::open(**disk, boot_clock());
     if (!library) return library.status();
     setup.library = std::move(*library);
-    auto library_disk = store::open_posix_disk(state);  // a Disk is of one thread
+    auto library_disk = store::open_posix_disk(own->state);  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
-    Service service(std::move(settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
+    Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
                     std::move(setup));
     failpoint("shell.start.before_listen");
     if (Status s = service.listen(); !s) return s;

@@ -3,8 +3,11 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "daemon/audit.h"
 #include "daemon/log.h"
 #include "pki/digest.h"
+#include "scheduler/core/authorise.h"
+#include "scheduler/shell/login.h"
 
 namespace dcs::shell {
 
@@ -21,6 +24,7 @@ void RealOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64
 void RealOutside::close(ConnId conn) { loop_.close(conn); }
 
 void RealOutside::log(turn::Level level, const std::string &line) {
+    if (core::is_audit(line)) return log_audit(line);
     switch (level) {
     case turn::Level::debug: return log_debug(line);
     case turn::Level::info: return log_info(line);
@@ -44,9 +48,16 @@ turn::Outside::TlsDoor RealOutside::tls_door() {
     return tls_ != nullptr ? TlsDoor{tls_->address(), tls_->authority_hash()} : TlsDoor{};
 }
 
-Result<wire::Joined> RealOutside::issue_certificate(const std::string &host, const std::string &public_key) {
-    return tls_ != nullptr ? tls_->issue(host, public_key) : Outside::issue_certificate(host, public_key);
+Result<wire::Joined> RealOutside::issue_certificate(const std::string &host, const std::string &public_key,
+                                                    core::HostRole role) {
+    return tls_ != nullptr ? tls_->issue(host, public_key, role) : Outside::issue_certificate(host, public_key, role);
 }
+
+Result<wire::Begun> RealOutside::issue_program(const core::SendProgram &program) {
+    return tls_ != nullptr ? tls_->issue(program) : Outside::issue_program(program);
+}
+
+Status RealOutside::check_login(const std::string &user) { return dcs::shell::check_login(user, group_); }
 
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying, start it again: it recovers");

@@ -5,7 +5,7 @@
 #include "net/loop.h"
 #include "scheduler/shell/library_thread.h"
 #include "scheduler/shell/prober.h"
-#include "scheduler/shell/storage_thread.h"
+#include "storage/storage_thread.h"
 #include "scheduler/shell/suspect.h"
 #include "scheduler/shell/tls_door.h"
 #include "scheduler/turn/outside.h"
@@ -14,7 +14,8 @@ namespace dcs::shell {
 
 class RealOutside final : public turn::Outside {
 public:
-    RealOutside(net::Loop &loop, StorageThread &storage, LibraryThread &library, Suspect &suspect, Prober &prober)
+    RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, Suspect &suspect,
+                Prober &prober)
         : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober) {}
     Instant now() override;
     std::int64_t wall_s() override;
@@ -29,21 +30,28 @@ public:
     Status reread_settings() override { return reread_(); }
     void set_log_level(const std::string &level) override;
     TlsDoor tls_door() override;
-    Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key) override;
+    Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,
+                                           core::HostRole role) override;
+    Result<wire::Begun> issue_program(const core::SendProgram &program) override;
+    Status check_login(const std::string &user) override;
     Status remove_host_line(const std::string &host) override { return remove_line_(host); }
     void on_remove_line(std::function<Status(const std::string &)> remove) { remove_line_ = std::move(remove); }
-    void use_tls(shell::TlsDoor *door) { tls_ = door; }
+    void use_tls(shell::TlsDoor *door, std::string group) {
+        tls_ = door;
+        group_ = std::move(group);
+    }
     // What reread_settings() is: the Service has the files.
     void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     [[noreturn]] void fatal(const std::string &why) override;
 
 private:
     net::Loop &loop_;
-    StorageThread &storage_;
+    storage::StorageThread &storage_;
     LibraryThread &library_;
     Suspect &suspect_;
     Prober &prober_;
     shell::TlsDoor *tls_ = nullptr;
+    std::string group_;  // of check_login()
     std::function<Status(const std::string &)> remove_line_;
     std::function<Status()> reread_ = [] { return Status::ok(); };
 };

@@ -1,16 +1,20 @@
 #include "scheduler/shell/serve.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/load_limits.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 
 namespace dcs::shell {
@@ -35,6 +39,18 @@ net::Limits door_limits(std::size_t max_payload) {
 
 bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
+// Members of the group come through the directory to this socket, and to nothing else in there.
+Status open_to_group(const std::string &directory, const std::string &socket, const std::string &group) {
+    const auto gid = group_number(group);
+    if (!gid) return fail(gid.status().code, "--group: " + gid.status().text);
+    const std::string path = directory + "/" + socket;
+    if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0 || ::chmod(path.c_str(), 0660) != 0 ||
+        ::chmod(directory.c_str(), 0711) != 0)
+        return fail_errno(Code::io_error, "opening " + path + " to the group " + group, errno);
+    log_info("members of the group " + group + " may call");
+    return Status::ok();
+}
+
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
@@ -46,9 +62,12 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
 Status Service::listen() {
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
-    auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600,
-                                  door_limits(limits::user_frame_bytes));
+    net::Limits users = door_limits(limits::user_frame_bytes);
+    users.per_user = limits::connections_per_user + limits::refused_connections;
+    auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600, users);
     if (!user) return user.status();
+    if (!settings_.group.empty())
+        if (Status s = open_to_group(settings_.directory, "user.sock", settings_.group); !s) return s;
     net::Limits servers = door_limits(limits::server_frame_bytes);
     servers.per_user = limits::connections;  // all of a pool's servers may be one user's
     auto server = loop_.listen_unix(settings_.directory, "server.sock", 0600, servers);
@@ -59,12 +78,13 @@ Status Service::listen() {
     auto tls = TlsDoor::open(loop_, settings_.directory + "/pki", settings_.tls_address);
     if (!tls) return tls.status();
     tls_ = std::move(*tls);
-    outside_.use_tls(tls_.get());
+    outside_.use_tls(tls_.get(), settings_.group_afar);
     return Status::ok();
 }
 
 Status Service::run() {
     loop_.watch(signals_.fd());
+    turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
     last_activity_ = boot_clock();
@@ -119,7 +139,7 @@ void Service::be_idle() {
     if (idle && may_flush() && now >= flush_not_before_) storage_.flush();
 }
 
-void Service::storage_answered(StorageThread::Done done) {
+void Service::storage_answered(storage::StorageThread::Done done) {
     if (done.was_commit) {
         if (!std::exchange(tidying_, false)) last_activity_ = boot_clock();
         return turn_.committed(done.result);
@@ -161,8 +181,10 @@ void Service::opened(const net::Arrival &arrival) {
     a.conn = arrival.conn;
     a.door = arrival.door == server_door_ ? turn::Door::server : turn::Door::user;
     a.user = names_.of(arrival.peer.uid);
-    a.privileged = owner_or_root(arrival.peer.uid);
-    if (a.door == turn::Door::server && !a.privileged) {
+    const bool ours = owner_or_root(arrival.peer.uid);
+    const std::vector<std::string> &masters = settings_.masters;
+    a.privileged = ours || std::find(masters.begin(), masters.end(), a.user) != masters.end();
+    if (a.door == turn::Door::server && !ours) {
         log_warn("a process of " + a.user + " (pid " +
                             std::to_string(arrival.peer.pid) +
                             ") came to the grain servers' socket and was turned away");
@@ -173,18 +195,37 @@ void Service::opened(const net::Arrival &arrival) {
     turn_.take(std::move(a));
 }
 
-// With a certificate it is a grain server, without one it may ask for one.
+// Its certificate says what it is; without one it may ask for one.
 void Service::opened_from_afar(const net::Arrival &arrival) {
+    const net::TlsPeer &peer = arrival.certified;
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
     a.conn = arrival.conn;
     a.address = arrival.address;
-    const bool known = arrival.certified.role == pki::Role::grain_server;
-    a.door = known ? turn::Door::server : turn::Door::join;
-    if (known) a.certified = core::Certified{arrival.certified.name, arrival.certified.key};
-    a.user = (known ? "host " + arrival.certified.name : "a stranger") + " at " + arrival.address;
-    log_debug("connection " + std::to_string(a.conn) + " of " + a.user +
-              (known ? ", certificate " + arrival.certified.serial : ""));
+    a.certified = core::Certified{peer.name, peer.key, peer.not_after_s};
+    a.user = "host " + peer.name + " at " + arrival.address;
+    switch (peer.role) {
+    case pki::Role::grain_server: a.door = turn::Door::server; break;
+    case pki::Role::client:
+        a.door = turn::Door::begin;
+        loop_.set_max_payload(a.conn, limits::hello_frame_bytes);
+        break;
+    case pki::Role::program: {
+        const auto name = pki::program_name(peer.name);
+        if (!name) return loop_.close(a.conn);
+        a.door = turn::Door::user;
+        a.user = name->user;
+        a.certified.host = name->host;
+        loop_.set_max_payload(a.conn, limits::user_frame_bytes);
+        break;
+    }
+    default:
+        a.door = turn::Door::join;
+        a.user = "a stranger at " + arrival.address;
+        a.certified = {};
+    }
+    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + " at " + arrival.address +
+              (peer.serial.empty() ? "" : ", certificate " + peer.serial));
     turn_.take(std::move(a));
 }
 
@@ -197,16 +238,18 @@ void Service::handle_signals() {
     }
 }
 
-// Both files are read and checked, whole, before anything changes.
+// All three files are read and checked, whole, before anything changes.
 Status Service::reread_settings() {
     auto hosts = read_host_table(settings_.hosts_file);
     auto policy = read_policy(settings_.policy_file);
-    if (!hosts || !policy) {
-        const Status why = hosts ? policy.status() : hosts.status();
-        log_error("the old host table and policy stay: " + why.text);
+    const auto limits = read_limits(settings_.limits_file);
+    if (!hosts || !policy || !limits) {
+        const Status why = !hosts ? hosts.status() : !policy ? policy.status() : limits.status();
+        log_error("the old host table, policy and limits stay: " + why.text);
         return why;
     }
     log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
+    turn_.take_limits(*limits);
     turn_.take_policy(std::move(*policy));
     turn_.take_host_table(std::move(*hosts));
     return Status::ok();

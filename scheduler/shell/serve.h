@@ -17,11 +17,15 @@ namespace dcs::shell {
 struct ServeSettings {
     std::string directory;                  // where the sockets are made
     std::string hosts_file;                 // reread on SIGHUP
-    std::string policy_file;                // the same
+    std::string policy_file, limits_file;   // the same
     std::vector<core::HostConfig> hosts;    // their contents at the start
     core::Policy policy;
+    turn::UserLimits limits;
     int ready_fd = -1;
     std::string tls_address;                // of the door for other hosts; empty: none
+    std::string group;                      // whose members may call here; empty: the scheduler's own account and root
+    std::string group_afar = "dcs";         // whose control programs may call from other hosts; empty: anybody's
+    std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
 };
 
 class Service {
@@ -42,7 +46,7 @@ private:
     void handle_signals();
     Status reread_settings();
     Status remove_host_line(const std::string &host);
-    void storage_answered(StorageThread::Done done);
+    void storage_answered(storage::StorageThread::Done done);
     bool may_flush() const;
     void be_idle();
     Status stop();
@@ -52,7 +56,7 @@ private:
     PeerNames names_;
     store::Store &store_;
     net::Loop &loop_;
-    StorageThread storage_;
+    storage::StorageThread storage_;
     LibraryThread library_;
     Prober prober_;
     RealOutside outside_;

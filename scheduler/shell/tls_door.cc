@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/words.h"
+#include "daemon/audit.h"
 #include "daemon/log.h"
 #include "net/tcp_socket.h"
 
@@ -46,6 +47,7 @@ Result<net::TlsContextPtr> TlsDoor::fresh_context() {
     net::TlsTrust trust;
     trust.authority = authority_.certificate.der;
     trust.role = pki::Role::grain_server;
+    trust.also = {pki::Role::client, pki::Role::program};
     trust.strangers = true;
     return net::tls_context(self, trust);
 }
@@ -74,12 +76,24 @@ std::string TlsDoor::authority_hash() const {
     return std::string(hash.begin(), hash.end());
 }
 
-Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key) const {
-    auto issued = pki::issue(authority_, public_key, pki::Role::grain_server, host, wall_clock_s());
+Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key,
+                                    core::HostRole role) const {
+    const auto wanted = role == core::HostRole::client ? pki::Role::client : pki::Role::grain_server;
+    auto issued = pki::issue(authority_, public_key, wanted, host, wall_clock_s());
     if (!issued) return issued.status();
     if (const auto read = pki::read_certificate(*issued))
-        log_info("audit: certificate " + read->serial + " issued to host " + host);
+        log_audit("audit: certificate " + read->serial + " for " + pki::name_of(wanted) + " issued to host " + host);
     return wire::Joined{host, std::move(*issued), authority_.certificate.der};
+}
+
+Result<wire::Begun> TlsDoor::issue(const core::SendProgram &program) const {
+    const std::string name = pki::name_of(pki::ProgramName{program.user, program.host, program.ident});
+    auto issued = pki::issue(authority_, program.public_key, pki::Role::program, name, wall_clock_s(),
+                             pki::program_life_s);
+    if (!issued) return issued.status();
+    if (const auto read = pki::read_certificate(*issued))
+        log_audit("audit: certificate " + read->serial + " issued to control program " + name);
+    return wire::Begun{"", std::move(*issued), authority_.certificate.der};
 }
 
 void TlsDoor::look_after(Instant now) {

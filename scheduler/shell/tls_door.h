@@ -5,6 +5,7 @@
 
 #include "net/loop.h"
 #include "pki/authority.h"
+#include "scheduler/core/decision.h"
 #include "wire/join_calls.h"
 
 namespace dcs::shell {
@@ -18,7 +19,8 @@ public:
     net::Door door() const { return door_; }
     const std::string &address() const { return told_; }  // as other hosts are told
     std::string authority_hash() const;
-    Result<wire::Joined> issue(const std::string &host, const std::string &public_key) const;
+    Result<wire::Joined> issue(const std::string &host, const std::string &public_key, core::HostRole role) const;
+    Result<wire::Begun> issue(const core::SendProgram &program) const;  // without its token
     // Renews our own certificate in time.
     void look_after(Instant now);
     // Somebody did not get in: into the log, but not as often as he likes.

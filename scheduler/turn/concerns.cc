@@ -28,6 +28,9 @@ struct OfRequest {
 struct OfInput {
     SessionKey operator()(const core::UserCall &in) const { return std::visit(OfRequest{in.caller}, in.request); }
     SessionKey operator()(const core::ServerReport &in) const { return wire::key_of(in.report->key).session; }
+    SessionKey operator()(const core::ReportHandedOver &in) const {
+        return in.report ? wire::key_of(in.report->key).session : SessionKey{};
+    }
     SessionKey operator()(const core::ServerLaunchResult &in) const { return wire::key_of(in.result.key).session; }
     SessionKey operator()(const core::PackGrains &in) const { return in.session; }
     SessionKey operator()(const core::PlaceGrain &in) const { return in.key.session; }

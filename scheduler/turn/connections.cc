@@ -8,10 +8,10 @@ Status Connections::add(ConnId conn, const Arrival &opened) {
                                      " connections, no more are taken; try again later");
     if (opened.door == Door::user) {
         std::size_t &mine = per_user_[opened.user];
-        if (mine >= limits::connections_per_user)
-            return fail(Code::limit, opened.user + " has " + std::to_string(mine) +
-                                         " connections to the scheduler, no more are taken; end "
-                                         "some control programs");
+        if (mine >= limits_.connections)
+            return fail(Code::limit, opened.user + " has " + std::to_string(mine) + " connections to the scheduler, "
+                                     "connections allows " + std::to_string(limits_.connections) +
+                                     ": end some control programs");
         ++mine;
     }
     Connection &c = table_[conn];
@@ -37,6 +37,13 @@ bool Connections::erase(ConnId conn) {
     }
     table_.erase(found);
     return true;
+}
+
+std::vector<ConnId> Connections::programs_of(const std::string &host) const {
+    std::vector<ConnId> found;
+    for (const auto &[conn, c] : table_)
+        if (c.door != Door::server && c.certified.host == host) found.push_back(conn);
+    return found;
 }
 
 core::HostId Connections::host_of(ConnId conn, const core::State &state) {

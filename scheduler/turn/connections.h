@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "scheduler/core/state.h"
@@ -17,6 +18,8 @@ struct Connection {
     core::Certified certified;
     std::string address;
     bool greeted = false;        // its Hello or FirstCall was seen
+    core::HandedOver promised;   // server: what the backup has of it, said before its FirstCall
+    bool backup = false;         // server: it is the passive backup
     bool has_token = false;      // of the Hello
     TokenHash token{};
     core::HostId host_hint = core::no_host;  // where it was found in the State last
@@ -24,16 +27,20 @@ struct Connection {
 
 class Connections {
 public:
-    // Refused (limit) above limits::connections, and above limits::connections_per_user.
+    // Refused (limit) above limits::connections, and above those that one user may have.
     Status add(ConnId conn, const Arrival &opened);
     Connection *find(ConnId conn);
     // False if it was not known (any more).
     bool erase(ConnId conn);
+    // Of dcs_begin of that host, and of control programs there.
+    std::vector<ConnId> programs_of(const std::string &host) const;
     std::size_t count() const { return table_.size(); }
+    void set_limits(const UserLimits &limits) { limits_ = limits; }
     // The host whose link `conn` is, by the State; no_host if it is nobody's.
     core::HostId host_of(ConnId conn, const core::State &state);
 
 private:
+    UserLimits limits_;
     std::map<ConnId, Connection> table_;
     std::map<std::string, std::size_t> per_user_;  // user connections only
 };

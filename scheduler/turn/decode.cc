@@ -1,8 +1,8 @@
 #include "scheduler/turn/decode.h"
 
-#include <functional>
-
 #include "pki/digest.h"
+#include "scheduler/core/authorise.h"
+#include "scheduler/turn/decode_backup.h"
 #include "scheduler/turn/decode_join.h"
 #include "scheduler/turn/payload.h"
 #include "scheduler/turn/import_stream.h"
@@ -189,11 +189,31 @@ std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const 
     return std::nullopt;
 }
 
+core::Caller caller_of(const Arrival &arrival, const Connection &who) {
+    core::Caller caller;
+    caller.conn = arrival.conn;
+    caller.request = arrival.header.request;
+    caller.user = who.user;
+    caller.privileged = who.privileged;
+    caller.has_token = who.has_token;
+    caller.token = who.token;
+    caller.host = who.certified.host;
+    caller.key = who.certified.key;
+    return caller;
+}
+
 Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                    wire::AnyMessage message) {
     if (const auto *hello = std::get_if<wire::Hello>(&message)) return greet(context, who, *hello);
     const std::string kind = wire::kind_name(message);
+    const core::Party party = who.certified.host.empty() ? core::Party::user : core::Party::program;
+    if (!core::may_say(party, message)) return nonsense(kind + " is not a request of a control program");
     if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
+    core::UserCall call;
+    call.caller = caller_of(arrival, who);
+    // Once more when it is decided; but what is answered here must not come from just anybody either.
+    if (Status s = core::check_user(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
+    if (Status s = core::check_program(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     if (auto reply = refuse_submission(context, message)) {
         Decoded d;
         d.reply = std::move(*reply);
@@ -210,29 +230,19 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
         return take_piece(context, arrival, who, *piece);
-    core::UserCall call;
     if (const auto *import = std::get_if<wire::ImportSession>(&message)) {
         if (Status s = import_session(context, arrival, who, *import, call.request); !s)
             return refuse(s.code, std::move(s.text));
+    } else if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
+        auto request = program_renewal(context.outside, *renew);
+        if (!request) return refuse(request.status().code, request.status().text);
+        call.request = std::move(*request);
     } else if (!std::visit(ToRequest{context, who.user, &call.request}, message)) {
-        return nonsense(kind + " is not a request of a control program");
+        return nonsense("the scheduler does not know what to do with " + kind);
     }
-    call.caller.conn = arrival.conn;
-    call.caller.request = arrival.header.request;
-    call.caller.user = who.user;
-    call.caller.privileged = who.privileged;
-    call.caller.has_token = who.has_token;
-    call.caller.token = who.token;
     Decoded d;
     d.input = std::move(call);
     return d;
-}
-
-// A4: a server gets what a grain names that is leased to it, and brings what such a grain may have made.
-bool leases(const core::State &state, core::HostId host, const std::function<bool(const core::GrainFiles &)> &wanted) {
-    for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
-        if (wanted(state.grain(key)->files)) return true;
-    return false;
 }
 
 // True: it was one of the calls about contents.
@@ -240,38 +250,34 @@ bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId
                     const wire::AnyMessage &message) {
     const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config.name};
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
-        const auto names = [want](const core::GrainFiles &files) { return files.names(want->digest); };
-        if (leases(context.state, host, names))
+        if (const Status s = core::may_fetch(context.state, host, want->digest); s)
             context.contents.send(peer, want->digest, want->offset, want->max);
         else
-            context.contents.refuse_want(peer, want->digest, fail(Code::refused,
-                "no grain that is leased to this host names " + wire::digest_text(want->digest)));
+            context.contents.refuse_want(peer, want->digest, s);
         return true;
     }
     const auto *put = std::get_if<wire::PutContent>(&message);
     if (!put) return false;
-    if (leases(context.state, host, [](const core::GrainFiles &files) { return !files.outputs.empty(); }))
+    if (const Status s = core::may_bring(context.state, host); s)
         context.contents.put(peer, *put);
     else
-        context.contents.refuse_put(peer, put->digest,
-                                    fail(Code::refused, "no grain that is leased to this host brings files back"));
+        context.contents.refuse_put(peer, put->digest, s);
     return true;
 }
 
-// Of a report that would end the grain with what it made: the first that is not here.
-const wire::GrainFile *missing_output(DecodeContext &context, core::HostId host, const wire::GrainReport &report) {
-    const core::Grain *grain = context.state.grain(wire::key_of(report.key));
-    const bool counts = grain && grain->status == core::GrainStatus::running && grain->host == host &&
-                        grain->lease == report.incarnation && report.ended;
-    for (const wire::GrainFile &file : report.files)
-        if (counts && !file.digest.empty() && !context.contents.has(file)) return &file;
-    return nullptr;
+// Is it about a grain that is leased to this host?
+bool counts(const core::State &state, core::HostId host, const wire::GrainReport &report) {
+    const core::Grain *grain = state.grain(wire::key_of(report.key));
+    return grain && grain->status == core::GrainStatus::running && grain->host == host &&
+           grain->lease == report.incarnation;
 }
 
 Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                      wire::AnyMessage message) {
     const std::string kind = wire::kind_name(message);
+    if (!core::may_say(core::Party::server, message)) return hang_up(kind + " is not a message of a grain server");
     Decoded d;
+    if (who.backup || about_backup(message)) return backup_frame(context, arrival, who, std::move(message));
     if (auto *call = std::get_if<wire::FirstCall>(&message)) {
         if (who.greeted) return hang_up("a grain server made its first call twice on one link");
         if (call->protocol != wire::protocol_version) {
@@ -284,7 +290,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         }
         who.greeted = true;
         d.input = core::ServerFirstCall{
-            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified};
+            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified, who.promised,
+            false};
         return d;
     }
     if (!who.greeted) return hang_up("a server's link begins with FirstCall, not with " + kind);
@@ -296,7 +303,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
         if (report->last_seq == UINT32_MAX) return hang_up("a report of an increment after which there is no number");
-        if (const auto *file = missing_output(context, host, *report)) {
+        const bool ours = counts(context.state, host, *report);
+        if (const auto *file = ours ? missing_output(context.contents, *report) : nullptr) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
             d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
                      to_text(*file) + "; its server brings it again";
@@ -309,7 +317,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
         d.input = core::ServerLaunchResult{arrival.conn, host, std::move(*result)};
     } else {
-        return hang_up(kind + " is not a message of a grain server");
+        return hang_up("the scheduler does not know what to do with " + kind);
     }
     return d;
 }
@@ -350,10 +358,17 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
     const bool user = who->door == Door::user;
+    if (const std::int64_t end = who->certified.not_after_s; who->door != Door::server && end != 0 &&
+                                                             context.outside.wall_s() > end) {
+        Decoded d = refuse(Code::no_auth, "the certificate of this connection has expired");
+        d.close = true;
+        return d;
+    }
     auto message = wire::decode_payload(arrival.header, arrival.payload);
     if (!message)
         return user ? nonsense(message.status().text) : hang_up(message.status().text);
     if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
+    if (who->door == Door::begin) return begin_frame(context.outside, arrival, *who, std::move(*message));
     return user ? user_frame(context, arrival, *who, std::move(*message))
                 : server_frame(context, arrival, *who, std::move(*message));
 }

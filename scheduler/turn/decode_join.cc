@@ -2,6 +2,8 @@
 
 #include "pki/digest.h"
 #include "pki/key.h"
+#include "scheduler/core/authorise.h"
+#include "wire/session_check.h"
 
 namespace dcs::turn {
 namespace {
@@ -24,6 +26,7 @@ core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
     core::CreateCode create;
     create.host = std::move(call.host);
     create.ttl_s = call.ttl_s;
+    create.role = call.role == 1 ? core::HostRole::client : core::HostRole::server;
     create.wall_s = outside.wall_s();
     create.fresh = outside.fresh_token();
     create.hash = pki::sha256(bytes_of(create.fresh));
@@ -40,7 +43,7 @@ core::ListCodes list_codes(Outside &outside) {
 
 Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message) {
     auto *call = std::get_if<wire::JoinHost>(&message);
-    if (!call)
+    if (!core::may_say(core::Party::stranger, message) || !call)
         return refuse(who, Code::refused, std::string("a host without a certificate may not send ") +
                                               wire::kind_name(message) + ": it must join the pool first");
     if (call->protocol != wire::protocol_version)
@@ -49,6 +52,8 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     if (!call->token.empty() && call->token.size() != std::tuple_size<Token>::value)
         return refuse(who, Code::invalid, "a code for joining has 32 bytes, this one has " +
                                               std::to_string(call->token.size()));
+    if (call->role > 1)
+        return refuse(who, Code::invalid, "a host joins for its grain server, or for its control programs");
     auto request = pki::read_request(call->request);
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;
@@ -57,6 +62,7 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     join.host = std::move(call->host);
     join.own_name = std::move(call->own_name);
     join.address = who.address;
+    join.role = static_cast<core::HostRole>(call->role);
     join.has_code = !call->token.empty();
     if (join.has_code) join.code = pki::sha256(call->token);
     join.key = request->hash;
@@ -65,6 +71,40 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     Decoded d;
     d.input = std::move(join);
     return d;
+}
+
+Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message) {
+    auto *call = std::get_if<wire::BeginControl>(&message);
+    if (!core::may_say(core::Party::begin, message) || !call)
+        return refuse(who, Code::refused, std::string("dcs_begin of another host may not send ") +
+                                              wire::kind_name(message));
+    if (call->protocol != wire::protocol_version)
+        return refuse(who, Code::protocol, "dcs_begin speaks protocol " + std::to_string(call->protocol) +
+                                               ", the scheduler " + std::to_string(wire::protocol_version));
+    const auto key = pki::hash_of_public_key(call->public_key);
+    if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
+    core::BeginProgram begin;
+    begin.conn = arrival.conn;
+    begin.request = arrival.header.request;
+    begin.from = who.certified;
+    begin.address = who.address;
+    begin.user = std::move(call->user);
+    begin.ident = std::move(call->ident);
+    begin.public_key = std::move(call->public_key);
+    begin.key = *key;
+    begin.fresh = outside.fresh_token();
+    begin.fresh_hash = pki::sha256(bytes_of(begin.fresh));
+    begin.login = wire::good_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
+    begin.wall_s = outside.wall_s();
+    Decoded d;
+    d.input = std::move(begin);
+    return d;
+}
+
+Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCertificate &call) {
+    auto request = pki::read_request(call.request);
+    if (!request) return request.status();
+    return core::RenewProgram{std::move(request->public_key), request->hash, outside.wall_s()};
 }
 
 Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertificate &call) {
@@ -78,7 +118,7 @@ Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertif
     if (!request) return no(request.status().text);
     if (request->hash != who.certified.key)
         return no("it asks for another key than the one of its present certificate");
-    auto issued = outside.issue_certificate(who.certified.host, request->public_key);
+    auto issued = outside.issue_certificate(who.certified.host, request->public_key, core::HostRole::server);
     if (!issued) return no(issued.status().text);
     Decoded d;
     d.reply = wire::Renewed{std::move(issued->certificate)};

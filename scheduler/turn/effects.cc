@@ -272,11 +272,24 @@ void Effects::act(const core::Reread &e) {
 }
 
 void Effects::act(const core::SendCertificate &e) {
-    auto issued = outside_.issue_certificate(e.host, e.public_key);
+    auto issued = outside_.issue_certificate(e.host, e.public_key, e.role);
     if (issued) return outside_.send(e.conn, std::move(*issued), e.request);
     outside_.log(Level::error, "host " + e.host + " gets no certificate: " + issued.status().text);
     outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code), issued.status().text},
                   e.request);
+}
+
+void Effects::act(const core::SendProgram &e) {
+    auto issued = outside_.issue_program(e);
+    if (!issued) {
+        outside_.log(Level::error, "a control program of " + e.user + " on host " + e.host + " gets no certificate: " +
+                                       issued.status().text);
+        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code),
+                                                      issued.status().text}, e.request);
+    }
+    if (e.token.empty()) return outside_.send(e.conn, wire::Renewed{std::move(issued->certificate)}, e.request);
+    issued->token = e.token;
+    outside_.send(e.conn, std::move(*issued), e.request);
 }
 
 void Effects::act(const core::RemoveHostLine &e) {

@@ -34,6 +34,7 @@ public:
     // server had said so. Emptied by the call.
     std::vector<core::Input> take_failed_launches() { return std::exchange(failed_, {}); }
     // Connections to be closed now that everything for them is queued. Emptied by the call.
+    std::vector<std::string> take_closed_hosts() { return std::exchange(closed_hosts_, {}); }  // ClosePrograms
     std::vector<ConnId> take_closed() { return std::exchange(closed_, {}); }
 
 private:
@@ -51,6 +52,8 @@ private:
     void act(const core::ProbeHost &e) { outside_.probe(e); }
     void act(const core::Reread &e);
     void act(const core::SendCertificate &e);
+    void act(const core::SendProgram &e);
+    void act(const core::ClosePrograms &e) { closed_hosts_.push_back(e.host); }
     void act(const core::RemoveHostLine &e);
     void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
@@ -73,6 +76,7 @@ private:
     AboutProcess about_;
     std::vector<core::Input> failed_;
     std::vector<ConnId> closed_;
+    std::vector<std::string> closed_hosts_;
 };
 
 }  // namespace dcs::turn

@@ -132,7 +132,8 @@ Result<wire::ExportReply> export_page(const core::State &state, store::Store &st
                                       std::int32_t most) {
     if (!state.session(key))
         return fail(Code::session_unknown, "session " + to_text(key) + " was removed");
-    return Page(state, store, key).fill(after, most > 0 ? static_cast<std::size_t>(most) : SIZE_MAX);
+    const std::size_t wanted = most > 0 ? static_cast<std::size_t>(most) : SIZE_MAX;
+    return Page(state, store, key).fill(after, std::min(wanted, limits::batch_grains));
 }
 
 }  // namespace dcs::turn

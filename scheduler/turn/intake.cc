@@ -1,33 +1,131 @@
 #include "scheduler/turn/intake.h"
 
-namespace dcs::turn {
+#include <algorithm>
 
-void Intake::put(Door door, const std::string &user, Arrival arrival) {
-    ++count_;
-    bytes_ += arrival.payload.size();
-    Group &group = door == Door::server ? servers_ : users_;
-    const Lane lane = door == Door::server ? Lane{"", arrival.conn} : Lane{user, 0};
-    group.lanes[lane].push_back(std::move(arrival));
+#include "base/limits.h"
+
+namespace dcs::turn {
+namespace {
+
+// What a lane may take before others that wait are served, and what a frame costs of it: one for being a request, more
+// for its bytes.
+constexpr std::int64_t quantum = 64;
+constexpr std::size_t bytes_per_credit = 4096;
+
+std::int64_t cost_of(const Arrival &arrival) {
+    return 1 + static_cast<std::int64_t>(arrival.payload.size() / bytes_per_credit);
 }
 
-Arrival Intake::Group::take() {
-    auto lane = lanes.upper_bound(last);
-    if (lane == lanes.end()) lane = lanes.begin();
-    last = lane->first;
-    Arrival arrival = std::move(lane->second.front());
-    lane->second.pop_front();
-    if (lane->second.empty()) lanes.erase(lane);
+Status too_much(const std::string &user, const std::string &what, const std::string &limit, std::size_t most) {
+    return fail(Code::limit, user + " has " + what + " waiting for the scheduler, " + limit + " allows " +
+                                 std::to_string(most) + ": wait for answers before sending more, or join requests "
+                                 "to batches");
+}
+
+}  // namespace
+
+void Intake::put(Door door, const std::string &user, Arrival arrival, bool privileged) {
+    ++count_;
+    bytes_ += arrival.payload.size();
+    Group &group = door == Door::server ? servers_ : privileged ? operators_ : users_;
+    const Name name = door == Door::server ? Name{"", arrival.conn} : Name{user, 0};
+    const auto [place, fresh] = group.lanes.try_emplace(name);
+    Lane &lane = place->second;
+    if (fresh) lane.credit = quantum;
+    lane.bytes += arrival.payload.size();
+    ++group.count;
+    lane.waiting.push_back(std::move(arrival));
+}
+
+Status Intake::room_for(Door door, const std::string &user, const Arrival &arrival) const {
+    if (door != Door::user || arrival.kind != Arrival::Kind::frame) return Status::ok();
+    const auto found = users_.lanes.find(Name{user, 0});
+    if (found == users_.lanes.end()) return Status::ok();
+    const Lane &lane = found->second;
+    if (lane.waiting.size() >= limits_.queued_requests)
+        return too_much(user, std::to_string(lane.waiting.size()) + " requests", "queued_requests",
+                        limits_.queued_requests);
+    if (!lane.waiting.empty() && lane.bytes + arrival.payload.size() > limits_.queued_bytes)
+        return too_much(user, std::to_string(lane.bytes) + " bytes of requests", "queued_bytes", limits_.queued_bytes);
+    return Status::ok();
+}
+
+bool Intake::has_share(const Lane &lane, const UserLimits *share) {
+    return !lane.waiting.empty() && (share == nullptr || (lane.turn_weight < share->requests_per_turn &&
+                                                          lane.turn_bytes < share->bytes_per_turn));
+}
+
+// One frame of each in turn, of those who have credit left; when nobody has, everybody gets some. Who owes more than
+// that is passed over some times.
+Intake::Lane *Intake::Group::next(const UserLimits *share) {
+    if (count == 0) return nullptr;
+    for (;;) {
+        bool anybody = false;
+        auto lane = lanes.upper_bound(last);
+        for (std::size_t i = 0; i < lanes.size(); ++i, ++lane) {
+            if (lane == lanes.end()) lane = lanes.begin();
+            if (!has_share(lane->second, share)) continue;
+            anybody = true;
+            if (lane->second.credit < 1) continue;
+            last = lane->first;
+            return &lane->second;
+        }
+        if (!anybody) return nullptr;
+        for (auto it = lanes.begin(); it != lanes.end();) {
+            it->second.credit = std::min(it->second.credit + quantum, quantum);
+            const bool gone = it->second.waiting.empty() && it->second.credit == quantum;
+            it = gone ? lanes.erase(it) : std::next(it);
+        }
+    }
+}
+
+std::optional<Arrival> Intake::Group::take(const UserLimits *share) {
+    Lane *lane = next(share);
+    if (!lane) return std::nullopt;
+    Arrival arrival = std::move(lane->waiting.front());
+    lane->waiting.pop_front();
+    --count;
+    lane->bytes -= arrival.payload.size();
+    lane->credit -= cost_of(arrival);
+    lane->turn_weight += 1;
+    lane->turn_bytes += arrival.payload.size();
     return arrival;
 }
 
+void Intake::charge(std::size_t weight) {
+    const auto lane = last_ && weight > 1 ? last_->lanes.find(last_->last) : std::map<Name, Lane>::iterator();
+    if (!last_ || weight <= 1 || lane == last_->lanes.end()) return;
+    lane->second.credit -= static_cast<std::int64_t>(weight - 1);
+    lane->second.turn_weight += weight - 1;
+}
+
+// Lanes in which nothing waits are kept only while they owe something.
+void Intake::begin_turn() {
+    for (Group *group : {&servers_, &operators_, &users_})
+        for (auto it = group->lanes.begin(); it != group->lanes.end();) {
+            it->second.turn_weight = it->second.turn_bytes = 0;
+            const bool gone = it->second.waiting.empty() && (it->second.credit > 0 || group->count == 0);
+            it = gone ? group->lanes.erase(it) : std::next(it);
+        }
+    last_ = nullptr;
+}
+
 std::optional<Arrival> Intake::take() {
-    if (empty()) return std::nullopt;
-    const bool server =
-        !servers_.empty() && (users_.empty() || servers_in_a_row_ < server_share);
-    servers_in_a_row_ = server && !users_.empty() ? servers_in_a_row_ + 1 : 0;
-    Arrival arrival = (server ? servers_ : users_).take();
+    const bool server = servers_.count > 0 &&
+                        (operators_.count + users_.count == 0 || servers_in_a_row_ < server_share);
+    servers_in_a_row_ = server && operators_.count + users_.count > 0 ? servers_in_a_row_ + 1 : 0;
+    if (server) last_ = &servers_;
+    if (!server) {
+        const bool operators = operators_.count > 0 && (users_.count == 0 || operators_in_a_row_ < operator_share);
+        operators_in_a_row_ = operators && users_.count > 0 ? operators_in_a_row_ + 1 : 0;
+        last_ = operators ? &operators_ : &users_;
+    }
+    auto arrival = last_->take(last_ == &users_ ? &limits_ : nullptr);
+    // What is left of users had its share; but the others go on.
+    if (!arrival && last_ == &users_) arrival = (last_ = servers_.count > 0 ? &servers_ : &operators_)->take(nullptr);
+    if (!arrival) return std::nullopt;
     --count_;
-    bytes_ -= arrival.payload.size();
+    bytes_ -= arrival->payload.size();
     return arrival;
 }
 

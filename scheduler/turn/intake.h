@@ -1,7 +1,9 @@
 #pragma once
-// What has arrived and waits for its turn. Choice is fair: grain servers' frames go before users'
-// in the ratio 4:1 while both wait (SPEC S1); among servers each link, and among control programs
-// each login name, gets one frame after the other (A7). Frames of one connection keep their order.
+// What has arrived and waits for its turn. Choice is fair: grain servers' frames go before users' in the ratio 4:1
+// while both wait (SPEC S1), operators and other users take turns; among servers each link, and among users each login
+// name, gets one frame after the other, and who brought much work waits until the others had as much (A7). No user but
+// operators gets more than a part of one turn, or may have more waiting than UserLimits says. Frames of one connection
+// keep their order.
 #include <deque>
 #include <map>
 #include <optional>
@@ -9,11 +11,13 @@
 
 #include "base/ids.h"
 #include "scheduler/core/input.h"
+#include "scheduler/turn/user_limits.h"
 #include "wire/message.h"
 
 namespace dcs::turn {
 
-enum class Door : std::uint8_t { user, server, join };  // join: other hosts that have no certificate yet
+// join: other hosts that have no certificate yet; begin: dcs_begin of another host.
+enum class Door : std::uint8_t { user, server, join, begin };
 
 struct Arrival {
     enum class Kind : std::uint8_t { opened, frame, closed };
@@ -23,8 +27,8 @@ struct Arrival {
     Door door = Door::user;
     std::string user;
     bool privileged = false;
-    core::Certified certified;  // server: who it is by its certificate
-    std::string address;        // server, join: of another host
+    core::Certified certified;  // of another host: who it is by its certificate
+    std::string address;        // where it comes from
     // frame only
     wire::FrameHeader header;
     std::string payload;
@@ -34,29 +38,49 @@ struct Arrival {
 
 class Intake {
 public:
-    static constexpr int server_share = 4;
+    static constexpr int server_share = 4;    // frames of grain servers to one of users
+    static constexpr int operator_share = 1;  // frames of operators to one of other users
 
     // `user`: the login name behind a user's connection.
-    void put(Door door, const std::string &user, Arrival arrival);
+    void put(Door door, const std::string &user, Arrival arrival, bool privileged = false);
+    // A named error (limit) if what this user has waiting is as much as he may have; ends of connections are always
+    // taken. Nothing for other doors: their connections are counted.
+    Status room_for(Door door, const std::string &user, const Arrival &arrival) const;
+    // The next; none: nothing waits but of users who had their share of this turn.
     std::optional<Arrival> take();
+    // What was taken last turned out to be so much work, in small requests; a batch counts its grains.
+    void charge(std::size_t weight);
+    void begin_turn();
+    void set_limits(const UserLimits &limits) { limits_ = limits; }
     std::size_t count() const { return count_; }
     std::size_t bytes() const { return bytes_; }
     bool empty() const { return count_ == 0; }
 
 private:
-    struct Lane {
+    struct Name {
         std::string user;
         ConnId conn = 0;
-        auto operator<=>(const Lane &) const = default;
+        auto operator<=>(const Name &) const = default;
+    };
+    struct Lane {
+        std::deque<Arrival> waiting;
+        std::size_t bytes = 0;
+        std::int64_t credit = 0;                       // below 1: others first
+        std::size_t turn_weight = 0, turn_bytes = 0;   // of this turn
     };
     struct Group {
-        std::map<Lane, std::deque<Arrival>> lanes;
-        Lane last;
-        bool empty() const { return lanes.empty(); }
-        Arrival take();
+        std::map<Name, Lane> lanes;
+        Name last;
+        std::size_t count = 0;
+        std::optional<Arrival> take(const UserLimits *share);
+        Lane *next(const UserLimits *share);
     };
-    Group servers_, users_;
-    int servers_in_a_row_ = 0;
+    static bool has_share(const Lane &lane, const UserLimits *share);
+
+    UserLimits limits_;
+    Group servers_, operators_, users_;
+    Group *last_ = nullptr;
+    int servers_in_a_row_ = 0, operators_in_a_row_ = 0;
     std::size_t count_ = 0, bytes_ = 0;
 };
 

@@ -45,11 +45,19 @@ public:
     // The door for other hosts: where it is and the SHA-256 of the pool's authority. No address: there is none.
     struct TlsDoor { std::string address, authority; };
     virtual TlsDoor tls_door() { return {}; }
-    // For a grain server, to the pool's authority.
-    virtual Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key) {
-        (void)host, (void)public_key;
+    // For a host, by the pool's authority.
+    virtual Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,
+                                                   core::HostRole role) {
+        (void)host, (void)public_key, (void)role;
         return fail(Code::refused, "this scheduler has no authority");
     }
+    // For a control program of another host; the token is left empty.
+    virtual Result<wire::Begun> issue_program(const core::SendProgram &program) {
+        (void)program;
+        return fail(Code::refused, "this scheduler has no authority");
+    }
+    // May somebody of that login name use DCS, as this host's tables of users and groups say?
+    virtual Status check_login(const std::string &user) { (void)user; return Status::ok(); }
     // Takes the host's line out of the host table and reads the settings again.
     virtual Status remove_host_line(const std::string &host) { (void)host; return reread_settings(); }
     virtual void set_log_level(const std::string &level) { (void)level; }

@@ -8,6 +8,7 @@
 #include "base/planted.h"
 #include "scheduler/turn/concerns.h"
 #include "scheduler/turn/decode.h"
+#include "scheduler/turn/weight.h"
 
 namespace dcs::turn {
 namespace {
@@ -22,15 +23,10 @@ constexpr Duration pack_retry = seconds(10);
 constexpr Duration hosts_pause = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
+// Turns that need no commit follow one another for so long; then whoever came meanwhile is read.
+constexpr Duration turns_at_once = milliseconds(20);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
-
-// How much of a turn's work it is.
-std::size_t weight_of(const core::Input &input) {
-    const auto *call = std::get_if<core::UserCall>(&input);
-    const auto *batch = call ? std::get_if<core::SubmitGrains>(&call->request) : nullptr;
-    return batch ? batch->grains->size() : 1;
-}
 
 // Whatever these do is a lease, and that is committed.
 bool places_grains(const core::Input &input) {
@@ -60,8 +56,16 @@ void Turn::take(Arrival arrival) {
         outside_.close(conn);
         return;
     }
-    if (const Connection *who = connections_.find(conn))
-        intake_.put(who->door, who->user, std::move(arrival));
+    const Connection *who = connections_.find(conn);
+    if (!who) return;
+    if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
+        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, arrival.header.request);
+    intake_.put(who->door, who->user, std::move(arrival), who->privileged);
+}
+
+void Turn::take_limits(const UserLimits &limits) {
+    connections_.set_limits(limits);
+    intake_.set_limits(limits);
 }
 
 void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
@@ -89,7 +93,8 @@ void Turn::run() {
     if (phase_ != Phase::open) return;
     now_ = outside_.now();
     grace_after_pause();
-    while (phase_ == Phase::open && gather()) {
+    const Instant until = now_ + turns_at_once;
+    while (phase_ == Phase::open && now_ < until && gather()) {
         hosts_stale_ = hosts_stale_ || changes_.hosts();
         if (changes_.empty())
             finish();
@@ -103,6 +108,7 @@ void Turn::run() {
 
 Instant Turn::next_wakeup() const {
     if (phase_ != Phase::open) return Instant::never();
+    if (!intake_.empty()) return now_;
     Instant wakeup = std::max(core::next_deadline(state_), tick_not_before_);
     if (!delayed_.empty()) wakeup = std::min(wakeup, delayed_.begin()->first);
     return wakeup;
@@ -116,6 +122,7 @@ bool Turn::tick_is_due() const {
 }
 
 bool Turn::gather() {
+    intake_.begin_turn();
     while (taken_weight_ < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
         if (!delayed_.empty() && delayed_.begin()->first <= now_) {
             core::Input input = std::move(delayed_.begin()->second);
@@ -131,7 +138,7 @@ bool Turn::gather() {
         tick_not_before_ = now_ + tick_pause;
         decide_new(core::Tick{});
     }
-    return !taken_.empty();
+    return !taken_.empty() || !intake_.empty();  // whoever had his share of this turn has another in the next
 }
 
 void Turn::take_one(Arrival arrival) {
@@ -152,6 +159,7 @@ void Turn::take_one(Arrival arrival) {
     if (decoded.close) hang_up(arrival.conn);
     if (!decoded.input) return;
     taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
+    intake_.charge(weight_of(*decoded.input));
     decide_new(std::move(*decoded.input));
 }
 
@@ -222,6 +230,10 @@ void Turn::grace_after_pause() {
         host.checked = core::Checked::no;  // what a probe from before says is about that time
         core::apply(state_, core::SetHost{static_cast<core::HostId>(i), std::move(host)}, kept);
     }
+    if (state_.backup.patience == Instant::never()) return;
+    core::BackupLink link = state_.backup;
+    link.patience = now_ + core::backup_patience;
+    core::apply(state_, core::SetBackup{link}, kept);
 }
 
 // ---- commit -------------------------------------------------------------------------------
@@ -277,6 +289,8 @@ void Turn::finish() {
     for (core::Input &failed : perform_.take_failed_launches())
         delayed_.emplace(now_ + relaunch_after, std::move(failed));
     for (const ConnId conn : perform_.take_closed()) hang_up(conn);
+    for (const std::string &host : perform_.take_closed_hosts())
+        for (const ConnId conn : connections_.programs_of(host)) hang_up(conn);
 }
 
 // The commit left the store as it was before: so does this the State.
@@ -311,6 +325,7 @@ bool Turn::may_use_reserve(const core::Input &input) {
         return std::holds_alternative<wire::Gkill>(call->request) ||
                std::holds_alternative<wire::CloseSession>(call->request) ||
                std::holds_alternative<wire::CleanSession>(call->request);
+    if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return late->report && late->report->ended;
     const auto *report = std::get_if<core::ServerReport>(&input);
     return report && report->report->ended;
 }
@@ -325,6 +340,7 @@ bool Turn::link_is_gone(const core::Input &input) const {
         return gone(call->conn, call->host);
     if (const auto *report = std::get_if<core::ServerReport>(&input))
         return gone(report->conn, report->host);
+    if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return late->conn != state_.backup.conn;
     return false;
 }
 
@@ -345,7 +361,13 @@ void Turn::refuse(const core::Input &input, const Status &why) {
         outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
         return hang_up(call->conn);
     }
+    if (const auto *call = std::get_if<core::BeginProgram>(&input)) {
+        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
+        return hang_up(call->conn);
+    }
     if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
+    // The backup comes again, with all that was not answered.
+    if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return hang_up(late->conn);
     if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
     if (std::holds_alternative<core::PackGrains>(input)) {          // made anew
         pack_not_before_ = now_ + pack_retry;

@@ -54,11 +54,12 @@ public:
     void take(Arrival arrival);
     void take_host_table(std::vector<core::HostConfig> hosts);
     void take_policy(core::Policy policy);
+    void take_limits(const UserLimits &limits);  // at once
     void take_probe_result(core::ProbeResult result);
     void take_library_job(const library::JobDone &done);
     bool full() const;
 
-    // Turns, until nothing is left to decide or a commit is in flight.
+    // Turns, until nothing is left to decide, or a commit is in flight, or others should be read (next_wakeup()).
     void run();
     bool committing() const { return phase_ == Phase::committing; }
     void committed(const store::CommitResult &result);

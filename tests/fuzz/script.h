@@ -14,7 +14,7 @@
 
 namespace dcs::fuzz {
 
-inline constexpr std::size_t kinds = std::variant_size_v<wire::AnyMessage>;
+inline constexpr std::size_t kinds = std::variant_size_v<wire::AnyMessageOf>;
 
 struct Item {
     std::uint8_t who = 0, kind = 0;

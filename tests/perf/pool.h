@@ -41,7 +41,7 @@ public:
     void close(ConnId) override {}
     void log(turn::Level, const std::string &) override {}
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room) override { job = std::move(updates); }
-    void start_library_job(library::Job job) override { fatal("nothing here has contents: " + job.temporary); }
+    void start_library_job(library::Job order) override { fatal("nothing here has contents: " + order.temporary); }
     void fatal(const std::string &why) override {
         std::fprintf(stderr, "fatal: %s\n", why.c_str());
         std::exit(1);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Each bug that can be planted in the locks turns the test red that is there for it, and nothing else makes it so: the same
 test is green without. tests/unit/locks/plants.txt has a line for each: name of the bug, name of the test."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,21 +12,43 @@ UNIT = os.path.join(os.environ["DCS_BIN"], "unit_locks")
 PLANTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "unit/locks/plants.txt")
 
 
-def sweep(pid, words):
-    """What a test that was found hanging left: its runs carry cookies made of its pid, and one has a control group."""
-    cookies = [f"{base + pid:016x}" for base in (0x1234567800000000, 0x7654321000000000)]
-    for other in filter(str.isdigit, os.listdir("/proc")):
+def adopt_orphans():
+    """Whatever a test forks becomes our child when its parent dies, in whichever session it is."""
+    PR_SET_CHILD_SUBREAPER = 36
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        sys.exit(f"adopting orphans: {os.strerror(ctypes.get_errno())}")
+
+
+def descendants():
+    parent = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            # Forked, and in a session of its own: it still has the words of the test.
-            if open(f"/proc/{other}/cmdline", "rb").read() == b"".join(w.encode() + b"\0" for w in words):
-                os.kill(int(other), signal.SIGKILL)
-            environment = open(f"/proc/{other}/environ", "rb").read().decode(errors="replace")
-            if any("DCS_LOCK_ID=" + cookie in environment for cookie in cookies):
-                os.kill(int(other), signal.SIGKILL)
+            parent[int(pid)] = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
         except OSError:
             pass
-    for cookie in cookies:
-        leaf = f"/sys/fs/cgroup/unified/dcs-lock-{cookie}"
+    found = {os.getpid()}
+    while more := {pid for pid, above in parent.items() if above in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
+def sweep(pid):
+    """What a test left that was found hanging, or that failed half-way: processes, and the control groups of its runs,
+    whose names are made of its pid."""
+    while left := descendants():
+        for other in left:
+            try:
+                os.kill(other, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+        time.sleep(0.01)
+    for base in (0x1234567800000000, 0x7654321000000000):
+        leaf = f"/sys/fs/cgroup/unified/dcs-lock-{base + pid:016x}"
         while os.path.isdir(leaf):
             try:
                 os.rmdir(leaf)
@@ -37,17 +60,19 @@ def red(test, plant):
     """A test that hangs over a bug has found it, too."""
     environment = dict(os.environ, DCS_PLANTED=plant)
     words = [UNIT, "-w", "NoTests", test.replace(",", "\\,")]
-    process = subprocess.Popen(words, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(20 if plant else 120) != 0
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # with the supervisors that it forked
+        process.kill()
         process.wait()
-        sweep(process.pid, words)
         return True
+    finally:
+        sweep(process.pid)
 
 
 def main():
+    adopt_orphans()
     lines = [line.rstrip("\n").split(" ", 1) for line in open(PLANTS) if line.strip() and not line.startswith("#")]
     bad = [f"{test}: fails without a bug" for test in sorted({t for _, t in lines}) if red(test, "")]
     # What a bug does may depend on who runs first, so each may hide twice.

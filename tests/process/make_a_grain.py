@@ -64,22 +64,10 @@ def rows(pool):
     return found
 
 
-def hurry(pool):
-    """Grains are modest; on a busy machine this test would wait for everybody else's work."""
-    for _, _, pid, _ in pool.grain_processes():
-        try:
-            os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
-            os.setpriority(os.PRIO_PROCESS, pid, 0)
-            with open(f"/proc/{pid}/autogroup", "w") as file:
-                file.write("0")
-        except OSError:
-            pass  # it has just ended, or needs more rights than we have
-
-
 def disturb(pool, clients):
     """Each grain is ended at least twice after a checkpoint: once by kill -9, once by eviction, or until it is done."""
     def note():
-        hurry(pool)
+        pool.hurry()
         seen = rows(pool)
         for client in clients:
             row = seen.get(client.name)
@@ -124,7 +112,7 @@ def main():
                     client.process.kill()
                 raise
             for client in clients:
-                wait_for("the end of " + client.name, lambda: hurry(pool) or client.process.poll() is not None, timeout=600, step=0.5)
+                wait_for("the end of " + client.name, lambda: pool.hurry() or client.process.poll() is not None, timeout=600, step=0.5)
                 assert client.process.returncode == 0, f"{client.name}: exit {client.process.returncode}"
                 wanted = by_hand(env, directory, "collatz", left[client.name])
                 assert open(client.out).read() == wanted, f"{client.name}: {open(client.out).read()!r}, by hand {wanted!r}"

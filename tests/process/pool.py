@@ -1,6 +1,7 @@
 """A private pool for tests: real daemons, real kills. Everything it starts it also ends, by process id."""
 import json
 import os
+import re
 import random
 import shutil
 import signal
@@ -10,6 +11,8 @@ import tempfile
 import threading
 import time
 
+import hurry
+
 BIN = os.environ.get("DCS_BIN") or os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build/release/bin")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -18,6 +21,12 @@ FULL = bool(os.environ.get("DCS_TESTS_FULL"))
 
 def program(name):
     return os.path.join(BIN, name)
+
+
+def protocol_version():
+    """That of the tree which these tests belong to."""
+    with open(os.path.join(ROOT, "libdcs/wire/user_calls.h")) as header:
+        return int(re.search(r" protocol_version = (\d+);", header.read()).group(1))
 
 
 def wait_for(what, condition, timeout=60.0, step=0.05):
@@ -47,7 +56,7 @@ def bin_directory(path, test_builds):
     """The programs of a pool with some daemons replaced by their test builds. Each program finds the others in the
     folder of its own executable, as the kernel names it, so these are hard links or copies, not symbolic links."""
     os.mkdir(path)
-    for name in ("dcs", "dcs_scheduler", "dcs_grainserver", "dcs_launcher", "dcs_begin", "dcs_lock"):
+    for name in ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher", "dcs_begin", "dcs_lock"):
         source = os.path.join(os.path.dirname(BIN), "tests", name + "_test") if name in test_builds else program(name)
         try:
             os.link(source, os.path.join(path, name))
@@ -134,6 +143,10 @@ class Pool:
         if pid:
             os.kill(pid, signal.SIGTERM)
             wait_for("the scheduler to stop", lambda: start_time(pid) is None)
+
+    def hurry(self):
+        """The grains that there are now, once."""
+        hurry.hurry(self)
 
     def grain_processes(self, host=None):
         """(host, directory name, pid, start time) of every live grain process, from the servers' own files."""

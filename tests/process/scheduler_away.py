@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""The scheduler is killed and stays away for six call-in intervals: grains go on, reports pile up,
+"""The scheduler is killed and stays away for six call-in intervals: grains go on, the backup takes their reports,
 nothing restarts from zero when it returns, and the outputs are complete."""
 import os
 import time
 
+from hurry import Hurry
 from pool import Pool, process_cpu, program, wait_for
 
 STEPS = os.path.join(os.path.dirname(program("dcs")), "../tests/steps")
@@ -11,7 +12,7 @@ STEPS = os.path.join(os.path.dirname(program("dcs")), "../tests/steps")
 
 def main():
     interval = 1.0
-    with Pool(2, 1, interval) as pool:
+    with Pool(2, 1, interval) as pool, Hurry(pool):
         runs = []
         for _ in range(2):
             path = os.path.join(pool.base, f"input{len(runs)}")
@@ -29,7 +30,10 @@ def main():
         for (entry, pid, start), cpu in before.items():
             now = process_cpu(pid, start)
             assert now is not None and now > cpu, f"grain {entry} did not go on while the scheduler was away"
+        held = wait_for("reports with the backup", lambda: pool.json("backup", "status")["reports"])
         pool.up()
+        wait_for("the backup to hand over", lambda: pool.json("backup", "status")["reports"] == 0)
+        assert pool.json("backup", "status")["handed_over"] >= held
         for process, out in runs:
             assert process.wait(timeout=300) == 0
             out.seek(0)

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 
+from hurry import Hurry
 from pool import BIN, program, wait_for
 
 TOOLS = os.path.join(os.path.dirname(BIN), "tests")
@@ -54,6 +55,8 @@ class Proxy(threading.Thread):
 
 
 class TlsPool:
+    options = ()  # more of them, for the scheduler
+
     def __init__(self):
         self.base = tempfile.mkdtemp(prefix="dcs-tls-")
         self.directory = os.path.join(self.base, "scheduler")
@@ -85,6 +88,19 @@ class TlsPool:
                     pass
         shutil.rmtree(self.base, ignore_errors=True)
 
+    def grain_processes(self):
+        """As Pool's, for Hurry."""
+        found = []
+        for name in ("h1", "h2", "h3"):
+            grains = os.path.join(self.base, name, "grains")
+            for entry in os.listdir(grains) if os.path.isdir(grains) else ():
+                try:
+                    pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
+                    found.append((name, entry, int(pid), int(start)))
+                except (OSError, ValueError):
+                    pass
+        return found
+
     def table(self, *hosts):
         with open(os.path.join(self.directory, "hosts"), "w") as file:
             file.write("# the hosts of this pool\n")
@@ -94,7 +110,8 @@ class TlsPool:
     def start_scheduler(self):
         before = len(self.text("scheduler.log"))
         # The same port each time: grain servers look for it there.
-        self.start("scheduler", "dcs_scheduler", "--dir", self.directory, "--tls", f"127.0.0.1:{self.port_number}")
+        self.start("scheduler", "dcs_scheduler", "--dir", self.directory, "--tls", f"127.0.0.1:{self.port_number}",
+                   *self.options)
         def port():
             found = re.search(r"served at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
             return found and "serving in" in self.text("scheduler.log")[before:] and found.group(1)
@@ -209,8 +226,8 @@ def nothing_in_the_clear(pool):
 
 def strangers_are_refused(pool):
     cases = [  # certificate, name, what the stranger hears, what the scheduler's log says
-        (pool.forge("role", "client", "h1"), "h1", "closed: the scheduler refuses our certificate: it is for another role",
-         "is for a control program, not for a grain server"),
+        (pool.forge("role", "scheduler", "h1"), "h1", "closed: the scheduler refuses our certificate: it is for another role",
+         "is for a scheduler, not for a grain server"),
         (pool.forge("old", "grainserver", "h1", 30, 10), "h1", "closed: the scheduler refuses our certificate: it has expired",
          "the certificate of h1 expired on"),
         (pool.forge("key", "grainserver", "h1"), "h1", "Refused: the certificate of host h1 has been revoked",
@@ -351,7 +368,7 @@ def certificates_are_renewed(pool):
 
 
 def main():
-    with TlsPool() as pool:
+    with TlsPool() as pool, Hurry(pool):
         for part in (hosts_join_and_work, nothing_in_the_clear, strangers_are_refused, older_tls_is_refused,
                      codes_are_for_once, hosts_are_approved, removal_revokes_at_once, restarts_forget_nothing,
                      certificates_are_renewed):

@@ -59,15 +59,17 @@ void Faults::strike(Fault fault) {
     if (fault <= Fault::reread) strike_scheduler(fault);
     else if (fault <= Fault::slow) strike_link(fault);
     else if (fault <= Fault::bad_host) strike_host(fault);
-    else strike_control(fault);
+    else if (fault <= Fault::control_twin) strike_control(fault);
+    else strike_backup(fault);
 }
 
 void Faults::strike_scheduler(Fault fault) {
     SchedulerNode &s = w_.scheduler;
     note(fault, "");
     switch (fault) {
-    case Fault::kill: return s.lose(false, span(milliseconds(50), seconds(600)));
-    case Fault::power: return s.lose(true, span(seconds(20), seconds(3600)));
+    // With a backup it stays away long enough to be missed.
+    case Fault::kill: return s.lose(false, span(milliseconds(50), seconds(w_.backup ? 4 * 3600 : 600)));
+    case Fault::power: return s.lose(true, span(seconds(20), seconds(w_.backup ? 4 * 3600 : 3600)));
     case Fault::pause: return s.pause(span(seconds(60), seconds(4 * 3600)));
     case Fault::disk_full:
         s.fill_disk(true);
@@ -170,18 +172,22 @@ void Faults::host_down(Fault fault, int number) {
     ServerNode &server = *w_.servers[static_cast<std::size_t>(number)];
     Links &links = w_.links;
     const int site = host.site;
+    const auto alone = [&links, site, backup = w_.backup_links.get()](bool on) {
+        links.silence(site, on);
+        if (backup) backup->silence(site, on);
+    };
     if (fault == Fault::away) {
-        links.silence(site, true);
-        return later(span(seconds(600), seconds(12 * 3600)), [&links, site] { links.silence(site, false); });
+        alone(true);
+        return later(span(seconds(600), seconds(12 * 3600)), [alone] { alone(false); });
     }
     if (fault == Fault::host_pause) {
-        links.silence(site, true);
+        alone(true);
         server.stop(true);
         host.stop(true);
-        return later(span(seconds(10), seconds(6 * 3600)), [&links, &server, &host, site] {
+        return later(span(seconds(10), seconds(6 * 3600)), [alone, &server, &host] {
             host.stop(false);
             server.stop(false);
-            links.silence(site, false);
+            alone(false);
         });
     }
     if (!host.on()) return;
@@ -195,6 +201,28 @@ void Faults::host_down(Fault fault, int number) {
         host.power_on();
         server.start();
     });
+}
+
+void Faults::strike_backup(Fault fault) {
+    BackupNode &b = *w_.backup;
+    note(fault, "");
+    const auto silent_for = [this](Links &links, int site, Duration length) {
+        links.silence(site, true);
+        later(length, [&links, site] { links.silence(site, false); });
+    };
+    switch (fault) {
+    case Fault::backup_kill: return b.lose(false, false, span(milliseconds(50), seconds(3600)));
+    case Fault::backup_power: return b.lose(true, false, span(seconds(20), seconds(3600)));
+    case Fault::backup_lost: return b.lose(true, true, span(seconds(20), seconds(4 * 3600)));
+    case Fault::backup_full:
+        b.fill_disk(true);
+        return later(span(seconds(10), seconds(3600)), [&b] { b.fill_disk(false); });
+    case Fault::backup_silence: {
+        const int site = some_site(some_host());
+        return silent_for(*w_.backup_links, site, span(seconds(1), seconds(1200)));
+    }
+    default: return silent_for(w_.links, b.site(), span(seconds(1), seconds(3600)));
+    }
 }
 
 void Faults::strike_control(Fault fault) {

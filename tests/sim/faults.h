@@ -27,6 +27,7 @@ private:
     void strike_host(Fault fault);
     void host_down(Fault fault, int host);
     void strike_control(Fault fault);
+    void strike_backup(Fault fault);
     void swizzle();
     void later(Duration after, Undo undo);
     Duration span(Duration least, Duration most) { return spread(random_, least, most); }

@@ -5,8 +5,8 @@ namespace {
 constexpr std::uint32_t name = 0x4c4b;
 }
 
-Links::Links(Clock &clock, Listener &listener)
-    : clock_(clock), listener_(listener), random_(random_for(clock.plan.seed, "links")) {}
+Links::Links(Clock &clock, Listener &listener, const char *stream, ConnId first)
+    : clock_(clock), listener_(listener), random_(random_for(clock.plan.seed, stream)), next_(first) {}
 
 Duration Links::delay(const Conn &conn) {
     const Duration d = between(random_, clock_.plan.delay_min, clock_.plan.delay_max);

@@ -40,7 +40,8 @@ struct Site {
 
 class Links final : public Handler {
 public:
-    Links(Clock &clock, Listener &listener);
+    // Numbers of connections begin at `first`; `stream` names its randomness.
+    Links(Clock &clock, Listener &listener, const char *stream = "links", ConnId first = 1);
 
     int add_site() { return static_cast<int>((sites_.push_back(Site{}), sites_.size() - 1)); }
     const Site &site(int id) const { return sites_[static_cast<std::size_t>(id)]; }
@@ -103,7 +104,7 @@ private:
     Random random_;
     std::vector<Site> sites_;
     std::map<ConnId, Conn> conns_;
-    ConnId next_ = 1;
+    ConnId next_;
 };
 
 }  // namespace dcs::sim

@@ -11,7 +11,7 @@ namespace {
     if (!why.empty()) std::fprintf(stderr, "dcs_sim: %s\n", why.c_str());
     std::fprintf(why.empty() ? stdout : stderr,
                  "usage: dcs_sim [--seed S] [--seeds N] [--hosts N] [--days D] [--interval SECONDS] [--slots K]\n"
-                 "               [--grains N] [--contents] [--faults all|none|LIST] [--plant NAME]\n"
+                 "               [--grains N] [--contents] [--backup] [--faults all|none|LIST] [--plant NAME]\n"
                  "               [--jobs J] [--seconds S] [--trace] [--hash] [--quiet] [--scale-table]\n"
                  "Runs whole pools in virtual time: the real scheduler, store, grain servers' decisions and\n"
                  "conversations, with simulated disks, connections, hosts and programs. The same seed, the same\n"
@@ -65,7 +65,8 @@ Options read_options(int argc, char **argv) {
                             take(word, "--grains", i, argv, o.grains) ||
                             take_text(word, "--faults", i, argv, o.faults) ||
                             take_text(word, "--plant", i, argv, o.plant);
-        if (!of_all && !take_flag(word, "--contents", o.contents)) usage(std::string("unknown word `") + word + "`");
+        if (!of_all && !take_flag(word, "--contents", o.contents) && !take_flag(word, "--backup", o.backup))
+            usage(std::string("unknown word `") + word + "`");
         for (int k = first; k <= i; ++k) o.command += std::string(" ") + argv[k];
     }
     if (o.hosts < 1 || o.hosts > 100'000) usage("--hosts is between 1 and 100000");

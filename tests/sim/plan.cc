@@ -40,6 +40,12 @@ constexpr FaultKind kinds[] = {
     {Fault::bad_host, "bad_host", seconds(1800), seconds(12 * 3600)},
     {Fault::control_kill, "control_kill", seconds(300), seconds(4 * 3600)},
     {Fault::control_twin, "control_twin", seconds(1800), seconds(8 * 3600)},
+    {Fault::backup_kill, "backup_kill", seconds(900), seconds(6 * 3600)},
+    {Fault::backup_power, "backup_power", seconds(1800), seconds(8 * 3600)},
+    {Fault::backup_lost, "backup_lost", seconds(3 * 3600), seconds(24 * 3600)},
+    {Fault::backup_full, "backup_full", seconds(3600), seconds(8 * 3600)},
+    {Fault::backup_silence, "backup_silence", seconds(300), seconds(3600)},
+    {Fault::backup_partition, "backup_partition", seconds(1800), seconds(8 * 3600)},
 };
 static_assert(std::size(kinds) == fault_count);
 
@@ -129,6 +135,9 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     draw_paces(p, r);
     draw_store(p, r);
     draw_work(p, r, o);
+    p.backup = o.backup;
+    Random b = random_for(seed, "backup-plan");
+    p.backup_bytes = b.chance(70) ? std::uint64_t{1} << 30 : static_cast<std::uint64_t>(spread(b, 4096, 1 << 20));
     p.store.plant = store_plant(o.plant);
     std::array<bool, fault_count> allowed{};
     if (Status s = choose_faults(o.faults, allowed); !s) return s;
@@ -138,7 +147,8 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
         const Duration mean = spread(r, kind.least, kind.most);
         const bool drawn = r.chance(o.faults == "all" ? percent : 100);
         const auto i = static_cast<std::size_t>(kind.fault);
-        if (allowed[i] && drawn) p.every[i] = mean;
+        const bool there = p.backup || kind.fault < Fault::backup_kill;
+        if (allowed[i] && drawn && there) p.every[i] = mean;
     }
     return p;
 }

@@ -22,6 +22,8 @@ enum class Fault : std::uint8_t {
     bad_host,
     // control programs
     control_kill, control_twin,
+    // the backup
+    backup_kill, backup_power, backup_lost, backup_full, backup_silence, backup_partition,
     count
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
@@ -36,6 +38,7 @@ struct Options {
     double seconds = 0;                 // begin no further seed after so long; 0: no limit
     std::string faults = "all", plant;
     bool contents = false;              // grains have files
+    bool backup = false;                // there is a passive backup
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };
@@ -49,6 +52,8 @@ struct Plan {
     std::int64_t grains = 0;
     Duration grain_cpu_max{};
     bool contents = false;              // some grains have their input, files and outputs in the library
+    bool backup = false;
+    std::uint64_t backup_bytes = 0;     // that it may hold
     bool scale = false;                 // nothing but the core's work is of interest
     // paces
     Duration delay_min{}, delay_max{};  // of a message

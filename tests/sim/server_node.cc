@@ -14,11 +14,12 @@ constexpr Duration launcher_delay_max = milliseconds(20);
 struct ServerEffects {
     ServerNode &s;
 
-    void operator()(server::Connect &) {
-        s.conn_ = s.links_.connect(&s, s.host_.site, turn::Door::server, "root");
+    void operator()(server::Connect &e) {
+        s.way_ = e.to == server::Peer::backup ? s.backup_ : &s.links_;
+        s.conn_ = s.way_->connect(&s, s.host_.site, turn::Door::server, "root");
     }
     void operator()(server::Disconnect &) {
-        if (s.conn_ != 0) s.links_.close_client(s.conn_);
+        if (s.conn_ != 0) s.way_->close_client(s.conn_);
         s.conn_ = 0;
     }
     void operator()(server::Send &e) { s.send(e.message); }
@@ -89,14 +90,16 @@ struct ServerEffects {
         s.saved_interval_ = s.state_.interval;
         s.saved_slots_ = s.state_.slots;
         s.saved_epoch_ = s.state_.epoch;
+        s.saved_store_ = s.state_.backup_store;
+        s.saved_number_ = s.state_.backup_number;
     }
     void operator()(server::Log &e) {
         if (s.clock_.tracing) s.clock_.note(s.host_.name + ": " + e.text);
     }
 };
 
-ServerNode::ServerNode(Clock &clock, Links &links, Host &host)
-    : clock_(clock), links_(links), host_(host),
+ServerNode::ServerNode(Clock &clock, Links &links, Host &host, Links *backup)
+    : clock_(clock), links_(links), backup_(backup), host_(host),
       random_(random_for(clock.plan.seed, "server", static_cast<std::uint64_t>(host.number))) {
     host_.attach(this);
 }
@@ -115,6 +118,9 @@ void ServerNode::start() {
     state_.interval = saved_interval_;
     state_.slots = saved_slots_;
     state_.epoch = saved_epoch_;
+    state_.has_backup = backup_ != nullptr;
+    state_.backup_store = saved_store_;
+    state_.backup_number = saved_number_;
     state_.courtesy.on = !clock_.plan.scale;
     state_.courtesy.every = clock_.plan.interval / 8;  // as seldom as a day of fifty hosts bears
     tick_at_ = Instant::never();
@@ -132,7 +138,7 @@ void ServerNode::kill() {
     if (!up_) return;
     up_ = false;
     ++life_;
-    if (conn_ != 0) links_.close_client(conn_);
+    if (conn_ != 0) way_->close_client(conn_);
     conn_ = 0;
     pending_.clear();
     inbox_.clear();
@@ -140,7 +146,7 @@ void ServerNode::kill() {
 }
 
 void ServerNode::machine_lost() {
-    if (conn_ != 0) links_.lose_client(conn_);
+    if (conn_ != 0) way_->lose_client(conn_);
     conn_ = 0;
     kill();
 }
@@ -211,7 +217,7 @@ void ServerNode::happen(std::uint32_t what, std::uint64_t arg) {
 void ServerNode::send(const wire::AnyMessage &message) {
     if (conn_ == 0) return;
     if (clock_.tracing) clock_.note(host_.name + " -> scheduler " + wire::kind_name(message));
-    links_.send_up(conn_, wire::encode(message, 0));
+    way_->send_up(conn_, wire::encode(message, 0));
 }
 
 // ---- what arrives -------------------------------------------------------------------------

@@ -10,7 +10,8 @@ namespace dcs::sim {
 
 class ServerNode final : public Handler, public Peer, public Host::Listener {
 public:
-    ServerNode(Clock &clock, Links &links, Host &host);
+    // backup: the connections to it; null: there is none.
+    ServerNode(Clock &clock, Links &links, Host &host, Links *backup);
 
     void start();
     void kill();                    // the server's process only: grains run on
@@ -48,6 +49,8 @@ private:
 
     Clock &clock_;
     Links &links_;
+    Links *backup_;
+    Links *way_ = nullptr;  // of the present connection
     Host &host_;
     Random random_;
     server::State state_;
@@ -64,7 +67,7 @@ private:
     // What SaveConfig wrote.
     Duration saved_interval_ = seconds(10);
     std::int32_t saved_slots_ = 0;
-    std::uint64_t saved_epoch_ = 0;
+    std::uint64_t saved_epoch_ = 0, saved_store_ = 0, saved_number_ = 0;
 };
 
 }  // namespace dcs::sim

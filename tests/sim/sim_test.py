@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """dcs_sim as a test: the same seed is the same history; each planted bug is found at its seed (pinned.txt); as many other
 seeds as fit into the time are without fault, each a day of 50 hosts with all faults; some more where grains have files
-in the library. DCS_SIM_SECONDS: wall time for those (default 110); DCS_SIM_SEED: the first. With DCS_TESTS_FULL 20,000 seeds,
+in the library, and where there is a passive backup. DCS_SIM_SECONDS: wall time for those (default 110); DCS_SIM_SEED: the first. With DCS_TESTS_FULL 20,000 seeds,
 however long they take."""
 import os
 import subprocess
@@ -22,8 +22,8 @@ def die(what, output):
     sys.exit(1)
 
 
-def same_seed_same_history():
-    hashes = [run("--seed", "1", "--seeds", "10", "--hosts", "12", "--hash") for _ in range(2)]
+def same_seed_same_history(*words):
+    hashes = [run("--seed", "1", "--seeds", "10", "--hosts", "12", "--hash", *words) for _ in range(2)]
     if hashes[0][0] != 0 or hashes[0] != hashes[1]:
         die("two runs of the same ten seeds differ", hashes[0][1] + hashes[1][1])
     if len(set(line.split()[-1] for line in hashes[0][1].splitlines() if " hash " in line)) != 10:
@@ -40,12 +40,12 @@ def pinned():
     return len(lines)
 
 
-def sweep(contents=False):
+def sweep(*kind):
     words = ["--seed", os.environ.get("DCS_SIM_SEED", "1"), "--hosts", "50", "--days", "1", "--faults", "all", "--jobs", "2",
              "--quiet"]
     seconds, seeds = int(os.environ.get("DCS_SIM_SECONDS", "110")), 20000
-    if contents:
-        words += ["--contents"]
+    if kind:  # fewer of these
+        words += kind
         seconds, seeds = max(1, seconds // 6), 2000
     words += ["--seeds", str(seeds)] if os.environ.get("DCS_TESTS_FULL") else ["--seeds", "1000000", "--seconds", str(seconds)]
     code, output = run(*words)
@@ -56,5 +56,7 @@ def sweep(contents=False):
 
 if __name__ == "__main__":
     same_seed_same_history()
+    same_seed_same_history("--backup")
     bugs = pinned()
-    print(f"{bugs} planted bugs found, {sweep()} seeds without fault, {sweep(True)} whose grains have files, equal histories of equal seeds")
+    print(f"{bugs} planted bugs found, {sweep()} seeds without fault, {sweep('--contents')} whose grains have files, "
+          f"{sweep('--backup')} with a backup, equal histories of equal seeds")

@@ -1,5 +1,6 @@
 #include "sim/world.h"
 
+#include "sim/checkers/backup_check.h"
 #include "scheduler/core/explain.h"
 
 namespace dcs::sim {
@@ -19,6 +20,7 @@ World::World(const Plan &with)
                 [this](const std::string &name) { return reachable(name); }),
       links(clock, scheduler), watch(clock, *medium, scheduler), faults_(*this) {
     scheduler.attach(links, watch);
+    if (plan.backup) add_backup();
     add_hosts();
     add_controls();
 }
@@ -52,10 +54,35 @@ std::vector<core::HostConfig> World::host_table() {
     return table;
 }
 
+void World::add_backup() {
+    backup = std::make_unique<BackupNode>(clock, links, links.add_site());
+    backup_links = std::make_unique<Links>(clock, *backup, "backup links", ConnId{1} << 40);
+    backup->attach(*backup_links);
+    watch.before_sending = [this](ConnId conn, const wire::AnyMessage &message, const core::State &state) {
+        if (!std::holds_alternative<wire::Configure>(message)) return;
+        for (const auto &server : servers)
+            if (server->runs() && server->conn() == conn && conn != 0)
+                BackupCheck(clock).believed(state, server->state());
+    };
+    watch.after_each_turn = [this] { check_backup(); };
+}
+
+void World::check_backup() {
+    const backup::State *held = backup->committed();
+    if (!held) return;
+    BackupCheck check(clock);
+    if (scheduler.quiet()) check.forgotten(*held, *scheduler.state());
+    for (const auto &server : servers)
+        if (server->runs()) check.acknowledged(*held, server->state());
+}
+
 void World::add_hosts() {
     for (int i = 0; i < plan.hosts; ++i) {
-        hosts.push_back(std::make_unique<Host>(clock, watch, i, links.add_site(), slots_of(i)));
-        servers.push_back(std::make_unique<ServerNode>(clock, links, *hosts.back()));
+        const int site = links.add_site();
+        if (backup_links)
+            while (backup_links->add_site() < site) continue;
+        hosts.push_back(std::make_unique<Host>(clock, watch, i, site, slots_of(i)));
+        servers.push_back(std::make_unique<ServerNode>(clock, links, *hosts.back(), backup_links.get()));
     }
 }
 
@@ -97,6 +124,7 @@ bool World::reachable(const std::string &name) const {
 
 void World::begin() {
     scheduler.start();
+    if (backup) backup->start();
     Random r = random_for(plan.seed, "begin");
     for (std::size_t i = 0; i < servers.size(); ++i)
         clock.put(clock.now + between(r, milliseconds(1), plan.scale ? plan.interval : seconds(60)), this, name_mark,
@@ -218,7 +246,8 @@ std::string World::summary() const {
     return std::to_string(clock.events) + " events, " + std::to_string(f.turns) + " turns, " +
            std::to_string(f.commits) + " commits, " + std::to_string(f.starts) + " starts, " +
            std::to_string(faults_.count()) + " faults, " + std::to_string(steps) + " server steps, " +
-           std::to_string(calls) + " calls, " + std::to_string(watch.promises.results()) + " results";
+           std::to_string(calls) + " calls, " + std::to_string(watch.promises.results()) + " results" +
+           (backup ? ", " + std::to_string(backup->handed_over()) + " reports handed over" : "");
 }
 
 }  // namespace dcs::sim

@@ -6,6 +6,7 @@
 
 #include "sim/checkers/watch.h"
 #include "sim/faults.h"
+#include "sim/backup_node.h"
 #include "sim/mem_disk.h"
 #include "sim/server_node.h"
 
@@ -32,6 +33,8 @@ public:
     std::unique_ptr<Medium> medium;
     SchedulerNode scheduler;
     Links links;
+    std::unique_ptr<BackupNode> backup;    // null: there is none
+    std::unique_ptr<Links> backup_links;   // of the servers, with the same sites
     Watch watch;
     std::vector<std::unique_ptr<Host>> hosts;
     std::vector<std::unique_ptr<ServerNode>> servers;
@@ -46,6 +49,8 @@ private:
     void happen(std::uint32_t what, std::uint64_t arg) override;
     std::vector<core::HostConfig> host_table();
     bool reachable(const std::string &name) const;
+    void add_backup();
+    void check_backup();
     void add_hosts();
     void add_controls();
     void begin();

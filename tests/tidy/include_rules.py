@@ -34,7 +34,7 @@ def owner(path, folders):
 
 def classify(name, quoted, folder):
     """The word of the table that an include needs; None for what is always allowed."""
-    if name in ("dcs.h", "dcs_lock.h", "grainlib.h", "grainlib.hpp"):
+    if name in ("dcs.h", "dcs.hpp", "dcs_lock.h", "grainlib.h", "grainlib.hpp"):
         return "installed"
     for prefix, word in LIBRARIES.items():
         if name == prefix or name.startswith((prefix + "/", prefix + ".")):

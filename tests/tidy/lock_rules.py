@@ -16,13 +16,13 @@ RULES = [
     (r"\bSlots::take\s*\(", ["libdcs/locks/", "libdcs/commands/dcs_lock/", "grainserver/launcher/start_grain.cc"]),
     (r"\bLockFile::(open|around)\s*\(", ["libdcs/locks/", "libdcs/commands/dcs_lock/"]),
     (r"\bKernelLock::take\s*\(", ["libdcs/locks/"]),
-    (r"\bStore::open\s*\(", ["libdcs/store/", "scheduler/shell/main.cc"]),
-    (r"\bstore_?(\.|->)commit\s*\(", ["scheduler/shell/storage_thread.cc"]),
+    (r"\bStore::open\s*\(", ["libdcs/store/", "scheduler/shell/main.cc", "backupd/shell/main.cc"]),
+    (r"\bstore_?(\.|->)commit\s*\(", ["libdcs/storage/storage_thread.cc", "backupd/shell/main.cc"]),
 ]
 
 
 def sources():
-    for top in ("libdcs", "scheduler", "grainserver", "control-examples", "grains"):
+    for top in ("libdcs", "scheduler", "grainserver", "backupd", "control-examples", "grains"):
         for where, _, files in os.walk(os.path.join(ROOT, top)):
             for file in sorted(files):
                 if file.endswith((".h", ".cc", ".c")):
@@ -46,8 +46,9 @@ def main():
         if len(places) != (1 if kept == "lock" else 0):
             bad.append(f"{TABLE}: {atom} is taken in {places or 'no place'}, not in {'one' if kept == 'lock' else 'none'}")
     bad += [f"{place}: {atom} has no row in {TABLE}" for atom, places in taken.items() for place in places]
-    if "still_alone" not in open(os.path.join(ROOT, "scheduler/shell/main.cc")).read():
-        bad.append("scheduler/shell/main.cc: the store is not told whether it is guarded")
+    for place in ("scheduler/shell/main.cc", "backupd/shell/main.cc"):
+        if "still_alone" not in open(os.path.join(ROOT, place)).read():
+            bad.append(f"{place}: the store is not told whether it is guarded")
     print("\n".join(bad) if bad else f"{len(rows)} atoms, and nothing else locks or commits")
     return 1 if bad or len(rows) < 5 else 0
 

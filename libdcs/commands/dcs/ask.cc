@@ -5,6 +5,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "client/call.h"
+#include "client/remote.h"
 #include "json.h"
 #include "wire/message.h"
 
@@ -37,6 +39,9 @@ int Info::ask(int type, const std::string &user, int session, int grain) {
 
 std::string own_user() {
     static const std::string name = [] {
+        // For a scheduler elsewhere he is who its dcs_begin said.
+        if (client::adopt_remote() && client::remote())
+            if (const auto program = pki::program_name(client::remote()->certificate.name)) return program->user;
         char buffer[4096];
         passwd entry = {}, *found = nullptr;
         if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 &&
@@ -211,6 +216,7 @@ std::string json_of(const d_host_row &row) {
     w.failed = row.failed;
     w.given_back = row.given_back;
     w.cpu_s = row.cpu_s;
+    w.confinement = text(row.confinement);
     w.host_class = row.host_class;
     std::string json = wire::to_json(w);
     // The published name of the mask is `class`; a quoted name cannot occur inside a JSON string.

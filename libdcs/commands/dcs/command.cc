@@ -7,6 +7,8 @@
 
 #include "ask.h"
 #include "call.h"
+#include "client_host.h"
+#include "completion.h"
 #include "pool.h"
 
 namespace dcs::commands {
@@ -103,7 +105,16 @@ Status take_common(const Arguments &arguments, bool own_output, Call &call) {
     return Status::ok();
 }
 
-int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call) {
+// What has to do with a pool on this host only, or with none.
+bool stays_here(const Verb &verb) {
+    for (const Verb *local : {&up_verb, &down_verb, &host_join_verb, &completion_verb, &replay_check_verb})
+        if (&verb == local) return true;
+    return false;
+}
+
+// `whole` is what this program was called with.
+int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call,
+              const std::vector<std::string> &whole) {
     call.failure_exit = verb.failure_exit;
     std::vector<Option> known = common;
     const bool own_output = std::any_of(verb.options.begin(), verb.options.end(),
@@ -117,7 +128,11 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
         return call.fail(
             usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
                           "`dcs " + full_name(verb) + " --help` shows how it is used"));
-    if (call.directory.empty()) call.directory = default_pool_directory();
+    if (call.directory.empty()) {
+        call.directory = default_pool_directory();
+        if (!stays_here(verb) && pool_is_elsewhere(call.directory))
+            return call.fail(failure_of("", run_by_begin(whole)));
+    }
     if (call.directory.empty())
         return call.fail(usage_failure(
             "there is no directory for the pool: neither DCS_DIR nor HOME is set", "--dir DIR"));
@@ -137,15 +152,17 @@ const std::vector<const Verb *> &all_verbs() {
         &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
         &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_export_verb,
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
-        &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
+        &grain_tail_verb,     &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
         &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,
         &host_join_verb,      &host_approve_verb,  &host_rm_verb,
-        &token_create_verb,   &token_ls_verb,      &token_revoke_verb,
-        &doctor_verb,         &reload_verb,        &log_level_verb};
+        &backup_status_verb,  &token_create_verb,  &token_ls_verb,      &token_revoke_verb,
+        &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,
+        &completion_verb};
     return verbs;
 }
 
 int run_command(const std::vector<std::string> &line) {
+    if (!line.empty() && line[0] == "__complete") return print_completions({line.begin() + 1, line.end()});
     Call call;
     Arguments front;  // options before the verb
     const Status parsed = parse_arguments(line, common, true, front);
@@ -186,7 +203,7 @@ int run_command(const std::vector<std::string> &line) {
         return call.fail(unknown_word(noun, words[used - 1]));
     }
     if (help) return print_help(noun, verb);
-    return carry_out(*verb, {words.begin() + static_cast<long>(used), words.end()}, call);
+    return carry_out(*verb, {words.begin() + static_cast<long>(used), words.end()}, call, line);
 }
 
 }  // namespace dcs::commands

@@ -13,10 +13,10 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10;
+constexpr int server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10, backup_stop_s = 10;
 
 struct Ended {
-    int servers = 0, launchers = 0, schedulers = 0, grains = 0;
+    int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0;
     std::string left;  // what would not end
 };
 
@@ -27,7 +27,8 @@ int count_up(const std::vector<Daemon> &daemons) {
 }
 
 // Servers first, so that nobody starts another grain; then launchers, which end their grains; then
-// grains without a launcher; the scheduler last, so that it takes in the reports that still come.
+// grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
+// still comes.
 Ended end_pool(const Pool &pool) {
     Ended ended;
     const std::vector<std::string> names = pool.server_names();
@@ -41,6 +42,9 @@ Ended end_pool(const Pool &pool) {
     for (const std::string &who : stop_daemons(launchers, launcher_stop_s)) ended.left += " " + who;
     ended.grains = end_grains(pool, names);
     if (ended.grains < 0) ended.left += " some grains";
+    const std::vector<Daemon> backup = {pool.backup()};
+    ended.backups = count_up(backup);
+    for (const std::string &who : stop_daemons(backup, backup_stop_s)) ended.left += " " + who;
     const std::vector<Daemon> scheduler = {pool.scheduler()};
     ended.schedulers = count_up(scheduler);
     for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s))
@@ -49,12 +53,13 @@ Ended end_pool(const Pool &pool) {
 }
 
 void print_result(const Call &call, const Pool &pool, const Ended &ended) {
-    const bool nothing = ended.servers + ended.launchers + ended.schedulers + ended.grains == 0;
+    const bool nothing = ended.servers + ended.launchers + ended.schedulers + ended.backups + ended.grains == 0;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("schema", "dcs.down/1").add("dir", pool.directory()).add("was_running", !nothing);
         json.add("servers", ended.servers)
             .add("scheduler", ended.schedulers)
+            .add("backup", ended.backups)
             .add("grains_killed", ended.grains);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
@@ -108,7 +113,7 @@ const Verb down_verb = {
     "",
     "down",
     "stop a private pool with all its grains",
-    R"(Stops the private pool: grain servers, all grains (also those whose server is dead), the scheduler.
+    R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler.
 Returns when everything is gone. Sessions, checkpoints and results stay on disk; `dcs up` goes on
 where it was, and grains start again from their last checkpoints.
 

@@ -133,6 +133,7 @@ std::string host_facts(const d_host_row &row) {
     facts.add("class", class_text(row.host_class));
     facts.add("binary", text(row.binary_class));
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
+    facts.add_if(!text(row.confinement).empty(), "confinement", text(row.confinement));
     facts.add("users", joined(row.users, row.user_count, "everybody"));
     facts.add("set", text(row.settings).empty() ? "nothing: as the host table has it" : text(row.settings));
     facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");

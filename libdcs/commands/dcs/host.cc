@@ -21,7 +21,7 @@ std::string load_text(double load) {
 void print_table(const std::vector<const d_host_row *> &rows) {
     Table table{"HOST",     ">CLASS",        "BINARY", "STATE",       ">SLOTS",
                 ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY",
-                ">FINISHED", ">FAILED"};
+                ">FINISHED", ">FAILED", "CONFINEMENT"};
     int active = 0, slots = 0, running = 0;
     for (const d_host_row *row : rows) {
         const bool known = row->last_call_in_s >= 0;
@@ -30,7 +30,8 @@ void print_table(const std::vector<const d_host_row *> &rows) {
              state_text(*row), std::to_string(row->slots), std::to_string(row->running),
              seconds_text(row->last_call_in_s), known ? load_text(row->load) : "-",
              known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
-             std::to_string(row->finished), std::to_string(row->failed)});
+             std::to_string(row->finished), std::to_string(row->failed),
+             known ? text(row->confinement) : "-"});
         if (text(row->state) == "active") {
             ++active;
             slots += row->slots;

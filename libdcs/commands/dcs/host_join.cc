@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/words.h"
 #include "call.h"
+#include "client_host.h"
 #include "hex.h"
 #include "json.h"
 #include "net/loop.h"
@@ -27,6 +28,7 @@ struct Order {
     TokenHash authority{};
     wire::JoinHost call;
     Duration wait = seconds_of(usual_wait_s);
+    bool client() const { return call.role == 1; }
 };
 
 std::string own_name() {
@@ -62,8 +64,11 @@ Result<Order> take_order(const Call &call) {
         if (!s) return wrong("--wait " + *text + ": seconds, 5m or 2h");
         order.wait = seconds_of(*s);
     }
+    const std::string role = call.arguments.value("--role").value_or("server");
+    if (role != "server" && role != "client") return wrong("--role " + role + ": server or client");
+    order.call.role = role == "client";
     const auto directory = call.arguments.value("--dir");
-    order.directory = directory ? absolute_path(*directory) : usual_directory();
+    order.directory = directory ? absolute_path(*directory) : order.client() ? client_directory : usual_directory();
     if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of this host's grain server");
     order.call.host = call.arguments.value("--host").value_or("");
     order.call.own_name = own_name();
@@ -118,8 +123,8 @@ Result<pki::Identity> checked(const Order &order, const std::string &key, const 
     if (!authority || authority->fingerprint != order.authority)
         return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
     if (!own) return fail(Code::protocol, "the certificate that came: " + own.status().text);
-    const auto verdict =
-        pki::verify(*own, *authority, pki::Role::grain_server, joined.host, wall_clock_s());
+    const auto role = order.client() ? pki::Role::client : pki::Role::grain_server;
+    const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
     if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
     const auto public_key = pki::public_key_of(key);
     if (!public_key || pki::sha256(*public_key) != own->key)
@@ -130,7 +135,9 @@ Result<pki::Identity> checked(const Order &order, const std::string &key, const 
 int tell(const Call &call, const Order &order, const pki::Identity &who) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
     const std::string start =
-        "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
+        order.client()
+            ? "dcs_begin PROGRAM"
+            : "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
@@ -140,7 +147,9 @@ int tell(const Call &call, const Order &order, const pki::Identity &who) {
     } else if (call.format == Format::name) {
         std::printf("%s\n", name.c_str());
     } else {
-        std::printf("host %s has joined the pool, key %s\nstart its server: %s\n", name.c_str(), words.c_str(),
+        std::printf("host %s has joined the pool, key %s\n%s: %s\n", name.c_str(), words.c_str(),
+                    order.client() ? "members of the group dcs start programs by (installed root:dcs, mode 4750)"
+                                   : "start its server",
                     start.c_str());
     }
     return exits::ok;
@@ -150,6 +159,9 @@ int join(const Call &call) {
     auto order = take_order(call);
     if (!order) return call.fail(usage_failure(order.status().text, "`dcs host join --help` shows how it is used"));
     const std::string place = order->directory + "/pki";
+    if (order->client())
+        if (Status s = prepare_client(order->directory, order->address); !s)
+            return call.fail(failure_of("this host has not joined", s));
     const auto key = pki::key_in(place);
     if (!key) return call.fail(failure_of("this host's key", key.status()));
     auto request = pki::make_request(*key);
@@ -171,6 +183,9 @@ int join(const Call &call) {
     if (!who) return call.fail(failure_of("this host has not joined", who.status()));
     if (Status s = pki::write_identity(place, *who); !s)
         return call.fail(failure_of("the certificate was not kept, repeat the command", s));
+    if (order->client())
+        if (Status s = write_client(order->directory, order->address); !s)
+            return call.fail(failure_of("pool.conf was not written, repeat the command", s));
     return tell(call, *order, *who);
 }
 
@@ -179,7 +194,7 @@ int join(const Call &call) {
 const Verb host_join_verb = {"host",
                              "join",
                              "make this host one of a pool's",
-                             R"(Run on the host that is to join, by who will run its grain server.
+                             R"(Run on the host that is to join, by who runs its grain server; a client, by root.
 `dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
 host, and gets a certificate for it. Without --token somebody has to let the host in with `dcs host approve`;
 both sides show the same words. May be repeated.
@@ -187,19 +202,24 @@ both sides show the same words. May be repeated.
 Examples:
   dcs host join pool.example:7001 --token 6f1c... --ca-hash 93aa...
   dcs host join pool.example:7001 --ca-hash 93aa... --host h1 --wait 1h
+  dcs host join pool.example:7001 --role client --token 6f1c... --ca-hash 93aa...
 
-Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--dir DIR] [--wait S] [-o table|json|name] HOST:PORT
+Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|client] [--dir DIR] [--wait S]
+                     [-o table|json|name] HOST:PORT
 
   --token CODE    made by `dcs token create`; works once
   --ca-hash HASH  of the certificate of the pool's authority, from the same line
   --host NAME     of this host in the pool's host table (default: what the code says, else what this host is called)
+  --role ROLE     server: it runs grains (default); client: users start control programs there, by dcs_begin
   --dir DIR       of its grain server; key and certificate come into DIR/pki
-                  (default: /var/lib/dcs/server for root, else ~/.local/state/dcs-server)
+                  (default: /var/lib/dcs/server for root, else ~/.local/state/dcs-server);
+                  of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)
   --wait S        without a code: wait so long to be let in (default 10m)
 )",
                              {{"--token", 0, true},
                               {"--ca-hash", 0, true},
                               {"--host", 0, true},
+                              {"--role", 0, true},
                               {"--wait", 0, true}},
                              false,
                              0,

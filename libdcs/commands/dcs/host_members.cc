@@ -96,6 +96,8 @@ Their lines go out of the host table, their certificates are revoked for good, t
 and their grains go on elsewhere. To come back a host needs a line in the table and must join anew.
 For root, scheduler_master and the pool's owner.
 
+Of a host from which control programs call, these are no longer heard, and their tokens count no more.
+
 Examples:
   dcs host rm h1
 

@@ -90,7 +90,7 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, plan.directory);
     options.format = call.format;
-    if (plan.command[0].find("{}") == std::string::npos && !plan.inputs.empty()) {
+    if (!has_placeholder(plan.command[0]) && !plan.inputs.empty()) {
         const auto program = find_program(plan.command[0], options.search_path, plan.directory);
         if (!program) return failure_of("dcs map", program.status());
     }
@@ -294,9 +294,10 @@ Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--file [NAME=]PATH]... 
   --notice M     minutes of warning that it gets before it must have written a checkpoint
   --urgent       to the front of the session's queue
 
-{} in the words of CMD is replaced by the input; without any {} the input is appended. CMD is not
-passed through a shell. Grains run in the current directory (with --file each in one of its own), with empty
-standard input.
+In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its last path
+component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1 on.
+Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current directory
+(with --file each in one of its own), with empty standard input.
 
 The same command in the same directory with the same inputs is the same map: run again after an
 interruption (Ctrl-C, kill -9, a reboot) it goes on where it was, run again when complete it prints

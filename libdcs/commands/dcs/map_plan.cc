@@ -20,6 +20,41 @@ void add_words(ByteWriter &writer, const std::vector<std::string> &words) {
     }
 }
 
+constexpr std::string_view placeholders[] = {"{}", "{.}", "{/}", "{//}", "{/.}", "{#}"};
+
+std::string_view placeholder_at(const std::string &word, std::size_t at) {
+    if (word[at] == '{')
+        for (const std::string_view mark : placeholders)
+            if (word.compare(at, mark.size(), mark) == 0) return mark;
+    return {};
+}
+
+std::string last_component(const std::string &path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+// "a.b/c" has none.
+std::string without_extension(const std::string &path) {
+    const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
+    const bool is_one = dot != std::string::npos && (slash == std::string::npos || slash < dot);
+    return is_one ? path.substr(0, dot) : path;
+}
+
+std::string directory_of(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string meaning_of(std::string_view placeholder, const std::string &input, std::int32_t number) {
+    if (placeholder == "{#}") return std::to_string(number);
+    if (placeholder == "{.}") return without_extension(input);
+    if (placeholder == "{/}") return last_component(input);
+    if (placeholder == "{//}") return directory_of(input);
+    if (placeholder == "{/.}") return without_extension(last_component(input));
+    return input;
+}
+
 std::string name_of(std::string_view variable) {
     return std::string(variable.substr(0, variable.find('=')));
 }
@@ -40,23 +75,32 @@ Result<std::vector<std::string>> split_inputs(std::string_view text, char separa
     return inputs;
 }
 
-std::vector<std::string> words_of(const std::vector<std::string> &command,
-                                  const std::string &input) {
+std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
+                                  std::int32_t number) {
     std::vector<std::string> words;
     bool replaced = false;
     for (const std::string &word : command) {
         std::string text;
-        std::size_t from = 0;
-        for (std::size_t at = word.find("{}"); at != std::string::npos;
-             at = word.find("{}", from)) {
-            text.append(word, from, at - from).append(input);
-            from = at + 2;
+        for (std::size_t at = 0; at < word.size();) {
+            const std::string_view mark = placeholder_at(word, at);
+            if (mark.empty()) {
+                text += word[at++];
+                continue;
+            }
+            text += meaning_of(mark, input, number);
+            at += mark.size();
             replaced = true;
         }
-        words.push_back(text.append(word, from, std::string::npos));
+        words.push_back(std::move(text));
     }
     if (!replaced) words.push_back(input);
     return words;
+}
+
+bool has_placeholder(const std::string &word) {
+    for (std::size_t at = 0; at < word.size(); ++at)
+        if (!placeholder_at(word, at).empty()) return true;
+    return false;
 }
 
 std::string ident_of(const MapPlan &plan) {

@@ -19,9 +19,13 @@ struct MapPlan {
 // text that is split at newlines must not hold a NUL: no argument can.
 Result<std::vector<std::string>> split_inputs(std::string_view text, char separator);
 
-// {} replaced in each word; without any {} the input is appended as a word of its own.
-std::vector<std::string> words_of(const std::vector<std::string> &command,
-                                  const std::string &input);
+// Replaced in each word: {} by the input, {.} by it without its extension, {/} by its last path component, {//} by
+// what stands before that ("." if nothing does), {/.} by the last component without extension, {#} by the number.
+// Without any of them the input is appended as a word of its own.
+std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
+                                  std::int32_t number);
+// Has a word something to replace?
+bool has_placeholder(const std::string &word);
 
 // "map-" and 24 hex digits, the same whenever command, directory and inputs are the same.
 std::string ident_of(const MapPlan &plan);

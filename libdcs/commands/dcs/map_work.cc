@@ -107,7 +107,7 @@ struct MapWork::Batch {
 void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environment) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
     Batch::Texts &texts = batch.texts.emplace_back();
-    texts.words = words_of(plan_.command, input);
+    texts.words = words_of(plan_.command, input, number);
     texts.words[0] = program_path(texts.words[0]);
     texts.argv.emplace(texts.words);
     texts.label = label_of({input}, 60);

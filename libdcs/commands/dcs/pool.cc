@@ -156,6 +156,7 @@ Daemon Pool::look(const char *role, const std::string &name, const std::string &
 }
 
 Daemon Pool::scheduler() const { return look("scheduler", "scheduler", path("scheduler"), "lock"); }
+Daemon Pool::backup() const { return look("backup", "backup", path("backup"), "lock"); }
 Daemon Pool::server(const std::string &name) const {
     return look("grainserver", name, server_directory(name), "lock");
 }
@@ -168,6 +169,7 @@ std::vector<Daemon> Pool::daemons() const {
     const auto recorded = numbers();
     if (!recorded && !exists()) return all;
     all.push_back(scheduler());
+    if (::access(path("backup").c_str(), F_OK) == 0) all.push_back(backup());
     std::vector<std::string> names = server_names();
     for (int i = 1; recorded && i <= recorded->servers; ++i) {
         const std::string name = "local" + std::to_string(i);

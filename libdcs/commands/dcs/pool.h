@@ -4,6 +4,7 @@
 //   pool                  servers N / slots K / interval S / courtesy watch, written by `dcs up`
 //   up.lock               held while `dcs up` or `dcs down` works on the directory
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
+//   backup/               lock, backup.sock, state/, log
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
 #include <string>
 #include <string_view>
@@ -35,7 +36,7 @@ std::string host_table_text(const PoolNumbers &numbers, const std::string &binar
 std::string binary_class_of_this_host();  // "x86_64-linux-gnu"
 
 struct Daemon {
-    std::string role;  // "scheduler", "grainserver", "launcher"
+    std::string role;  // "scheduler", "backup", "grainserver", "launcher"
     std::string name;  // "scheduler", "local1"
     std::string directory, lock;
     bool up = false;
@@ -55,10 +56,11 @@ public:
         const;  // directories under servers/, local2 before local10
 
     Daemon scheduler() const;
+    Daemon backup() const;
     Daemon server(const std::string &name) const;
     Daemon launcher(const std::string &name) const;
-    // The scheduler and all servers, those of the file `pool` and those that have a directory and
-    // live.
+    // The scheduler, the backup if there is one, and all servers, those of the file `pool` and
+    // those that have a directory and live.
     std::vector<Daemon> daemons() const;
 
 private:

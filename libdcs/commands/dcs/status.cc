@@ -4,6 +4,8 @@
 
 #include "ask.h"
 #include "call.h"
+#include "client/call.h"
+#include "client/remote.h"
 #include "json.h"
 #include "pool.h"
 #include "processes.h"
@@ -25,8 +27,8 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
     return json_array(rows);
 }
 
-void print_table(const Pool &pool, const std::vector<Daemon> &daemons, const d_info *info) {
-    std::printf("pool %s\n\n", pool.directory().c_str());
+void print_table(const std::string &where, const std::vector<Daemon> &daemons, const d_info *info) {
+    std::printf("pool %s\n\n", where.c_str());
     Table table{"DAEMON", "NAME", ">PID", "STATE"};
     for (const Daemon &daemon : daemons)
         table.add({daemon.role, daemon.name,
@@ -49,7 +51,9 @@ int status(const Call &call) {
         return call.fail(
             usage_failure("dcs status takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
-    std::vector<Daemon> daemons = pool.daemons();
+    const client::RemotePtr elsewhere = client::adopt_remote() ? client::remote() : nullptr;
+    std::vector<Daemon> daemons;
+    if (!elsewhere) daemons = pool.daemons();
     for (Daemon &daemon : daemons)
         daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
     // Whose lock can be read and is free is down for certain: no need to wait for an answer.
@@ -65,7 +69,7 @@ int status(const Call &call) {
     if (call.format == Format::json) {
         JsonObject json;
         json.add("schema", "dcs.status/1")
-            .add("dir", pool.directory())
+            .add(elsewhere ? "scheduler" : "dir", elsewhere ? elsewhere->address : pool.directory())
             .add_raw("daemons", daemons_json(daemons));
         json.add_raw("page", "null").add("reachable", error == NO_ERROR);
         if (error == NO_ERROR) json.add_members(json_of_system(*info));
@@ -74,7 +78,8 @@ int status(const Call &call) {
         for (const Daemon &daemon : daemons)
             if (daemon.up) std::printf("%s\n", daemon.name.c_str());
     } else {
-        print_table(pool, daemons, error == NO_ERROR ? &*info : nullptr);
+        const d_info *known = error == NO_ERROR ? &*info : nullptr;
+        print_table(elsewhere ? "at " + elsewhere->address : pool.directory(), daemons, known);
     }
     return error == NO_ERROR ? exits::ok : call.fail(failure);
 }

@@ -30,14 +30,20 @@ int create(const Call &call) {
         ttl_s = *s;
     }
     const std::string host = call.arguments.value("--host").value_or("");
-    const auto made = ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s)});
+    const std::string role = call.arguments.value("--role").value_or("server");
+    const bool client = role == "client";
+    if (!client && role != "server")
+        return call.fail(usage_failure("--role " + role + ": server or client"));
+    const auto made =
+        ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), std::uint8_t{client}});
     if (!made) return call.fail(failure_of("no code was made", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
     const std::string line =
-        "dcs host join " + made->address + " --token " + token + " --ca-hash " + authority;
+        "dcs host join " + made->address + (client ? " --role client" : "") + " --token " + token + " --ca-hash " +
+        authority;
     if (call.format == Format::json) {
         JsonObject json;
-        json.add("id", made->id).add("host", host).add("token", token).add("address", made->address);
+        json.add("id", made->id).add("host", host).add("role", role).add("token", token).add("address", made->address);
         json.add("ca_hash", authority).add("expires", made->expires_s).add("command", line);
         print_document("dcs.token/1", "token", json.text());
     } else {
@@ -88,21 +94,23 @@ const Verb token_create_verb = {"token",
                                 "create",
                                 "make a code that lets a host join the pool",
                                 R"(Makes a code that can be used once, and prints the command that uses it.
-It is to be run on the host that is to join, by who runs its grain server. Whoever has the code can
-join, so hand it over with care.
+It is to be run on the host that is to join, by who runs its grain server; with --role client by root, there
+users' control programs can be started by dcs_begin then. Whoever has the code can join, so hand it over with care.
 For root, scheduler_master and the pool's owner; the scheduler must have been started with --tls.
 
 Examples:
   dcs token create --host h1
   dcs token create --host h1 --ttl 5m | ssh h1 sh
+  dcs token create --host desk1 --role client
 
-Usage: dcs token create [--host NAME] [--ttl S] [-o table|json|name]
+Usage: dcs token create [--host NAME] [--role server|client] [--ttl S] [-o table|json|name]
 
   --host NAME   only for that host of the host table, also to take the place of one that has joined
                 (default: for any that is in the table and has not joined yet)
+  --role ROLE   what the host is to be: server, which runs grains (default), or client, from which control programs call
   --ttl S       for so long (default 1h; also 90s, 5m; at most 30 days)
 )",
-                                {{"--host", 0, true}, {"--ttl", 0, true}},
+                                {{"--host", 0, true}, {"--role", 0, true}, {"--ttl", 0, true}},
                                 false,
                                 0,
                                 create};

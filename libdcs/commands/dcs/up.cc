@@ -102,7 +102,7 @@ Status only_a_pool(const Pool &pool) {
         const std::string name = entry->d_name;
         bool known = false;
         for (const char *ours :
-             {".", "..", "pool", "pool.tmp", "up.lock", "scheduler", "servers", "lost+found"})
+             {".", "..", "pool", "pool.tmp", "up.lock", "scheduler", "backup", "servers", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
@@ -116,7 +116,7 @@ Status only_a_pool(const Pool &pool) {
 }
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
-    for (const char *name : {"scheduler", "servers"})
+    for (const char *name : {"scheduler", "backup", "servers"})
         if (Status made = make_directory(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
         if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made)
@@ -168,6 +168,19 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     return Status::ok();
 }
 
+Status start_backup(const Pool &pool, Outcome &outcome) {
+    const Daemon backup = pool.backup();
+    if (stays_up(backup)) return Status::ok();
+    const DaemonStart start{"dcs_backupd",
+                            {"--dir", backup.directory, "--scheduler", pool.path("scheduler/server.sock")},
+                            backup.directory};
+    if (Status started = start_daemon(start, ready_patience_s); !started)
+        return fail(started.code,
+                    "the backup did not start: " + started.text + "\n  its log: " + backup.directory + "/log");
+    outcome.started.push_back("backup");
+    return Status::ok();
+}
+
 Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
     const Daemon scheduler = pool.scheduler();
     if (!stays_up(scheduler)) {
@@ -180,6 +193,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
                                           "\n  its log: " + scheduler.directory + "/log");
         outcome.started.push_back("scheduler");
     }
+    if (Status started = start_backup(pool, outcome); !started) return started;
     for (int i = 1; i <= numbers.servers; ++i) {
         const std::string name = "local" + std::to_string(i);
         const Daemon server = pool.server(name);
@@ -187,7 +201,8 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
         const DaemonStart start{
             "dcs_grainserver",
             {"--name", name, "--dir", server.directory, "--scheduler",
-             pool.path("scheduler/server.sock"), "--binary-class", binary_class_of_this_host(),
+             pool.path("scheduler/server.sock"), "--backup", pool.path("backup/backup.sock"),
+             "--binary-class", binary_class_of_this_host(),
              "--courtesy", numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
             server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
@@ -236,7 +251,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         std::printf("%s\n", json.text().c_str());
         return;
     }
-    std::printf("The pool in %s serves: a scheduler and %s of %s.\n", pool.directory().c_str(),
+    std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
                 counted(numbers.servers, "grain server").c_str(),
                 counted(numbers.slots, "slot").c_str());
     if (outcome.started.empty()) std::printf("Everything was running already.\n");
@@ -315,8 +330,8 @@ const Verb up_verb = {
     "",
     "up",
     "start a private pool on this host, or what has died of it",
-    R"(Starts a private pool of this user on this host: a scheduler and grain servers. Needs no root and no
-configuration, and returns when the pool serves.
+    R"(Starts a private pool of this user on this host: a scheduler, a passive backup and grain
+servers. Needs no root and no configuration, and returns when the pool serves.
 
 Examples:
   dcs up --local 2                     two grain servers with one slot each

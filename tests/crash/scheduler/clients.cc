@@ -89,6 +89,29 @@ void World::report(Server &server, const GrainKey &key, Server::Held &held, wire
     if (server.conn != 0) post(server.conn, server.name, *held.report, 0);
 }
 
+void World::hand_over(Server &server, const Server::Held &held) {
+    Backup &backup = people.backup;
+    if (backup.conn == 0) {
+        backup.conn = connect(turn::Door::server, "root");
+        post(backup.conn, "backup", wire::BackupCall{wire::protocol_version, 7}, 0);
+    }
+    if (!backup.unanswered)
+        backup.unanswered = wire::HandOver{server.name, ++backup.numbers[server.name], *held.report};
+    post(backup.conn, backup.unanswered->host, *backup.unanswered, 0);
+}
+
+// Of its last word a server hears from the backup, not from the scheduler.
+void World::read_taken(const wire::HandOverTaken &taken) {
+    std::optional<wire::HandOver> &sent = people.backup.unanswered;
+    if (!sent || taken.host != sent->host || taken.number != sent->number) return;
+    ++counts.handed_over;
+    const wire::GrainReport &r = sent->report;
+    for (Server &server : people.servers)
+        if (server.name == sent->host)
+            read_ack(server, wire::ReportAck{r.key, r.incarnation, r.last_seq, r.ended, wire::Verdict::taken});
+    sent.reset();
+}
+
 // What was sent reaches those who are still connected.
 void World::deliver() {
     while (!sent_.empty()) {
@@ -98,6 +121,8 @@ void World::deliver() {
             if (control.conn == sent.conn) read_reply(control, sent.request, sent.message);
         for (Server &server : people.servers)
             if (server.conn == sent.conn) read_message(server, sent.message);
+        const auto *taken = std::get_if<wire::HandOverTaken>(&sent.message);
+        if (taken && people.backup.conn == sent.conn) read_taken(*taken);
     }
 }
 

@@ -49,7 +49,7 @@ void show_and_check(const Total &total, double seconds) {
         {"inputs during a commit", c.in_flight}, {"turns refused", c.refused}, {"turns in doubt", c.doubts},
         {"restarts", c.restarts}, {"launches", c.launches}, {"results handed out", c.results},
         {"grains killed", c.kills}, {"grains packed", c.packed}, {"results together", c.batches},
-        {"commits with the reserve", c.with_reserve}};
+        {"commits with the reserve", c.with_reserve}, {"reports handed over", c.handed_over}};
     for (const store::TreeTemplate &tree : record::forest()) {
         const auto found = c.trees.find(tree.name);
         all.emplace_back("updates of " + tree.name + " trees", found == c.trees.end() ? 0 : found->second);

@@ -36,6 +36,11 @@ void Ledger::asked(ConnId conn, const std::string &who, std::uint64_t request, c
             std::make_shared<const wire::GrainReport>(*report);
         return;
     }
+    if (const auto *late = std::get_if<wire::HandOver>(&message)) {
+        reported.reports[{who, wire::key_of(late->report.key), late->report.incarnation}] =
+            std::make_shared<const wire::GrainReport>(late->report);
+        return;
+    }
     if (request == 0) return;
     Call &call = calls_[request];
     call.user = who;

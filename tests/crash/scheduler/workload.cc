@@ -157,7 +157,10 @@ void Workload::server_acts() {
     Server &server = w_.people.servers[random_.below(w_.people.servers.size())];
     const std::uint64_t what = random_.below(100);
     if (server.conn == 0) {
-        if (what < 50) w_.connect_server(server);
+        if (what < 50) return w_.connect_server(server);
+        const auto has_report = [](const auto &h) { return h.second.report.has_value(); };
+        const auto held = std::find_if(server.held.begin(), server.held.end(), has_report);
+        if (held != server.held.end()) w_.hand_over(server, held->second);
         return;
     }
     if (what < 4) return w_.hang_up(server.conn);
@@ -171,6 +174,7 @@ void Workload::server_acts() {
         server.held.clear();
     } else if (held.report) {
         if (what < 30) w_.post(server.conn, server.name, *held.report, 0);
+        else if (what < 45) w_.hand_over(server, held);
     } else if (what < 60) {
         wire::GrainReport r = progress(key, held);
         r.has_checkpoint = true;

@@ -26,6 +26,7 @@ void Counts::add(const Counts &other) {
     batches += other.batches;
     with_reserve += other.with_reserve;
     launches += other.launches;
+    handed_over += other.handed_over;
     for (const auto &[name, n] : other.trees) trees[name] += n;
 }
 
@@ -78,6 +79,7 @@ void World::close(ConnId conn) {
         if (control.conn == conn) control.conn = 0;
     for (Server &server : people.servers)
         if (server.conn == conn) server.conn = 0;
+    if (people.backup.conn == conn) people.backup.conn = 0;
 }
 
 void World::lose_scheduler() {
@@ -88,6 +90,7 @@ void World::lose_scheduler() {
     died_ = false;
     for (Control &control : people.controls) control.conn = 0;
     for (Server &server : people.servers) server.conn = 0;
+    people.backup.conn = 0;
 }
 
 bool World::start() {

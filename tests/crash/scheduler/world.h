@@ -34,10 +34,18 @@ struct Server {
     std::map<GrainKey, Held> held;
 };
 
+// Hands over reports of servers one after the other: each again, under its number, until it is taken.
+struct Backup {
+    ConnId conn = 0;
+    std::map<std::string, std::uint64_t> numbers;  // the last one of each host
+    std::optional<wire::HandOver> unanswered;
+};
+
 // Everybody but the scheduler.
 struct Inhabitants {
     std::vector<Control> controls;
     std::vector<Server> servers;
+    Backup backup;
     std::set<std::string> unlisted;  // hosts taken out of the host table
     std::uint64_t next_request = 1;
     ConnId next_conn = 1;
@@ -50,7 +58,7 @@ struct Inhabitants {
 struct Counts {
     std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
                   in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0,
-                  packed = 0, with_reserve = 0, batches = 0;
+                  packed = 0, with_reserve = 0, batches = 0, handed_over = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };
@@ -116,6 +124,9 @@ private:
     void hang_up(ConnId &conn);
     void call(Control &control, const wire::AnyMessage &message);
     void report(Server &server, const GrainKey &key, Server::Held &held, wire::GrainReport report);
+    // The server's report goes by the backup; and whatever the backup has not got rid of, again.
+    void hand_over(Server &server, const Server::Held &held);
+    void read_taken(const wire::HandOverTaken &taken);
     void deliver();
     void read_reply(Control &control, std::uint64_t request, const wire::AnyMessage &message);
     void read_message(Server &server, const wire::AnyMessage &message);

@@ -23,7 +23,7 @@ constexpr const char *names[] = {"launch",
                                  "room/input",
                                  "room/out.4294967295",
                                  "room/out.01"};
-constexpr const char *kinds_of[] = {"DGL4", "DGE2", "DGA1", "DGO1", "DGW3"};
+constexpr const char *kinds_of[] = {"DGL5", "DGE2", "DGA1", "DGO1", "DGW3"};
 const std::string grain = "grains/h1,ann,3,17,2/";
 
 std::string sealed(std::size_t kind, std::string_view fields) {

@@ -11,7 +11,7 @@ namespace dcs::fuzz {
 namespace {
 
 enum What : std::uint8_t { launch, exits, ending, outputs, acked, pid, call, stat, figures, sequence, last };
-constexpr const char *kind_of[] = {"DGL4", "DGE2", "DGW3", "DGO1", "DGA1"};
+constexpr const char *kind_of[] = {"DGL5", "DGE2", "DGW3", "DGO1", "DGA1"};
 
 // Whatever was read is written to bytes that are read as the same.
 template <class Record> void round_trip(const Result<Record> &read, Result<Record> (*unpack)(std::string_view)) {

@@ -8,6 +8,7 @@
 #include "locks/block.h"
 #include "locks/lock_header.h"
 #include "locks/record.h"
+#include "locks/run_log.h"
 #include "locks/sample.h"
 
 namespace dcs::fuzz {
@@ -62,6 +63,17 @@ void read_all(int fd) {
            "and is the one that counts then");
 }
 
+// A line of the run log, which everybody may write into who may take the lock.
+void read_line(const std::string &text) {
+    locks::LogLine line, again;
+    if (!locks::parse_log_line(text, line) || text.size() > 900) return;  // longer ones are cut
+    expect(locks::parse_log_line(locks::printed(line), again), "a line that was read is one when it is printed");
+    expect(again.name == line.name && again.event == line.event && again.pid == line.pid &&
+               again.generation == line.generation && again.text == line.text,
+           "and says the same");
+    expect(locks::printed(again) == locks::printed(line), "however often");
+}
+
 }  // namespace
 
 void run(std::string_view bytes) {
@@ -73,6 +85,10 @@ void run(std::string_view bytes) {
         std::string piece(input.piece());
         if (what == 0x7f) {
             read_name(piece);
+            continue;
+        }
+        if (what == 0x7e) {
+            read_line(piece);
             continue;
         }
         const Part &part = parts[(what & 0x7f) % std::size(parts)];
@@ -118,6 +134,8 @@ std::vector<Seed> seeds() {
     return {
         {"raw", raw},
         {"sealed", sealed},
+        {"line", '\x7e' + piece_of("2026-11-21T22:10:03.123456789Z host,edit,%2Fetc%2Fmotd expired pid=12 uid=0 gen=7 "
+                                   "run=12.5 cpu=0.1 io=4096 wait=0 limit=5400 : hung\\x0a twice")},
         {"name", '\x7f' + piece_of("h,edit,%2Fetc%2Fmotd")},
         {"long-name", '\0' + piece_of(header + std::string(512 - header.size(), '\0')) + '\7' + piece_of(long_name)}};
 }

@@ -91,7 +91,8 @@ void print(const std::string &text) {
 void plan(const std::string &text) {
     const auto inputs = split_inputs(text, '\n');
     if (!inputs) return;
-    for (const std::string &input : *inputs) expect(words_of({"cmd", "a{}b{}"}, input).size() == 2, "words stay words");
+    for (const std::string &input : *inputs)
+        expect(words_of({"cmd", "a{}b{#}{/.}"}, input, 1).size() == 2, "words stay words");
     MapPlan one{{"cmd", text}, "/", *inputs};
     expect(ident_of(one).size() == 28, "an ident has its length");
     std::string variable;

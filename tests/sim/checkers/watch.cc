@@ -22,6 +22,7 @@ void Watch::before_turn(const core::State &state) {
 void Watch::after_turn(const core::State &state, store::Store &store) {
     if (off()) return;
     ++turns_;
+    if (after_each_turn) after_each_turn();
     grace.after_turn(state, scheduler_.awake_since());
     if (turns_ % 8 == 0)
         if (const std::string what = core::check(state); !what.empty()) clock_.complain("state", what);
@@ -31,6 +32,7 @@ void Watch::after_turn(const core::State &state, store::Store &store) {
 
 void Watch::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
     if (off()) return;
+    if (before_sending) before_sending(conn, message, state);
     leases.sends(conn, message, state);
     seniority.sends(conn, message, state);
 }

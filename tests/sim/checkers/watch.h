@@ -1,5 +1,7 @@
 #pragma once
 // All checkers, told of everything that they want to see; what is expensive is done now and then.
+#include <functional>
+
 #include "sim/checkers/durable.h"
 #include "sim/checkers/grace.h"
 #include "sim/checkers/leases.h"
@@ -34,6 +36,10 @@ public:
 
     // The last time that a call of a control program succeeded.
     Instant progress() const { return progress_; }
+
+    // Of the backup, if there is one.
+    std::function<void(ConnId, const wire::AnyMessage &, const core::State &)> before_sending;
+    std::function<void()> after_each_turn;
 
     Promises promises;
     Leases leases;

@@ -21,14 +21,29 @@ TEST_CASE("a NUL byte in a line is told with its line") {
 }
 
 TEST_CASE("the placeholder is replaced everywhere, else the input is appended") {
-    CHECK(words_of({"echo", "{}"}, "x") == Words{"echo", "x"});
-    CHECK(words_of({"echo"}, "x y") == Words{"echo", "x y"});
-    CHECK(words_of({"cp", "{}.c", "b/{}-{}"}, "n") == Words{"cp", "n.c", "b/n-n"});
-    CHECK(words_of({"{}", "-l"}, "ls") == Words{"ls", "-l"});
-    CHECK(words_of({"echo", "{}"}, "") == Words{"echo", ""});
+    CHECK(words_of({"echo", "{}"}, "x", 1) == Words{"echo", "x"});
+    CHECK(words_of({"echo"}, "x y", 1) == Words{"echo", "x y"});
+    CHECK(words_of({"cp", "{}.c", "b/{}-{}"}, "n", 1) == Words{"cp", "n.c", "b/n-n"});
+    CHECK(words_of({"{}", "-l"}, "ls", 1) == Words{"ls", "-l"});
+    CHECK(words_of({"echo", "{}"}, "", 1) == Words{"echo", ""});
     // What was put in is not looked at again.
-    CHECK(words_of({"echo", "{}{}"}, "{}") == Words{"echo", "{}{}"});
-    CHECK(words_of({"echo", "{", "}"}, "x") == Words{"echo", "{", "}", "x"});
+    CHECK(words_of({"echo", "{}{}"}, "{}", 1) == Words{"echo", "{}{}"});
+    CHECK(words_of({"echo", "{", "}"}, "x", 1) == Words{"echo", "{", "}", "x"});
+}
+
+TEST_CASE("the other placeholders are GNU parallel's") {
+    CHECK(words_of({"{#}:{}"}, "x", 17) == Words{"17:x"});
+    CHECK(words_of({"{.}.o", "{/}", "{//}", "{/.}"}, "src/a.b/c.tar.gz", 1) ==
+          Words{"src/a.b/c.tar.o", "c.tar.gz", "src/a.b", "c.tar"});
+    CHECK(words_of({"{.}", "{/}", "{//}", "{/.}"}, "plain", 1) == Words{"plain", "plain", ".", "plain"});
+    CHECK(words_of({"{.}", "{/}", "{//}"}, "a.b/c", 1) == Words{"a.b/c", "c", "a.b"});
+    CHECK(words_of({"{//}", "{/}"}, "/etc", 1) == Words{"/", "etc"});
+    CHECK(words_of({"{/}", "{//}"}, "dir/", 1) == Words{"", "dir"});
+    // Only they count, and what was put in is not looked at again.
+    CHECK(words_of({"{x}", "{", "{/", "{%}"}, "in", 1) == Words{"{x}", "{", "{/", "{%}", "in"});
+    CHECK(words_of({"{}{#}"}, "{#}", 3) == Words{"{#}3"});
+    CHECK(has_placeholder("bin/{#}"));
+    CHECK_FALSE(has_placeholder("bin/{##}"));
 }
 
 TEST_CASE("the ident is the same for the same map, and for no other") {

@@ -1,6 +1,7 @@
 // Names, records and directories of grains.
 #include <unistd.h>
 
+#include "base/confinement.h"
 #include "base/limits.h"
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/files/grain_name.h"
@@ -50,6 +51,8 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     launch.wall_s = 3600;
     launch.tentative = true;
     launch.runner = {"/bin/run", "{name}"};
+    launch.rungs = rung_filter;
+    launch.writable = {"/scratch"};
     const std::string bytes = files::pack(launch);
     const Result<files::LaunchRecord> back = files::unpack_launch(bytes);
     REQUIRE(back);
@@ -59,6 +62,8 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     REQUIRE(back->wall_s == 3600);
     REQUIRE(back->tentative);
     REQUIRE(back->runner == launch.runner);
+    REQUIRE(back->rungs == rung_filter);
+    REQUIRE(back->writable == launch.writable);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         std::string bad = bytes;
         bad[i] = static_cast<char>(bad[i] ^ 4);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/confinement.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "locks/process_stat.h"
@@ -37,6 +38,8 @@ struct Place {
     bool cgroups = true;
     files::Limits limits;
     files::Account account;
+    Rungs rungs = 0;
+    std::vector<std::string> writable;
 
     explicit Place(bool with_cgroups = true, const std::string &slots_dir = "")
         : slots(slots_dir), cgroups(with_cgroups) {
@@ -73,6 +76,8 @@ struct Place {
         r.next_seq = 3;
         r.limits = limits;
         r.account = account;
+        r.rungs = rungs;
+        r.writable = writable;
         const std::string grain = "local1,ann,1," + std::to_string(next_grain++) + ",1";
         REQUIRE(files::make_directories(room(grain)));
         put_file(room(grain) + "/input", input);

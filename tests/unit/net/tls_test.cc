@@ -44,7 +44,7 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
          "has expired"},
         {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
         {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
-         "is for a control program, not for a grain server", "for another role"},
+         "is for a host from which control programs call, not for a grain server", "for another role"},
         {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role"},
         {"early", [](const Two &t) { return t.issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s); },
          "is not valid before", "not valid yet"},

@@ -59,7 +59,8 @@ TEST_CASE("each check that fails is named") {
     const std::string good = pool.der();
     says(pool.check(good, now + certificate_life_s + 1), Check::expired, "h1 expired on 2027-");
     says(pool.check(good, now - backdated_s - 1), Check::not_yet_valid, "not valid before");
-    says(pool.check(pool.der(Role::client)), Check::wrong_role, "for a control program, not for a grain server");
+    says(pool.check(pool.der(Role::client)), Check::wrong_role,
+         "for a host from which control programs call, not for a grain server");
     says(pool.check(pool.der(Role::scheduler)), Check::wrong_role, "for a scheduler");
     says(pool.check(pool.der(Role::grain_server, "h2")), Check::wrong_name, "of h2, not of h1");
     says(pool.check(other.der()), Check::unknown_authority, "another authority");
@@ -161,4 +162,28 @@ TEST_CASE("a hash in words") {
     CHECK(in_words(hash) == "lusab-babad-babab-babab-babab-babad");
     hash[12] = 1;
     CHECK(in_words(hash) == "lusab-babad-babab-babab-babab-babad");
+}
+
+TEST_CASE("a control program is named by user, host and ident") {
+    const Pool pool;
+    const std::string key = *public_key_of(new_key()), longest(64, 'a');
+    for (const std::string &name : {std::string("ann/desk1/find"), longest + "/" + longest + "/" + longest}) {
+        const auto der = issue(pool.authority, key, Role::program, name, now);
+        REQUIRE(der);
+        const auto c = read_certificate(*der);
+        REQUIRE(c);
+        CHECK(c->role == Role::program);
+        CHECK(c->name == name);
+        CHECK(name_of(*program_name(c->name)) == name);
+        CHECK(verify(*c, pool.authority.certificate, Role::program, name, now));
+        CHECK(verify(*c, pool.authority.certificate, Role::client, "", now).check == Check::wrong_role);
+    }
+    for (const char *name : {"ann", "ann/desk1", "ann/desk1/", "/desk1/x", "ann//x", "ann/desk1/x/y", "ann/../x",
+                             "a b/d/x"})
+        CHECK_FALSE(issue(pool.authority, key, Role::program, name, now));
+    CHECK_FALSE(issue(pool.authority, key, Role::client, "ann/desk1/x", now));
+    CHECK(hash_of_public_key(key));
+    CHECK_FALSE(hash_of_public_key(key + "x"));
+    CHECK_FALSE(hash_of_public_key(key.substr(1)));
+    CHECK_FALSE(hash_of_public_key(""));
 }

@@ -72,7 +72,7 @@ private:
     }
     void config(const HostConfig &c) {
         put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns,
-            c.extended.ns, c.cores, c.memory_mb);
+            c.extended.ns, c.cores, c.memory_mb, c.require_confinement);
         for (const auto *list : {&c.users, &c.check, &c.file_server, &c.gateway}) {
             put("list");
             for (const std::string &item : *list) put(item);
@@ -88,7 +88,7 @@ private:
             put("usurps", to_text(u.by), u.incarnation, to_text(u.displaced), u.displaced_lease);
         for (const auto &[program, until] : h.missing) put("missing", program, until.ns);
         put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
-            h.free_memory_kb, h.fence);
+            h.free_memory_kb, h.fence, h.confinement);
         put(h.totals.launched, h.totals.finished, h.totals.failed, h.totals.given_back, h.totals.cpu_us);
         for (const HeldBack &b : h.held_back) put(to_text(b.key), b.until.ns);
     }
@@ -111,6 +111,9 @@ private:
             put("\nkey", host);
             bytes(key);
         }
+        for (const auto &[host, up_to] : s.handed_over) put("\nhanded over", host, up_to.store, up_to.number);
+        put("\nbackup", s.backup.conn, s.backup.store, s.backup.patience.ns);
+        for (const auto &[host, call] : s.waiting_calls) put("waits", host, call->conn);
         for (const auto &[hash, entry] : s.auth) {
             put("\nauth", entry.user, entry.ident, entry.stamp_s);
             bytes(hash);

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/confinement.h"
 #include "pool.h"
 #include "scheduler/core/explain.h"
 
@@ -152,6 +153,8 @@ const std::map<Why, Scene> &scenes() {
              s.pool.probed("h1", true);
          }},
         {Why::dead, [](Stage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
+        {Why::too_open,
+         [](Stage &s) { s.h1().require_confinement = rung_filter; s.settle(); s.submit(0); }},
         {Why::host_shut,
          [](Stage &s) {
              s.pool.feed(ServerCallIn{s.pool.conn("h1"), 0, wire::CallIn{9.0, 1000, false, "the owner is back"}});

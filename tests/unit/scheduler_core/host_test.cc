@@ -1,4 +1,5 @@
 // Hosts: table, first call, supervision, return (S7-S9).
+#include "base/confinement.h"
 #include "pool.h"
 
 using namespace dcs;
@@ -17,6 +18,32 @@ TEST_CASE("a host that is not in the table, or speaks another protocol, is turne
     REQUIRE(d.effects.size() == 2);
     CHECK(std::holds_alternative<CloseConnection>(d.effects[1]));
     CHECK(d.changes.empty());
+}
+
+TEST_CASE("a host gets grains if it confines them as its table demands, and only then") {
+    Pool pool(1);
+    const Program ann = pool.begin("ann", "find");
+    pool.open(ann, 1);
+    const auto calls = [&](Rungs rungs) {
+        auto call = std::make_shared<wire::FirstCall>();
+        call->host = "h1";
+        call->confinement = rungs;
+        pool.feed(ServerFirstCall{7000 + static_cast<ConnId>(rungs), call});
+        return pool.state.free_slots(0);
+    };
+    pool.hosts[0].require_confinement = rung_filter | rung_accounts;
+    pool.table();
+    CHECK(pool.state.free_slots(0) == 0);
+    CHECK(calls(rung_filter) == 0);
+    CHECK(calls(rung_accounts | rung_scope) == 0);
+    pool.gexec(ann, 1, 0);
+    CHECK(pool.at("ann/1:0").status == GrainStatus::ready);
+    calls(all_rungs);
+    CHECK(pool.at("ann/1:0").status == GrainStatus::running);
+    pool.hosts[0].require_confinement = 0;
+    pool.table();
+    CHECK(calls(0) == 0);  // its slot is in use
+    CHECK_FALSE(too_open(pool.state.hosts[0]));
 }
 
 TEST_CASE("silence: delinquent after the alert, dead after the limit, to the nanosecond") {

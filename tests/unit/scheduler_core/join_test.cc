@@ -25,7 +25,7 @@ struct Joining : Pool {
         events.clear();
     }
     Lines create(int code, const std::string &host = "", std::int64_t ttl_s = 60, std::int64_t at = wall) {
-        return call(root, CreateCode{host, ttl_s, at, {}, hash(code), "pool:7001", "hash"});
+        return call(root, CreateCode{host, HostRole::server, ttl_s, at, {}, hash(code), "pool:7001", "hash"});
     }
     static JoinCall asking(int code, int key, const std::string &host = "", const std::string &own_name = "box") {
         JoinCall c;
@@ -178,7 +178,7 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     CHECK(pool.state.pending.size() == 1);
     CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");  // that consent is over
     pool.join(0, 13, "h9");
-    CHECK(approve("h9").find("not in the host table") != std::string::npos);
+    CHECK(approve("h9").find("not in the scheduler's host table") != std::string::npos);
 }
 
 TEST_CASE("those who wait are few, and give up") {
@@ -206,8 +206,8 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const Program ann = pool.stranger("ann");
     pool.join(0, 11, "h1");
     const Trust before = pool.state.trust;
-    const std::vector<UserRequest> orders = {CreateCode{"h1", 60, wall, {}, hash(1), "pool:7001", "hash"},
-                                             ListCodes{wall, "", ""}, wire::RevokeToken{"0100000000"},
+    const CreateCode create{"h1", HostRole::server, 60, wall, {}, hash(1), "pool:7001", "hash"};
+    const std::vector<UserRequest> orders = {create, ListCodes{wall, "", ""}, wire::RevokeToken{"0100000000"},
                                              core::ApproveHost{"h1", "", wall}, wire::RemoveHost{"h1"}};
     for (const UserRequest &order : orders) {
         const Lines lines = pool.call(ann, order);
@@ -218,10 +218,10 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const auto refused = [&](const CreateCode &call, const char *what) {
         return pool.call(pool.root, call)[0].find(what) != std::string::npos;
     };
-    CHECK(refused({"h1", 60, wall, {}, hash(1), "", ""}, "has no door for other hosts"));
-    CHECK(refused({"h9", 60, wall, {}, hash(1), "pool:7001", ""}, "error NOT_FOUND"));
+    CHECK(refused({"h1", HostRole::server, 60, wall, {}, hash(1), "", ""}, "has no door for other hosts"));
+    CHECK(refused({"h9", HostRole::server, 60, wall, {}, hash(1), "pool:7001", ""}, "error NOT_FOUND"));
     for (const std::int64_t ttl : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{30} * 24 * 3600 + 1, INT64_MAX})
-        CHECK(refused({"h1", ttl, wall, {}, hash(1), "pool:7001", ""}, "1 second to 30 days"));
+        CHECK(refused({"h1", HostRole::server, ttl, wall, {}, hash(1), "pool:7001", ""}, "1 second to 30 days"));
     CHECK(pool.state.trust == before);
 }
 

@@ -289,7 +289,9 @@ private:
             const auto known = names_.find(close->conn);
             return known == names_.end() ? line : "close " + known->second;
         }
-        if (std::holds_alternative<ProbeHost>(e) || std::holds_alternative<SetOwnLogLevel>(e)) return line;
+        if (std::holds_alternative<ProbeHost>(e) || std::holds_alternative<SetOwnLogLevel>(e) ||
+            std::holds_alternative<ClosePrograms>(e))
+            return line;
         ConnId conn = 0;
         if (const auto *s = std::get_if<SendServer>(&e))
             conn = s->conn;

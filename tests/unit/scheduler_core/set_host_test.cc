@@ -98,7 +98,8 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     c.host_class = 4;
     s.pool.events.clear();
     s.pool.set(s.root, c);
-    REQUIRE(s.pool.events == Lines{"host h1 was set by root: slots=3 class=4"});
+    REQUIRE(s.pool.events ==
+            Lines{"host h1 was set by root: slots=3 class=4", "audit: root asked to change a host, h1: done"});
     bool durably = false;
     for (const Change &change : s.pool.changes)
         if (const auto *set = std::get_if<SetHost>(&change)) durably = durably || set->durable;

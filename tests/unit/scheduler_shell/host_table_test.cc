@@ -38,10 +38,24 @@ TEST_CASE("a host table line says what it says") {
     CHECK((*hosts)[2].slots == 0);
     CHECK((*hosts)[2].interval == milliseconds(500));
     CHECK(shell::parse_host_table("", "hosts")->empty());
+    // A host from which control programs call; it may be a grain server's too, by another line.
+    const auto both =
+        shell::parse_host_table("h1 role=server slots=2\nh1 role=client users=ann\nd2 role=client\n", "hosts");
+    REQUIRE(both);
+    REQUIRE(both->size() == 3);
+    CHECK_FALSE(both->at(0).source);
+    CHECK(both->at(1).source);
+    CHECK(both->at(1).users == std::vector<std::string>{"ann"});
+    CHECK(both->at(2).users.empty());
+    for (const char *wrong : {"h1 role=both", "h1 role=client slots=1", "h1 role=client\nh1 role=client", "h1 role="})
+        CHECK_FALSE(shell::parse_host_table(wrong, "hosts"));
     const auto more = shell::parse_host_table(
         "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
         "hosts");
     REQUIRE(more);
+    const auto open = shell::parse_host_table("h require_confinement=scope,accounts", "hosts");
+    REQUIRE(open);
+    CHECK(open->at(0).require_confinement == 5);
     const core::HostConfig &h = more->at(0);
     CHECK(h.cores == 8);
     CHECK(h.memory_mb == 16384);
@@ -73,6 +87,8 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
         {"h accounts=", "hosts:1: accounts must name somebody; leave it out to have none"},
+        {"h require_confinement=", "hosts:1: require_confinement: `` is no kind of confinement; there are"},
+        {"h require_confinement=filter,moat", "hosts:1: require_confinement: `moat` is no kind"},
         {"h accounts=a b", "hosts:1: `b` is not"},
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},

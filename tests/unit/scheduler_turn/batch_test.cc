@@ -129,6 +129,6 @@ TEST_CASE("batches count by their grains: a turn of one user's stays short") {
     const std::size_t before = w.pool.commits;
     for (GrainNumber n = 0; n < 10; ++n) w.pool.post(w.control, batch(n * 1000, n * 1000 + 1000, "x"));
     w.pool.pump();
-    CHECK(w.pool.commits == before + 2);  // 5000, then the rest
+    CHECK(w.pool.commits == before + 4);  // 3000 each, his share of a turn, then the rest
     CHECK(w.grains() == 10'000);
 }

@@ -100,13 +100,14 @@ void Pool::restart(std::uint64_t capacity) {
     start();
 }
 
-ConnId Pool::open(turn::Door door, const std::string &user, bool privileged) {
+ConnId Pool::open(turn::Door door, const std::string &user, bool privileged, core::Certified certified) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
     a.conn = next_conn_++;
     a.door = door;
     a.user = user;
     a.privileged = privileged;
+    a.certified = std::move(certified);
     turn->take(a);
     return a.conn;
 }

@@ -32,9 +32,15 @@ public:
     void start_library_job(library::Job done) override { library_jobs.push_back(std::move(done)); }
     void fatal(const std::string &why) override { died = why; }
     TlsDoor tls_door() override { return {"pool:7001", std::string(32, 'a')}; }
-    Result<wire::Joined> issue_certificate(const std::string &name, const std::string &) override {
-        return wire::Joined{name, "certificate of " + name, "authority"};
+    Result<wire::Joined> issue_certificate(const std::string &name, const std::string &,
+                                           core::HostRole role) override {
+        const char *of = role == core::HostRole::client ? "certificate of client " : "certificate of ";
+        return wire::Joined{name, of + name, "authority"};
     }
+    Result<wire::Begun> issue_program(const core::SendProgram &p) override {
+        return wire::Begun{"", "certificate of " + p.user + "/" + p.host + "/" + p.ident, "authority"};
+    }
+    Status check_login(const std::string &) override { return login; }
     Status remove_host_line(const std::string &name) override {
         removed_lines.push_back(name);
         return line_stays;
@@ -51,6 +57,7 @@ public:
     std::string died;
     std::vector<std::string> removed_lines;
     Status line_stays;
+    Status login;  // what the tables of users say
 };
 
 core::HostConfig host(const std::string &name, int slots);
@@ -64,7 +71,7 @@ public:
     void restart(std::uint64_t capacity = ~0ull);
 
     // ---- what arrives ----
-    ConnId open(turn::Door door, const std::string &user, bool privileged = false);
+    ConnId open(turn::Door door, const std::string &user, bool privileged = false, core::Certified certified = {});
     void hang_up(ConnId conn);
     // One frame, taken but not decided before pump().
     std::uint64_t post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);

@@ -39,7 +39,7 @@ std::string le32(std::uint32_t v) {
 
 TEST_CASE("every message survives the way there and back") {
     const auto messages = samples::all();
-    REQUIRE(messages.size() == std::variant_size_v<AnyMessage>);
+    REQUIRE(messages.size() == std::variant_size_v<AnyMessageOf>);
     std::set<std::string> names;
     for (std::size_t i = 0; i < messages.size(); ++i) {
         INFO(kind_name(messages[i]));
@@ -200,16 +200,33 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(GexecMany);
     SAME_NAME(GwaitMany);
     SAME_NAME(GrainResults);
+    SAME_NAME(HeldByBackup);
+    SAME_NAME(BackupReady);
+    SAME_NAME(BackupHas);
+    SAME_NAME(BackupCall);
+    SAME_NAME(BackupKnown);
+    SAME_NAME(HandOver);
+    SAME_NAME(HandOverTaken);
+    SAME_NAME(AskBackup);
+    SAME_NAME(BackupStatus);
 #undef SAME_NAME
 }
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 4, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 6, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
     CHECK(crc32c("123456789") == 0xe3069283u);  // the check value of CRC-32C
+}
+
+TEST_CASE("golden bytes of the backup's messages") {
+    const std::string frame = encode(HandOverTaken{"h1", 0x0b}, 0);
+    CHECK(frame.substr(4, 2) == std::string("\x46\0", 2));  // kinds are places: never reordered
+    CHECK(frame.substr(header_bytes) == le32(2) + "h1" + le32(0x0b) + le32(0));
+    CHECK(encode(HeldByBackup{1, 2}, 0).substr(4, 2) == std::string("\x40\0", 2));
+    CHECK(encode(HeldByBackup{1, 2}, 0).substr(header_bytes) == le32(1) + le32(0) + le32(2) + le32(0));
 }
 
 TEST_CASE("golden bytes of packed parameters") {
@@ -286,7 +303,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(with(0, 'd').status().code == Code::protocol);
     CHECK(with(3, '2').status().code == Code::protocol);
     CHECK(!with(4, 0));    // kind 0
-    const auto last = static_cast<char>(kind_of(Renewed{}));
+    const auto last = static_cast<char>(kind_of(BackupStatus{}));
     CHECK(!with(4, static_cast<char>(last + 1)));
     CHECK(with(4, last));
     CHECK(!with(5, 1));    // kind 256 + ...

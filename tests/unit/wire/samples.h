@@ -51,6 +51,7 @@ inline HostRow host_row() {
     r.connected = true, r.drained = true, r.settings = "slots=0", r.note = "on probation", r.users = {"ann", "bob"};
     r.blamed = 6, r.blamed_lately = 2;
     r.launched = 9, r.finished = 7, r.failed = 1, r.given_back = 1, r.cpu_s = 2.5;
+    r.confinement = "accounts,filter";
     return r;
 }
 inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
@@ -103,7 +104,7 @@ inline std::vector<AnyMessage> all() {
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
         ErrorReply{11, "differs", 17},
-        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}},
+        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
         CallIn{0.5, 1000, true, "the owner works"},
         report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
         Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
@@ -121,7 +122,11 @@ inline std::vector<AnyMessage> all() {
         ListTokens{}, TokenList{{{"0a1b", "h1", "ann", -5, digest}}, {{"h2", "192.0.2.1", digest, 1.5}}, "p:1", digest},
         RevokeToken{"0a1b"}, ApproveHost{"h1", "lusab-babad"}, RemoveHost{"h1"},
         JoinHost{protocol_version, "h1", "box", digest, "request"}, Joined{"h1", "certificate", "authority"},
-        JoinPending{"h1"}, RenewCertificate{"request"}, Renewed{"certificate"}};
+        JoinPending{"h1"}, RenewCertificate{"request"}, Renewed{"certificate"},
+        BeginControl{protocol_version, "ann", "find_factor", "key"}, Begun{"token", "certificate", "authority"},
+        HeldByBackup{1ull << 40, 5}, BackupReady{2, 3}, BackupHas{2, 3, ReportAck{key, 2, 4, true, Verdict::have_it}},
+        BackupCall{protocol_version, 7}, BackupKnown{9}, HandOver{"h1", 11, report}, HandOverTaken{"h1", 11},
+        AskBackup{protocol_version}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5}};
 }
 
 }  // namespace dcs::wire::samples

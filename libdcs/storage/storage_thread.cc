@@ -1,9 +1,9 @@
-#include "scheduler/shell/storage_thread.h"
+#include "storage/storage_thread.h"
 
 #include "base/failpoint.h"
 #include "base/require.h"
 
-namespace dcs::shell {
+namespace dcs::storage {
 
 StorageThread::StorageThread(store::Store &store, net::Loop &loop)
     : store_(store), loop_(loop), thread_([this] { work(); }) {}
@@ -74,4 +74,4 @@ void StorageThread::work() {
     }
 }
 
-}  // namespace dcs::shell
+}  // namespace dcs::storage

@@ -10,7 +10,7 @@
 #include "net/loop.h"
 #include "store/store.h"
 
-namespace dcs::shell {
+namespace dcs::storage {
 
 class StorageThread {
 public:
@@ -52,4 +52,4 @@ private:
     std::thread thread_;
 };
 
-}  // namespace dcs::shell
+}  // namespace dcs::storage

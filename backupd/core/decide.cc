@@ -1,0 +1,182 @@
+#include <algorithm>
+
+#include "backupd/core/decision.h"
+#include "base/planted.h"
+
+namespace dcs::backup {
+namespace {
+
+// Of a host in whose name nothing was taken yet.
+const HostReports nothing_held;
+
+struct Decider {
+    const State &state;
+    const Moment &moment;
+    Decision out;
+
+    template <class C> void change(C c) { out.changes.emplace_back(std::move(c)); }
+    template <class E> void effect(E e) { out.effects.emplace_back(std::move(e)); }
+    const HostReports &reports_of(const std::string &host) const {
+        const HostReports *known = state.host(host);
+        return known ? *known : nothing_held;
+    }
+
+    void operator()(const ServerCame &in) {
+        for (const auto &[conn, host] : state.servers) {
+            if (host != in.host || conn == in.conn) continue;
+            change(SetServer{conn, {}});
+            effect(CloseConnection{conn});
+        }
+        change(SetServer{in.conn, in.host});
+        effect(Reply{in.conn, 0, wire::BackupReady{state.store, reports_of(in.host).last}});
+    }
+
+    void answer(const ReportCame &in, std::uint64_t number, std::uint32_t last, bool ended, wire::Verdict verdict) {
+        const wire::ReportAck ack{in.report->key, in.report->incarnation, last, ended, verdict};
+        effect(Reply{in.conn, 0, wire::BackupHas{state.store, number, ack}});
+    }
+
+    void refuse(const ReportCame &in, std::uint64_t number, bool full) {
+        Counters counters = state.counters;
+        ++counters.refused;
+        change(SetCounters{counters, state.full || full});
+        if (full && !state.full)
+            out.events.push_back("full: reports of " + std::to_string(state.bytes >> 20) +
+                                 " MiB are held, servers keep the others until the scheduler takes these");
+        answer(in, number, in.report->last_seq, in.report->ended, wire::Verdict::later);
+    }
+
+    // In the order of their arrival, each once; whether they count is not decided here.
+    void operator()(const ReportCame &in) {
+        const auto server = state.servers.find(in.conn);
+        if (server == state.servers.end()) return;
+        const wire::GrainReport &r = *in.report;
+        const bool brings = r.first_seq <= r.last_seq;
+        if (!brings && !r.ended) return;  // alive, and nothing new
+        const HostReports &host = reports_of(server->second);
+        const auto newest = host.newest.find({wire::key_of(r.key), r.incarnation});
+        if (newest != host.newest.end()) {
+            const Newest &n = newest->second;
+            if (n.ended || (brings && r.first_seq <= n.last_seq))
+                return answer(in, host.last, std::max(n.last_seq, n.ended ? r.last_seq : 0u), n.ended,
+                              wire::Verdict::have_it);
+        }
+        const std::uint64_t length = in.packed->size();
+        if (!moment.may_hold) return refuse(in, host.last, false);
+        if (state.bytes + length > state.most_bytes) return refuse(in, host.last, true);
+        Held held{host.last + 1, wire::key_of(r.key), r.incarnation, r.first_seq, r.last_seq, r.ended,
+                  host.log_length, length};
+        change(Hold{server->second, std::move(held), in.packed});
+        answer(in, host.last + 1, r.last_seq, r.ended, wire::Verdict::taken);
+        if (state.link == Link::ready) out.follow_ups.emplace_back(GoOn{});
+    }
+
+    void operator()(const ConnectionClosed &in) {
+        if (state.servers.count(in.conn) != 0) change(SetServer{in.conn, {}});
+    }
+
+    void operator()(const Asked &in) {
+        wire::BackupStatus s;
+        s.store = state.store;
+        for (const auto &[name, host] : state.hosts) s.hosts += !host.held.empty();
+        s.reports = state.reports;
+        s.bytes = state.bytes;
+        s.most_bytes = state.most_bytes;
+        s.taken = state.counters.taken;
+        s.handed_over = state.counters.handed_over;
+        s.refused = state.counters.refused;
+        s.servers = static_cast<std::int32_t>(state.servers.size());
+        s.scheduler = state.link == Link::ready;
+        s.up_s = (moment.now - state.started).seconds();
+        effect(Reply{in.conn, in.request, s});
+    }
+
+    void operator()(const LinkOpened &) {
+        if (state.link != Link::connecting) return;
+        change(SetLink{Link::greeting, moment.now + link_patience, state.failures});
+        effect(ToScheduler{wire::BackupCall{wire::protocol_version, state.store}});
+    }
+
+    // 0.2 s, doubled each time up to 5 s, a quarter more or less.
+    void rest() {
+        const int failures = state.failures + 1;
+        Duration pause = first_retry;
+        for (int i = 1; i < failures && pause < retry_max; ++i) pause = pause * 2;
+        const double some = static_cast<double>(std::min(pause, retry_max).ns) * (0.75 + moment.jitter / 2);
+        change(SetLink{Link::down, moment.now + Duration{static_cast<std::int64_t>(some)}, failures});
+    }
+
+    void operator()(const LinkClosed &in) {
+        if (state.link == Link::down) return;
+        if (state.link == Link::ready || state.failures == 0)
+            out.events.push_back("no connection to the scheduler: " + in.why + "; trying again");
+        rest();
+    }
+
+    void operator()(const SchedulerKnows &) {
+        if (state.link != Link::greeting) return;
+        change(SetLink{Link::ready, Instant::never(), 0});
+        out.events.push_back("the scheduler is here; " + std::to_string(state.reports) + " reports are handed over");
+        out.follow_ups.emplace_back(GoOn{});
+    }
+
+    void operator()(const Taken &in) {
+        const HostReports *host = state.host(in.host);
+        const bool told = host && state.link == Link::ready && in.number <= host->sent;
+        if (!told || in.number <= host->forgotten) return;  // of an earlier connection
+        Counters counters = state.counters;
+        for (const Held &held : host->held) {
+            if (held.number > in.number) break;
+            ++counters.handed_over;
+        }
+        change(Forget{in.host, in.number});
+        change(SetCounters{counters, false});
+        out.follow_ups.emplace_back(GoOn{});
+    }
+
+    void operator()(const Tick &) {
+        if (state.link == Link::ready || moment.now < state.link_at) return;
+        if (state.link == Link::down) {
+            change(SetLink{Link::connecting, moment.now + link_patience, state.failures});
+            return effect(Connect{});
+        }
+        effect(Disconnect{});
+        (*this)(LinkClosed{state.link == Link::connecting ? "it does not accept" : "it does not answer"});
+    }
+
+    // Hosts take turns; each one's in order. The window is filled again when it is half empty.
+    void operator()(const GoOn &) {
+        if (state.link != Link::ready || 2 * state.sent_reports > limits::hand_over_reports) return;
+        std::uint64_t reports = state.sent_reports, bytes = state.sent_bytes;
+        std::map<std::string, std::deque<Held>::const_iterator> next;
+        for (const std::string &name : state.unsent) {
+            const HostReports &host = state.hosts.at(name);
+            next[name] = std::upper_bound(host.held.begin(), host.held.end(), host.sent,
+                                          [](std::uint64_t n, const Held &h) { return n < h.number; });
+        }
+        while (!next.empty()) {
+            for (auto it = next.begin(); it != next.end();) {
+                const HostReports &host = state.hosts.at(it->first);
+                const bool room = reports == 0 || (reports < limits::hand_over_reports &&
+                                                   bytes + it->second->length <= limits::hand_over_bytes);
+                if (!room) return;
+                reports += 1;
+                bytes += it->second->length;
+                change(SetSent{it->first, it->second->number});
+                effect(HandOver{it->first, *it->second});
+                if (planted("backup.forget_when_sent")) change(Forget{it->first, it->second->number});
+                it = ++it->second == host.held.end() ? next.erase(it) : std::next(it);
+            }
+        }
+    }
+};
+
+}  // namespace
+
+Decision decide(const State &state, const Moment &moment, const Input &input) {
+    Decider decider{state, moment, {}};
+    std::visit(decider, input);
+    return std::move(decider.out);
+}
+
+}  // namespace dcs::backup

@@ -1,0 +1,86 @@
+#pragma once
+// The backup's decisions, shaped like the scheduler's: decide() is pure, apply() the only writer of the State, and what
+// the effects say leaves after the commit of what the changes did.
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backupd/core/state.h"
+#include "wire/message.h"
+
+namespace dcs::backup {
+
+// ---- what happened ------------------------------------------------------------------------
+struct ServerCame { ConnId conn = 0; std::string host; };
+// packed: its record in the log, head and all (record/).
+struct ReportCame {
+    ConnId conn = 0;
+    std::shared_ptr<const wire::GrainReport> report;
+    std::shared_ptr<const std::string> packed;
+};
+struct ConnectionClosed { ConnId conn = 0; };
+struct Asked { ConnId conn = 0; std::uint64_t request = 0; };  // what there is
+struct LinkOpened {};
+struct LinkClosed { std::string why; };
+struct SchedulerKnows {};                                      // BackupKnown
+struct Taken { std::string host; std::uint64_t number = 0; };
+struct Tick {};
+struct GoOn {};                                                // follow-up: hand over what there is room for
+using Input = std::variant<ServerCame, ReportCame, ConnectionClosed, Asked, LinkOpened, LinkClosed, SchedulerKnows,
+                           Taken, Tick, GoOn>;
+
+// ---- changes ------------------------------------------------------------------------------
+struct Hold { std::string host; Held report; std::shared_ptr<const std::string> packed; };  // durable
+struct Forget { std::string host; std::uint64_t number = 0; };                              // durable: up to here
+struct SetServer { ConnId conn = 0; std::string host; };                                    // empty: it is gone
+struct SetLink { Link link = Link::down; Instant at{}; int failures = 0; };  // not ready: nothing is on its way
+struct SetSent { std::string host; std::uint64_t number = 0; };
+struct SetCounters { Counters counters; bool full = false; };
+using Change = std::variant<Hold, Forget, SetServer, SetLink, SetSent, SetCounters>;
+inline bool durable(const Change &change) {
+    return std::holds_alternative<Hold>(change) || std::holds_alternative<Forget>(change);
+}
+
+// ---- effects ------------------------------------------------------------------------------
+struct Reply { ConnId conn = 0; std::uint64_t request = 0; wire::AnyMessage message; };
+struct CloseConnection { ConnId conn = 0; };
+struct Connect {};                                   // answered by LinkOpened or LinkClosed
+struct Disconnect {};                                // not answered
+struct ToScheduler { wire::AnyMessage message; };
+struct HandOver { std::string host; Held report; };  // the turn reads it
+using Effect = std::variant<Reply, CloseConnection, Connect, Disconnect, ToScheduler, HandOver>;
+
+struct Decision {
+    std::vector<Change> changes;
+    std::vector<Effect> effects;
+    std::vector<Input> follow_ups;
+    std::vector<std::string> events;  // for the log
+};
+
+// may_hold: false after a commit that failed: whatever comes is refused. `jitter` is a fresh random number in [0, 1).
+struct Moment { Instant now{}; double jitter = 0; bool may_hold = true; };
+Decision decide(const State &state, const Moment &moment, const Input &input);
+
+// Keeps what it needs to take the change back.
+class Undo {
+public:
+    struct Step {
+        Change change;
+        std::deque<Held> forgotten;
+        std::uint64_t number = 0, log_length = 0;
+        std::string host;
+        SetLink link;
+        std::map<std::string, std::uint64_t> sent;
+        SetCounters counters;
+    };
+    std::vector<Step> steps;
+};
+void apply(State &state, const Change &change, Undo &undo);
+void roll_back(State &state, Undo &undo);
+
+// Of reports that were read from disk.
+void load_host(State &state, const std::string &host, HostReports reports);
+
+}  // namespace dcs::backup

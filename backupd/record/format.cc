@@ -1,0 +1,101 @@
+#include "backupd/record/format.h"
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+
+namespace dcs::backup::record {
+namespace {
+
+Status damaged(const char *what) { return fail(Code::io_error, what); }
+
+bool plain(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+int hex_value(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+std::string encoded(const std::string &name) {
+    static const char digits[] = "0123456789ABCDEF";
+    std::string text;
+    for (const char c : name) {
+        if (plain(c)) {
+            text += c;
+            continue;
+        }
+        const auto byte = static_cast<unsigned char>(c);
+        text += {'%', digits[byte >> 4], digits[byte & 15]};
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string host_directory(const std::string &host) { return std::string(hosts_directory) + "/" + encoded(host); }
+
+std::optional<std::string> host_of(std::string_view name) {
+    std::string host;
+    for (std::size_t i = 0; i < name.size(); ++i) {
+        if (name[i] != '%') {
+            host += name[i];
+            continue;
+        }
+        if (i + 2 >= name.size() || hex_value(name[i + 1]) < 0 || hex_value(name[i + 2]) < 0) return std::nullopt;
+        host += static_cast<char>(hex_value(name[i + 1]) * 16 + hex_value(name[i + 2]));
+        i += 2;
+    }
+    if (host.empty() || encoded(host) != name) return std::nullopt;
+    return host;
+}
+
+Result<Head> next_head(std::string_view &bytes) {
+    ByteReader prefix(bytes);
+    const std::uint32_t length = prefix.u32(), sum = prefix.u32();
+    if (!prefix.good() || length > head_bytes_max || length > prefix.left()) return damaged("a record has no head");
+    const std::string_view text = prefix.raw(length);
+    if (crc32c(text) != sum) return damaged("a record's head has a wrong checksum");
+    ByteReader r(text);
+    if (r.u8() != head_version) return damaged("a record of another format");
+    Head head;
+    head.key.session.user = std::string(r.text());
+    head.key.session.number = static_cast<std::int32_t>(r.u32());
+    head.key.grain = static_cast<GrainNumber>(r.u32());
+    head.incarnation = r.u32();
+    head.first_seq = r.u32();
+    head.last_seq = r.u32();
+    head.ended = r.u8() != 0;
+    head.body_length = r.u32();
+    head.body_sum = r.u32();
+    if (!r.at_end()) return damaged("a record's head does not decode");
+    bytes.remove_prefix(prefix_bytes + length);
+    return head;
+}
+
+std::string encode_host(const HostReports &host) {
+    ByteWriter w;
+    w.u8(host_version);
+    w.u64(host.last);
+    w.u64(host.forgotten);
+    w.u64(host.log_length);
+    w.u32(crc32c(w.bytes()));
+    return std::move(w.bytes());
+}
+
+Result<HostReports> decode_host(std::string_view file) {
+    if (file.size() < 4) return damaged("it is cut off");
+    ByteReader r(file);
+    const std::uint8_t version = r.u8();
+    HostReports host;
+    host.last = r.u64();
+    host.forgotten = r.u64();
+    host.log_length = r.u64();
+    const std::uint32_t sum = r.u32();
+    if (!r.at_end() || sum != crc32c(file.substr(0, file.size() - 4))) return damaged("its checksum is wrong");
+    if (version != host_version) return damaged("it has another format");
+    if (host.forgotten > host.last) return damaged("its numbers contradict each other");
+    return host;
+}
+
+}  // namespace dcs::backup::record

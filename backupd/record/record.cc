@@ -1,0 +1,98 @@
+#include "backupd/record/record.h"
+
+#include "backupd/record/format.h"
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/require.h"
+
+namespace dcs::backup::record {
+namespace {
+
+using store::Action;
+using store::Shape;
+
+store::NodeTemplate node(const char *name, Action action) { return {name, Shape::pair, action, ""}; }
+
+}  // namespace
+
+const store::Forest &forest() {
+    static const store::Forest all = {
+        {identity_tree, {}, node(identity_file, Action::replace)},
+        {host_tree, {{node(log_file, Action::append)}}, node(state_file, Action::replace)},
+    };
+    return all;
+}
+
+std::shared_ptr<const std::string> pack(const wire::GrainReport &report) {
+    const std::string body = wire::pack(report);
+    ByteWriter head;
+    head.u8(head_version);
+    head.text(report.key.user);
+    head.u32(static_cast<std::uint32_t>(report.key.session));
+    head.u32(static_cast<std::uint32_t>(report.key.grain));
+    head.u32(report.incarnation);
+    head.u32(report.first_seq);
+    head.u32(report.last_seq);
+    head.u8(report.ended);
+    head.u32(static_cast<std::uint32_t>(body.size()));
+    head.u32(crc32c(body));
+    ByteWriter w;
+    w.bytes().reserve(prefix_bytes + head.size() + body.size());
+    w.u32(static_cast<std::uint32_t>(head.size()));
+    w.u32(crc32c(head.bytes()));
+    w.raw(head.bytes());
+    w.raw(body);
+    return std::make_shared<const std::string>(std::move(w.bytes()));
+}
+
+Result<wire::GrainReport> read_report(store::Store &store, const std::string &host, const Held &held) {
+    const auto bytes = store.read(host_directory(host) + "/" + log_file, held.offset, held.length);
+    if (!bytes) return bytes.status();
+    std::string_view rest = *bytes;
+    auto head = next_head(rest);
+    if (!head) return head.status();
+    if (rest.size() != head->body_length || crc32c(rest) != head->body_sum)
+        return fail(Code::io_error, "a checksum does not fit");
+    return wire::unpack_report(rest);
+}
+
+void TurnChanges::add(const State &before, const Change &change) {
+    if (!durable(change)) return;
+    const bool holds = std::holds_alternative<Hold>(change);
+    const std::string &name = holds ? std::get<Hold>(change).host : std::get<Forget>(change).host;
+    const HostReports *known = before.host(name);
+    const std::uint64_t length = known ? known->log_length : 0;
+    Log &log = hosts_.try_emplace(name, Log{length, {}, false}).first->second;
+    if (!holds) {
+        // What it held is let go of as a whole.
+        const bool all = known->held.empty() || known->held.back().number <= std::get<Forget>(change).number;
+        if (all) log = Log{0, {}, true};
+        return;
+    }
+    const std::string &packed = *std::get<Hold>(change).packed;
+    DCS_REQUIRE(log.old_length + log.bytes.size() == length, "a record follows the last one");
+    log.bytes += packed;
+    log.cut = true;
+    bytes_ += packed.size();
+}
+
+std::vector<store::TreeUpdate> TurnChanges::plan(const State &after) {
+    std::vector<store::TreeUpdate> updates;
+    for (auto &[name, log] : hosts_) {
+        store::TreeUpdate update{host_directory(name), host_tree, {}, false};
+        if (log.cut) update.nodes.push_back({log_file, std::move(log.bytes), log.old_length});
+        update.nodes.push_back({state_file, encode_host(after.hosts.at(name)), 0});
+        updates.push_back(std::move(update));
+    }
+    return updates;
+}
+
+store::TreeUpdate name_store(std::uint64_t name) {
+    ByteWriter w;
+    w.u8(identity_version);
+    w.u64(name);
+    w.u32(crc32c(w.bytes()));
+    return {identity_directory, identity_tree, {{identity_file, std::move(w.bytes()), 0}}, false};
+}
+
+}  // namespace dcs::backup::record

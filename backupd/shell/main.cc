@@ -1,0 +1,112 @@
+// dcs_backupd: the passive backup. It takes grain servers' reports while the scheduler is away (backupd/turn/turn.h).
+#include <cerrno>
+#include <cstdio>
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backupd/shell/serve.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "daemon/own_directory.h"
+#include "store/disk_posix.h"
+
+namespace dcs::backup {
+namespace {
+
+struct Arguments {
+    std::string directory, scheduler, log_level = "info";
+    int ready_fd = -1;
+    int hold_mb = static_cast<int>(limits::backup_held_mb);
+};
+
+void parse(int argc, char **argv, Arguments &into) {
+    const CommandLine line{
+        "dcs_backupd",
+        "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
+        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/", true},
+         {"scheduler", &into.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
+         {"hold-mb", &into.hold_mb, "N", "megabytes of reports that are held at most (default: 4096)"},
+         {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
+         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
+    take_options(line, argc, argv);
+}
+
+// A store's name is never that of another one: numbers of reports count only under theirs.
+Result<std::uint64_t> fresh_name() {
+    std::uint64_t name = 0;
+    while (name == 0)
+        if (::getrandom(&name, sizeof name, 0) != static_cast<ssize_t>(sizeof name))
+            return fail_errno(Code::io_error, "drawing a name for the store", errno);
+    return name;
+}
+
+Result<State> load(store::Store &store, const Arguments &line) {
+    auto rebuilt = record::rebuild(store);
+    if (!rebuilt) return rebuilt.status();
+    for (const std::string &what : rebuilt->reports) log_error(what);
+    State state = std::move(rebuilt->state);
+    state.started = boot_clock();
+    state.most_bytes = static_cast<std::uint64_t>(line.hold_mb) << 20;
+    if (state.store != 0) return state;
+    const auto name = fresh_name();
+    if (!name) return name.status();
+    state.store = *name;
+    rebuilt->first.push_back(record::name_store(*name));
+    const store::CommitResult done = store.commit(rebuilt->first);
+    if (done.answer != store::Answer::done) return fail(Code::io_error, "naming the store: " + done.status.text);
+    return state;
+}
+
+Status run(const Arguments &line) {
+    const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
+    if (!own) return own.status();
+    auto signals = Signals::open();
+    if (!signals) return signals.status();
+    failpoint("backup.start.before_recovery");
+    auto disk = store::open_posix_disk(own->state);
+    if (!disk) return disk.status();
+    store::RecoveryReport recovery;
+    store::StoreOptions options;
+    options.still_alone = [&] { return locks::still_alone(own->store); };
+    auto store = store::Store::open(**disk, record::forest(), options, &recovery);
+    if (!store) return store.status();
+    for (const store::Damage &damage : recovery.damaged)
+        log_error("backup's store: " + damage.path + ": " + damage.what);
+    auto loaded = load(**store, line);
+    if (!loaded) return loaded.status();
+    failpoint("backup.start.after_recovery");
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    Service service({line.directory, line.scheduler, line.ready_fd}, *signals, **store, *loop, std::move(*loaded));
+    if (Status s = service.listen(); !s) return s;
+    return service.run();
+}
+
+int main(int argc, char **argv) {
+    Arguments arguments;
+    parse(argc, argv, arguments);
+    const auto level = level_of(arguments.log_level);
+    const bool socket = arguments.scheduler.find('/') != std::string::npos;
+    if (!level || arguments.hold_mb < 1 || !socket) {
+        std::string wrong = "--hold-mb is at least 1";
+        if (!socket) wrong = "--scheduler is a socket of this host, with a slash in its name";
+        if (!level) wrong = "--log-level: " + level.status().text;
+        std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());
+        return 2;
+    }
+    ::umask(077);
+    log_open("dcs_backupd", *level);
+    const Status s = run(arguments);
+    if (s) return 0;
+    std::fprintf(stderr, "dcs_backupd: %s\n", s.text.c_str());
+    return s.code == Code::refused ? 4 : 1;
+}
+
+}  // namespace
+}  // namespace dcs::backup
+
+int main(int argc, char **argv) { return dcs::backup::main(argc, argv); }

@@ -1,0 +1,167 @@
+#include "backupd/shell/serve.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "daemon/log.h"
+#include "daemon/ready.h"
+
+namespace dcs::backup {
+namespace {
+
+constexpr std::size_t arrivals_at_once = 256;
+// With nothing to do for this long, what is committed is synced away into its trees.
+constexpr Duration idle_before_flush = milliseconds(200);
+constexpr Duration flush_retry = seconds(10);
+// Replies to the last commit leave within this, or their peers ask again.
+constexpr Duration farewell = milliseconds(100);
+
+net::Limits frame_limits() {
+    net::Limits limits;
+    limits.max_payload = limits::server_frame_bytes;
+    limits.per_user = limits::connections;  // all of a pool's servers may be one user's
+    return limits;
+}
+
+}  // namespace
+
+Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, State state)
+    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), storage_(store, loop),
+      turn_(std::move(state), store, *this) {}
+
+Status Service::listen() {
+    const auto door = loop_.listen_unix(settings_.directory, "backup.sock", 0600, frame_limits());
+    return door ? Status::ok() : door.status();
+}
+
+Status Service::run() {
+    loop_.watch(signals_.fd());
+    last_activity_ = boot_clock();
+    failpoint("backup.start.before_ready");
+    if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
+    if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
+    while (!stopping_) step();
+    return stop();
+}
+
+bool Service::may_flush() const { return !storage_.busy() && !turn_.committing() && store_.pending_bytes() > 0; }
+
+void Service::step() {
+    if (!storage_.busy()) {
+        turn_.run();
+        const Instant idle = std::max(last_activity_ + idle_before_flush, flush_not_before_);
+        if (may_flush() && boot_clock() >= idle) storage_.flush();
+    }
+    Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    if (storage_.busy() && turn_.full()) {
+        storage_.wait();
+    } else {
+        for (net::Arrival &arrival : loop_.wait(deadline, arrivals_at_once)) handle(std::move(arrival));
+    }
+    if (const auto done = storage_.take()) storage_answered(*done);
+}
+
+void Service::storage_answered(const storage::StorageThread::Done &done) {
+    if (done.was_commit) {
+        last_activity_ = boot_clock();
+        return turn_.committed(done.result);
+    }
+    if (done.result.answer != store::Answer::done)
+        fatal("the backup's store is in doubt: " + done.result.status.text);
+    if (!done.result.status) {
+        log_warn("the backup's store waits with its syncs: " + done.result.status.text);
+        flush_not_before_ = boot_clock() + flush_retry;
+    }
+}
+
+void Service::handle(net::Arrival arrival) {
+    Arrival a;
+    a.conn = arrival.conn;
+    switch (arrival.what) {
+    case net::What::woken:
+    case net::What::refused: return;
+    case net::What::ready:
+        while (const int number = signals_.next()) stopping_ = stopping_ || number == SIGTERM || number == SIGINT;
+        return;
+    case net::What::opened:
+        if (arrival.door >= 0 && arrival.peer.uid != 0 && arrival.peer.uid != ::geteuid()) {
+            log_warn("a process of another user (pid " + std::to_string(arrival.peer.pid) + ") was turned away");
+            return loop_.close(arrival.conn);
+        }
+        a.kind = Arrival::Kind::opened;
+        break;
+    case net::What::frame:
+        a.kind = Arrival::Kind::frame;
+        a.header = arrival.header;
+        a.payload = std::move(arrival.payload);
+        break;
+    case net::What::closed:
+        a.kind = Arrival::Kind::closed;
+        a.why = arrival.why;
+        break;
+    }
+    last_activity_ = boot_clock();
+    turn_.take(std::move(a));
+}
+
+// What is in flight is finished and answered; what was not decided is sent again by its server.
+Status Service::stop() {
+    log_info("stopping");
+    while (storage_.busy()) {
+        storage_.wait();
+        if (const auto done = storage_.take()) storage_answered(*done);
+    }
+    loop_.wait(boot_clock() + farewell, arrivals_at_once);
+    const store::CommitResult flushed = store_.flush();
+    if (flushed.answer != store::Answer::done)
+        return fail(Code::io_error, "the backup's store is in doubt: " + flushed.status.text);
+    if (!flushed.status) log_warn("last flush: " + flushed.status.text);
+    log_info("stopped");
+    return Status::ok();
+}
+
+// ---- what the turn asks for ---------------------------------------------------------------
+
+Instant Service::now() { return boot_clock(); }
+
+double Service::jitter() {
+    std::uint32_t n = 0;
+    if (::getrandom(&n, sizeof n, 0) != static_cast<ssize_t>(sizeof n)) n = static_cast<std::uint32_t>(boot_clock().ns);
+    return static_cast<double>(n) / 4294967296.0;
+}
+
+void Service::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    loop_.send(conn, wire::encode(message, request));
+}
+
+void Service::close(ConnId conn) { loop_.close(conn); }
+
+Result<ConnId> Service::connect() { return loop_.connect_unix(settings_.scheduler, frame_limits()); }
+
+void Service::log(Level level, const std::string &line) {
+    switch (level) {
+    case Level::debug: return log_debug(line);
+    case Level::info: return log_info(line);
+    case Level::warning: return log_warn(line);
+    case Level::error: return log_error(line);
+    }
+}
+
+void Service::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {
+    storage_.commit(std::move(updates), room);
+}
+
+void Service::fatal(const std::string &why) {
+    log_error(why + "; the backup ends without replying, start it again: it recovers");
+    std::_Exit(1);  // no destructor may touch the store any more
+}
+
+}  // namespace dcs::backup

@@ -1,0 +1,54 @@
+#pragma once
+// The passive backup at work: its door open, its connection to the scheduler kept, turns driven by the event loop.
+#include <memory>
+#include <string>
+
+#include "backupd/turn/turn.h"
+#include "daemon/signals.h"
+#include "net/loop.h"
+#include "storage/storage_thread.h"
+
+namespace dcs::backup {
+
+struct ServeSettings {
+    std::string directory;  // where backup.sock is made
+    std::string scheduler;  // its socket for grain servers
+    int ready_fd = -1;
+};
+
+class Service final : private Outside {
+public:
+    // What is given by reference outlives the Service.
+    Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, State state);
+    // Makes backup.sock, mode 0600.
+    Status listen();
+    // Says ready and serves until TERM or INT comes; then all is committed and synced.
+    Status run();
+
+private:
+    Instant now() override;
+    double jitter() override;
+    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void close(ConnId conn) override;
+    Result<ConnId> connect() override;
+    void log(Level level, const std::string &line) override;
+    void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
+    void fatal(const std::string &why) override;
+
+    void step();
+    void handle(net::Arrival arrival);
+    bool may_flush() const;
+    void storage_answered(const storage::StorageThread::Done &done);
+    Status stop();
+
+    ServeSettings settings_;
+    Signals &signals_;
+    store::Store &store_;
+    net::Loop &loop_;
+    storage::StorageThread storage_;
+    Turn turn_;
+    bool stopping_ = false;
+    Instant last_activity_{}, flush_not_before_{};
+};
+
+}  // namespace dcs::backup

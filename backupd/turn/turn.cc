@@ -1,0 +1,218 @@
+#include "backupd/turn/turn.h"
+
+#include <iterator>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+#include "base/require.h"
+
+namespace dcs::backup {
+namespace {
+constexpr std::size_t inputs_per_turn = limits::inputs_per_turn;
+}
+
+Turn::Turn(State state, store::Store &store, Outside &outside)
+    : state_(std::move(state)), store_(store), outside_(outside) {}
+
+void Turn::take(Arrival arrival) {
+    if (phase_ == Phase::dead) return;
+    waiting_bytes_ += arrival.payload.size();
+    waiting_.push_back(std::move(arrival));
+}
+
+void Turn::run() {
+    while (phase_ == Phase::open && gather()) {
+        if (changes_.empty()) finish();
+        else start_commit(store::Room::ordinary);
+    }
+}
+
+bool Turn::gather() {
+    while (taken_.size() < inputs_per_turn && changes_.bytes() < limits::bytes_per_turn) {
+        if (!again_.empty()) {
+            const Input input = std::move(again_.front());
+            again_.pop_front();
+            taken_.push_back(input);
+            decide_all(input, true);
+        } else if (!waiting_.empty()) {
+            Arrival arrival = std::move(waiting_.front());
+            waiting_.pop_front();
+            waiting_bytes_ -= arrival.payload.size();
+            take_one(std::move(arrival));
+        } else {
+            break;
+        }
+    }
+    if (next_deadline(state_) <= outside_.now()) {
+        taken_.emplace_back(Tick{});
+        decide_all(Tick{}, true);
+    }
+    return !taken_.empty();
+}
+
+// ---- what arrives -------------------------------------------------------------------------
+
+void Turn::take_one(Arrival arrival) {
+    const bool ours = arrival.conn == link_ && link_ != 0;
+    if (arrival.kind == Arrival::Kind::frame) return ours ? of_scheduler(arrival) : of_peer(arrival);
+    Input input = ConnectionClosed{arrival.conn};
+    if (ours && arrival.kind == Arrival::Kind::opened) {
+        input = LinkOpened{};
+    } else if (ours) {
+        link_ = 0;
+        input = LinkClosed{arrival.why};
+    } else if (arrival.kind == Arrival::Kind::opened) {
+        return;
+    }
+    taken_.push_back(input);
+    decide_all(input, true);
+}
+
+void Turn::of_scheduler(const Arrival &arrival) {
+    const auto message = wire::decode_payload(arrival.header, arrival.payload);
+    Input input = SchedulerKnows{};
+    if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
+        input = Taken{taken->host, taken->number};
+    } else if (!message || !std::holds_alternative<wire::BackupKnown>(*message)) {
+        outside_.close(std::exchange(link_, 0));
+        input = LinkClosed{message ? "it said what is not for a backup" : message.status().text};
+    }
+    taken_.push_back(input);
+    decide_all(input, true);
+}
+
+void Turn::hang_up(ConnId conn, const std::string &why) {
+    outside_.log(Level::warning, "connection " + std::to_string(conn) + ": " + why);
+    outside_.close(conn);
+    taken_.emplace_back(ConnectionClosed{conn});
+    decide_all(taken_.back(), true);
+}
+
+void Turn::of_peer(const Arrival &arrival) {
+    const ConnId conn = arrival.conn;
+    auto message = wire::decode_payload(arrival.header, arrival.payload);
+    if (!message) return hang_up(conn, message.status().text);
+    const auto protocol = [](std::uint16_t theirs) { return theirs == wire::protocol_version; };
+    Input input = Asked{conn, arrival.header.request};
+    if (const auto *ask = std::get_if<wire::AskBackup>(&*message)) {
+        if (!protocol(ask->protocol)) return hang_up(conn, "a question in another version of the protocol");
+    } else if (const auto *call = std::get_if<wire::FirstCall>(&*message)) {
+        if (!protocol(call->protocol)) return hang_up(conn, call->host + " speaks another version of the protocol");
+        if (call->host.empty()) return hang_up(conn, "a server without a name");
+        input = ServerCame{conn, call->host};
+    } else if (auto *report = std::get_if<wire::GrainReport>(&*message)) {
+        if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report after which there is no number");
+        auto shared = std::make_shared<const wire::GrainReport>(std::move(*report));
+        input = ReportCame{conn, shared, record::pack(*shared)};
+    } else if (std::holds_alternative<wire::CallIn>(*message) || std::holds_alternative<wire::LaunchResult>(*message)) {
+        return;  // for the scheduler only, and soon out of date
+    } else {
+        return hang_up(conn, std::string(wire::kind_name(*message)) + " is not for a backup");
+    }
+    taken_.push_back(input);
+    decide_all(input, true);
+}
+
+// ---- decide, apply, commit ----------------------------------------------------------------
+
+void Turn::decide_all(const Input &input, bool may_hold) {
+    failpoint("backup.decide.before");
+    std::deque<Input> work{input};
+    while (!work.empty()) {
+        Decision decision = decide(state_, Moment{outside_.now(), outside_.jitter(), may_hold}, work.front());
+        work.pop_front();
+        for (const Change &change : decision.changes) {
+            changes_.add(state_, change);
+            apply(state_, change, undo_);
+        }
+        std::move(decision.effects.begin(), decision.effects.end(), std::back_inserter(effects_));
+        std::move(decision.events.begin(), decision.events.end(), std::back_inserter(events_));
+        work.insert(work.end(), decision.follow_ups.begin(), decision.follow_ups.end());
+    }
+}
+
+void Turn::start_commit(store::Room room) {
+    phase_ = Phase::committing;
+    room_ = room;
+    failpoint("backup.commit.before_start");
+    outside_.start_commit(changes_.plan(state_), room);
+    failpoint("backup.commit.after_start");
+}
+
+void Turn::committed(const store::CommitResult &result) {
+    DCS_REQUIRE(phase_ == Phase::committing, "a commit was answered that was not started");
+    phase_ = Phase::open;
+    failpoint("backup.commit.answered");
+    if (result.answer == store::Answer::done) return finish();
+    if (result.answer == store::Answer::nothing) return decide_again(result.status);
+    phase_ = Phase::dead;
+    outside_.fatal("the backup's store is in doubt: " + result.status.text);
+}
+
+// Nothing is held; what the scheduler has is forgotten if the reserve suffices, else it is handed over once more.
+void Turn::decide_again(const Status &why) {
+    outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    roll_back(state_, undo_);
+    changes_ = record::TurnChanges();
+    effects_.clear();
+    events_.clear();
+    const bool reserve = why.code == Code::no_space && room_ == store::Room::ordinary;
+    for (const Input &input : taken_) {
+        if (!std::holds_alternative<Taken>(input) || reserve) decide_all(input, false);
+        else if (state_.link == Link::ready)
+            again_.emplace_back(LinkClosed{"what it has taken could not be forgotten"});
+    }
+    if (!again_.empty() && link_ != 0) outside_.close(std::exchange(link_, 0));
+    if (changes_.empty()) return finish();
+    start_commit(store::Room::reserve);
+}
+
+// ---- effects ------------------------------------------------------------------------------
+
+struct Turn::Performer {
+    Turn &t;
+
+    void operator()(const Reply &e) {
+        failpoint("backup.reply.before_send");
+        t.outside_.send(e.conn, e.message, e.request);
+        failpoint("backup.reply.after_send");
+    }
+    void operator()(const CloseConnection &e) { t.outside_.close(e.conn); }
+    void operator()(const Connect &) {
+        const auto conn = t.outside_.connect();
+        if (conn) t.link_ = *conn;
+        else t.again_.emplace_back(LinkClosed{conn.status().text});
+    }
+    void operator()(const Disconnect &) {
+        if (t.link_ != 0) t.outside_.close(std::exchange(t.link_, 0));
+    }
+    void operator()(const ToScheduler &e) { t.outside_.send(t.link_, e.message, 0); }
+    void operator()(const HandOver &e) { t.hand_over(e); }
+};
+
+// What cannot be read goes as a report of no grain: its number must not be missing.
+void Turn::hand_over(const HandOver &order) {
+    if (link_ == 0) return;
+    auto report = record::read_report(store_, order.host, order.report);
+    if (!report)
+        outside_.log(Level::error, "report " + std::to_string(order.report.number) + " of " + order.host + " on " +
+                                       to_text(order.report.key) + " is lost: " + report.status().text +
+                                       "; the grain runs again from what the scheduler has");
+    wire::HandOver message{order.host, order.report.number, {}};
+    if (report) message.report = std::move(*report);
+    failpoint("backup.hand_over.before_send");
+    outside_.send(link_, message, 0);
+    failpoint("backup.hand_over.after_send");
+}
+
+void Turn::finish() {
+    const std::vector<Effect> effects = std::exchange(effects_, {});
+    for (const std::string &event : std::exchange(events_, {})) outside_.log(Level::info, event);
+    changes_ = record::TurnChanges();
+    undo_ = Undo();
+    taken_.clear();
+    for (const Effect &effect : effects) std::visit(Performer{*this}, effect);
+}
+
+}  // namespace dcs::backup

@@ -1,0 +1,81 @@
+#pragma once
+// One turn of the backup, in the shape of the scheduler's (scheduler/turn/turn.h): take what has arrived, decide each
+// on the State that the one before left, apply, commit, and only then let the effects out. The commit's answer:
+//   done      the effects leave
+//   nothing   all is taken back; what is to be held is refused (`later`), what may be forgotten goes with the reserve
+//   unknown   nobody hears anything, and the process ends
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backupd/core/decision.h"
+#include "backupd/record/record.h"
+#include "backupd/turn/outside.h"
+
+namespace dcs::backup {
+
+struct Arrival {
+    enum class Kind : std::uint8_t { opened, frame, closed };
+    Kind kind = Kind::frame;
+    ConnId conn = 0;
+    wire::FrameHeader header;
+    std::string payload;
+    std::string why;  // closed
+};
+
+class Turn {
+public:
+    // `store` and `outside` outlive it. The store is read in run() and committed() only.
+    Turn(State state, store::Store &store, Outside &outside);
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+    // Of a peer that may come here, or of the connection that Outside::connect() made.
+    void take(Arrival arrival);
+    // Above it the caller should stop reading sockets until the commit in flight is answered.
+    bool full() const { return waiting_bytes_ >= limits::bytes_per_turn; }
+    // Turns, until nothing is left to decide or a commit is in flight.
+    void run();
+    bool committing() const { return phase_ == Phase::committing; }
+    void committed(const store::CommitResult &result);
+    // run() has work at that time even if nothing arrives before.
+    Instant next_wakeup() const { return phase_ == Phase::open ? next_deadline(state_) : Instant::never(); }
+
+    const State &state() const { return state_; }
+
+private:
+    enum class Phase : std::uint8_t { open, committing, dead };
+    struct Performer;
+    friend struct Performer;
+
+    bool gather();
+    void take_one(Arrival arrival);
+    void of_scheduler(const Arrival &arrival);
+    void of_peer(const Arrival &arrival);
+    void hang_up(ConnId conn, const std::string &why);
+    void decide_all(const Input &input, bool may_hold);
+    void start_commit(store::Room room);
+    void decide_again(const Status &why);
+    void finish();
+    void hand_over(const HandOver &order);
+
+    State state_;
+    store::Store &store_;
+    Outside &outside_;
+    Phase phase_ = Phase::open;
+    ConnId link_ = 0;                      // to the scheduler
+    std::deque<Arrival> waiting_;
+    std::uint64_t waiting_bytes_ = 0;
+    std::deque<Input> again_;              // from inside
+    store::Room room_ = store::Room::ordinary;
+
+    // of the turn at hand
+    std::vector<Input> taken_;
+    Undo undo_;
+    record::TurnChanges changes_;
+    std::vector<Effect> effects_;
+    std::vector<std::string> events_;
+};
+
+}  // namespace dcs::backup

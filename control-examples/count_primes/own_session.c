@@ -1,0 +1,64 @@
+/* Which session belongs to this computation: the one whose ident says so. A rerun finds it, other computations do
+ * not. */
+#include "count_primes.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dcs.h"
+
+/* The name by which the scheduler knows this user. */
+static void login_name(char *name, size_t room)
+{
+    const struct passwd *entry = getpwuid(geteuid());
+    if (entry != NULL)
+        snprintf(name, room, "%s", entry->pw_name);
+    else
+        snprintf(name, room, "uid%lu", (unsigned long)geteuid());
+}
+
+/* The session of this ident, or 0. */
+static int find(const struct d_info *info, const char *user, const char *ident)
+{
+    for (size_t i = 0; i < info->session_count; i++)
+        if (strcmp(info->sessions[i].user, user) == 0 && strcmp(info->sessions[i].ident, ident) == 0)
+            return info->sessions[i].session;
+    return 0;
+}
+
+static int is_used(const struct d_info *info, const char *user, int number)
+{
+    for (size_t i = 0; i < info->session_count; i++)
+        if (info->sessions[i].session == number && strcmp(info->sessions[i].user, user) == 0)
+            return 1;
+    return 0;
+}
+
+int own_session(const char *ident)
+{
+    char user[256];
+    struct d_info *info = NULL;
+    login_name(user, sizeof user);
+    int error = d_get_auth(ident);
+    if (error == NO_ERROR)
+        error = d_query(D_Q_SESSIONS, user, -1, -1, &info);
+    if (error != NO_ERROR)
+        return -error;
+    int number = find(info, user, ident);
+    if (number > 0) {
+        error = d_resume_ses(number, TRUE);
+    } else {
+        /* Taken: by another program of this user since the query. The next number will do. */
+        do {
+            do
+                number++;
+            while (is_used(info, user, number));
+            error = d_resume_ses(number, TRUE);
+        } while (error == D_E_SESSION_TAKEN || error == D_E_SESSION_CLOSED);
+    }
+    d_query_free(info);
+    return error == NO_ERROR ? number : -error;
+}

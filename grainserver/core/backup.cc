@@ -1,0 +1,84 @@
+// The ladder (W5): the scheduler a few times, then the passive backup, then the scheduler again; and back to it as soon
+// as it answers. What the backup has acknowledged is forgotten here, so the number of that is saved first, and said to
+// the scheduler before anything else.
+#include <algorithm>
+
+#include "grainserver/core/steps.h"
+
+namespace dcs::server {
+namespace {
+
+bool anything_on_its_way(const State &state) {
+    return std::any_of(state.grains.begin(), state.grains.end(),
+                       [](const auto &g) { return g.second.outstanding.has_value(); });
+}
+
+// Reports that were put off, and those of grains that have ended, are due with a new listener.
+void report_all(Turn &t) {
+    for (auto &[id, g] : t.state.grains) {
+        g.hold = false;
+        if (g.phase == Phase::running || (g.phase == Phase::ended && !g.looked_after_end)) t.emit(Look{id});
+        else if (g.phase == Phase::ended) consider_report(t, id, g);
+    }
+}
+
+}  // namespace
+
+bool for_backup(const wire::AnyMessage &message) {
+    return std::holds_alternative<wire::BackupReady>(message) || std::holds_alternative<wire::BackupHas>(message);
+}
+
+void scheduler_away(Turn &t) {
+    State &s = t.state;
+    ++s.failures;
+    rest(t, back_off(s.failures, s.interval, t.jitter));
+    if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
+}
+
+void backup_failed(Turn &t) {
+    t.log(Level::info, "the backup does not answer either; reports pile up here");
+    rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
+    t.state.peer = Peer::scheduler;
+}
+
+void backup_ready(Turn &t, const wire::BackupReady &ready) {
+    State &s = t.state;
+    if (s.link != Link::greeting) return;
+    t.log(Level::info, "the backup takes reports; it has " + std::to_string(ready.number) + " of this host so far");
+    s.link = Link::ready;
+    s.link_at = t.now + back_off(s.failures, s.interval, t.jitter);
+    report_all(t);
+}
+
+void backup_has(Turn &t, const wire::BackupHas &has) {
+    State &s = t.state;
+    if (s.link != Link::ready) return;
+    const bool had = has.ack.verdict == wire::Verdict::taken || has.ack.verdict == wire::Verdict::have_it;
+    if (had && (s.backup_store != has.store || s.backup_number < has.number)) {
+        s.backup_store = has.store;
+        s.backup_number = has.number;
+        t.emit(SaveConfig{});
+    }
+    if (has.ack.verdict == wire::Verdict::stale) return;  // only the scheduler knows that
+    acknowledged(t, has.ack);
+}
+
+void backup_tick(Turn &t) {
+    if (t.state.leaving) {  // its answers do not come
+        t.emit(Disconnect{});
+        rest(t, Duration{});
+        return connect_now(t);
+    }
+    t.state.leaving = true;
+    t.state.link_at = t.now + link_patience;
+}
+
+void leave_backup(Turn &t) {
+    State &s = t.state;
+    if (!s.leaving || s.link != Link::ready || anything_on_its_way(s)) return;
+    t.emit(Disconnect{});
+    rest(t, Duration{});
+    connect_now(t);
+}
+
+}  // namespace dcs::server

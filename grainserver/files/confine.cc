@@ -1,0 +1,186 @@
+#include "grainserver/files/confine.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dcs::files {
+namespace {
+// linux/landlock.h of ABI 6; older headers lack the last two fields and some rights.
+struct RulesetAttr { std::uint64_t files, network, scoped; };
+constexpr std::uint64_t scope_abstract_sockets = 1, scope_signals = 2;
+constexpr std::uint64_t right_write = LANDLOCK_ACCESS_FS_WRITE_FILE, right_truncate = 1ull << 14;
+constexpr std::uint64_t all_writes =
+    right_write | right_truncate | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+    LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+    LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
+constexpr int scoping_since = 6;
+constexpr const char *scratch[] = {"/tmp", "/var/tmp", "/dev/shm"};
+constexpr const char *scratch_name = "tmp";  // in the room
+constexpr const char *devices[] = {"/dev", "/proc"};  // written to, never made: permissions say the rest
+
+int landlock_abi() {
+    return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
+}
+
+int add_rule(int ruleset, int directory, std::uint64_t rights) noexcept {
+    landlock_path_beneath_attr attr{};
+    attr.allowed_access = rights;
+    attr.parent_fd = directory;
+    return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) == 0 ? 0 : errno;
+}
+
+Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
+    const int error = add_rule(ruleset, directory, rights);
+    return error == 0 ? Status::ok() : file_error("the fence around " + name, error);
+}
+
+Status allow_path(int ruleset, const std::string &path, std::uint64_t rights) {
+    const Fd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return fd ? allow(ruleset, fd.get(), rights, path) : Status::ok();
+}
+
+Status open_what_it_may_write(int ruleset, const FenceWish &wish) {
+    if (Status s = allow(ruleset, wish.room, all_writes, "the room"); !s) return s;
+    for (const char *path : scratch)
+        if (Status s = allow_path(ruleset, path, all_writes); !s) return s;
+    for (const char *path : devices)
+        if (Status s = allow_path(ruleset, path, right_write | right_truncate); !s) return s;
+    for (const std::string &path : wish.writable)
+        if (Status s = allow_path(ruleset, path, all_writes); !s) return s;
+    return Status::ok();
+}
+
+// In the present directory. Made with the rights of its owner: nothing that others put in its place is touched.
+int open_scratch(uid_t uid, gid_t gid) noexcept {
+    ::syscall(SYS_setfsgid, gid);
+    ::syscall(SYS_setfsuid, uid);
+    ::mkdir(scratch_name, 0700);
+    const int fd = ::open(scratch_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int error = errno;
+    ::syscall(SYS_setfsuid, ::geteuid());
+    ::syscall(SYS_setfsgid, ::getegid());
+    struct stat st{};
+    errno = error;
+    if (fd < 0) return -1;
+    if (::fstat(fd, &st) == 0 && st.st_uid == uid) return fd;
+    ::close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+int own_mounts(int scratch_fd) noexcept {
+    if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
+    // Processes of other users are not even seen. Older kernels know the number only.
+    const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    if (::mount("proc", "/proc", "proc", plain, "hidepid=invisible") != 0 &&
+        ::mount("proc", "/proc", "proc", plain, "hidepid=2") != 0)
+        return errno;
+    char from[64];
+    std::snprintf(from, sizeof from, "/proc/self/fd/%d", scratch_fd);
+    for (const char *to : scratch)
+        if (::mount(from, to, nullptr, MS_BIND, nullptr) != 0 && errno != ENOENT) return errno;
+    return 0;
+}
+
+// In a process of its own; whether it came through.
+template <class Try> bool tried(Try attempt) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(attempt() == 0 ? 0 : 1);
+    int status = 1;
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool fence_works(Rungs rungs, const Fd &room) {
+    FenceWish wish;
+    wish.rungs = rungs;
+    wish.room = room.get();
+    const Result<Fence> fence = make_fence(wish);
+    return fence && tried([&] { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_fence_on(*fence); });
+}
+}  // namespace
+
+Result<Fence> make_fence(const FenceWish &wish) {
+    Fence fence;
+    fence.rungs = wish.rungs;
+    if (wish.rungs & ~all_rungs) return fail(Code::invalid, "a grain is to be confined in a way that is not known");
+    if (wish.rungs & (rung_filter | rung_no_network)) {
+        fence.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});
+        if (fence.filter.empty()) return fail(Code::invalid, "there is no filter of system calls for this machine");
+    }
+    if (!(wish.rungs & (rung_scope | rung_files))) return fence;
+    const RulesetAttr attr{(wish.rungs & rung_files) ? all_writes : 0, 0, scope_abstract_sockets | scope_signals};
+    fence.ruleset = Fd(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0)));
+    if (!fence.ruleset) return file_error("the fence of a grain", errno);
+    if (wish.rungs & rung_files)
+        if (Status s = open_what_it_may_write(fence.ruleset.get(), wish); !s) return s;
+    return fence;
+}
+
+int enter_namespaces(const Fence &fence, int room, uid_t uid, gid_t gid) noexcept {
+    if (!(fence.rungs & rung_namespaces)) return 0;
+    const int network = (fence.rungs & rung_no_network) ? CLONE_NEWNET : 0;
+    // A descriptor stays in the mounts that it was opened in, and would be a way back to them; the present
+    // directory goes along.
+    if (::fchdir(room) != 0 || ::unshare(CLONE_NEWNS | CLONE_NEWIPC | network) != 0) return errno;
+    const int here = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = here < 0 || ::dup3(here, room, O_CLOEXEC) < 0 ? -1 : open_scratch(uid, gid);
+    if (fd < 0) return errno;
+    int error = own_mounts(fd);
+    // Seen from /tmp it does not lie in the room any more.
+    if (error == 0 && (fence.rungs & rung_files)) error = add_rule(fence.ruleset.get(), fd, all_writes);
+    ::close(here);
+    ::close(fd);
+    return error;
+}
+
+int put_fence_on(const Fence &fence) noexcept {
+    if (fence.ruleset && ::syscall(SYS_landlock_restrict_self, fence.ruleset.get(), 0) != 0) return errno;
+    return fence.filter.empty() ? 0 : put_filter_on(fence.filter);
+}
+
+bool is_below_scratch(const std::string &path) {
+    for (const char *top : scratch)
+        if (path == top || path.rfind(std::string(top) + "/", 0) == 0) return true;
+    return false;
+}
+
+Available rungs_available(bool users, const std::string &directory) {
+    Available host;
+    const Fd room(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto note = [&host](Rungs rungs, bool there, const std::string &why) {
+        if (there) host.rungs |= rungs;
+        else host.lacks.push_back({rungs, why});
+    };
+    note(rung_accounts, users, "all grains run under this server's account (--run-as self)");
+    note(rung_filter | rung_no_network, filter_available() && fence_works(rung_filter | rung_no_network, room),
+         "its kernel does not filter system calls (seccomp)");
+    note(rung_scope | rung_files, landlock_abi() >= scoping_since && fence_works(rung_scope | rung_files, room),
+         "its kernel has no Landlock of version " + std::to_string(scoping_since) + " (Linux 6.12)");
+    if (::geteuid() != 0)
+        note(rung_namespaces, false, "only a server that is root can make namespaces");
+    else if (is_below_scratch(directory))
+        note(rung_namespaces, false, directory + " lies where each grain would get a place of its own");
+    else
+        note(rung_namespaces, tried([] {
+                 if (::unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET) != 0) return errno;
+                 const int root = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                 return root < 0 ? errno : own_mounts(root);
+             }),
+             "its kernel refuses namespaces to this server");
+    return host;
+}
+
+}  // namespace dcs::files

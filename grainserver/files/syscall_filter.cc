@@ -1,0 +1,181 @@
+#include "grainserver/files/syscall_filter.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace dcs::files {
+namespace {
+// Numbers of one kind of machine; -1: it has no such call.
+struct Numbers {
+    std::uint32_t arch;
+    std::initializer_list<int> never, tracing;
+    int ptrace, clone, clone3, unshare, ioctl, socket, socketcall;
+};
+
+// Numbers from 424 on are the same everywhere; headers of older systems lack some.
+constexpr int nr_pidfd_getfd = 438, nr_clone3 = 435, nr_mount_setattr = 442, nr_quotactl_fd = 443;
+
+#if defined(__x86_64__)
+constexpr std::uint32_t own_arch = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t own_arch = AUDIT_ARCH_AARCH64;
+#else
+constexpr std::uint32_t own_arch = 0;
+#endif
+
+const Numbers own_numbers{
+    own_arch,
+    {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig,
+     SYS_fsmount, SYS_fspick, nr_mount_setattr, SYS_swapon, SYS_swapoff, SYS_quotactl, nr_quotactl_fd, SYS_acct,
+     SYS_reboot, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open,
+     SYS_add_key, SYS_request_key, SYS_keyctl, SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter,
+     SYS_io_uring_register, SYS_setns, SYS_open_by_handle_at, SYS_fanotify_init, SYS_lookup_dcookie, SYS_syslog,
+     SYS_vhangup, SYS_sethostname, SYS_setdomainname, SYS_settimeofday, SYS_adjtimex, SYS_clock_settime,
+     SYS_clock_adjtime, SYS_nfsservctl,
+#if defined(SYS_kexec_file_load)
+     SYS_kexec_file_load,
+#endif
+#if defined(__x86_64__)
+     SYS_iopl, SYS_ioperm,
+#endif
+    },
+    {SYS_process_vm_readv, SYS_process_vm_writev, nr_pidfd_getfd, SYS_kcmp},
+    SYS_ptrace, SYS_clone, nr_clone3, SYS_unshare, SYS_ioctl, SYS_socket, -1};
+
+#if defined(__x86_64__)
+// What "int 0x80" reaches from any process, whatever it was compiled for.
+const Numbers numbers_of_i386{
+    AUDIT_ARCH_I386,
+    {21 /* mount */, 22 /* umount */, 52 /* umount2 */, 217 /* pivot_root */, 61 /* chroot */, 429 /* move_mount */,
+     428 /* open_tree */, 430 /* fsopen */, 431 /* fsconfig */, 432 /* fsmount */, 433 /* fspick */, nr_mount_setattr,
+     87 /* swapon */, 115 /* swapoff */, 131 /* quotactl */, nr_quotactl_fd, 51 /* acct */, 88 /* reboot */,
+     283 /* kexec_load */, 128 /* init_module */, 350 /* finit_module */, 129 /* delete_module */, 357 /* bpf */,
+     336 /* perf_event_open */, 286 /* add_key */, 287 /* request_key */, 288 /* keyctl */, 374 /* userfaultfd */,
+     425 /* io_uring_setup */, 426 /* io_uring_enter */, 427 /* io_uring_register */, 346 /* setns */,
+     342 /* open_by_handle_at */, 338 /* fanotify_init */, 253 /* lookup_dcookie */, 103 /* syslog */,
+     111 /* vhangup */, 74 /* sethostname */, 121 /* setdomainname */, 79 /* settimeofday */, 25 /* stime */,
+     124 /* adjtimex */, 264 /* clock_settime */, 404 /* clock_settime64 */, 343 /* clock_adjtime */,
+     405 /* clock_adjtime64 */, 169 /* nfsservctl */, 110 /* iopl */, 101 /* ioperm */, 113 /* vm86old */,
+     166 /* vm86 */},
+    {347 /* process_vm_readv */, 348 /* process_vm_writev */, nr_pidfd_getfd, 349 /* kcmp */},
+    26, 120, nr_clone3, 310, 54, 359, 102};
+#endif
+
+constexpr std::uint32_t new_namespaces =
+    CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
+    0x80u /* CLONE_NEWTIME; in clone() part of the signal number, which is below it */;
+constexpr std::uint32_t traceme = 0;                  // PTRACE_TRACEME: whoever started it may look
+constexpr std::uint32_t subcode_linux = 0x541c;       // TIOCLINUX: like TIOCSTI, puts input into a terminal
+constexpr std::uint32_t x32_bit = 0x40000000;         // the third table of numbers on x86_64
+constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
+constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
+
+std::uint32_t argument(unsigned which) {  // its lower half, which is all that these calls look at
+    const bool low_first = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * which + (low_first ? 0 : 4));
+}
+
+class Program {
+public:
+    std::vector<sock_filter> code;
+    void load(std::uint32_t offset) { put(BPF_LD | BPF_W | BPF_ABS, offset); }
+    void answer(std::uint32_t what) { put(BPF_RET | BPF_K, what); }
+    void answer_if(std::uint32_t value, std::uint32_t what) {
+        put(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+        answer(what);
+    }
+    void answer_if_any(std::uint32_t bits, std::uint32_t what) {
+        put(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
+        answer(what);
+    }
+    // Around what follows, unless the accumulator is `value`; end() says where that ends.
+    std::size_t begin_if(std::uint32_t value) {
+        put(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
+        put(BPF_JMP | BPF_JA, 0);
+        return code.size();
+    }
+    void end(std::size_t begun) { code[begun - 1].k = static_cast<std::uint32_t>(code.size() - begun); }
+
+private:
+    void put(int op, std::uint32_t k, std::uint8_t yes = 0, std::uint8_t no = 0) {
+        code.push_back({static_cast<std::uint16_t>(op), yes, no, k});
+    }
+};
+
+void about_call(Program &p, int number, unsigned which, std::initializer_list<std::uint32_t> words, std::uint32_t hit,
+                std::uint32_t other) {
+    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
+    p.load(argument(which));
+    for (const std::uint32_t word : words) p.answer_if(word, hit);
+    p.answer(other);
+    p.end(begun);
+}
+
+void about_flags(Program &p, int number, std::uint32_t flags) {
+    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
+    p.load(argument(0));
+    p.answer_if_any(flags, denied);
+    p.answer(SECCOMP_RET_ALLOW);
+    p.end(begun);
+}
+
+void block(Program &p, const Numbers &n, const FilterWish &wish) {
+    const std::size_t begun = p.begin_if(n.arch);
+    p.load(offsetof(seccomp_data, nr));
+    if (n.arch == AUDIT_ARCH_X86_64) p.answer_if_any(x32_bit, absent);
+    for (const int number : n.never) p.answer_if(static_cast<std::uint32_t>(number), denied);
+    // Its flags lie in memory, out of a filter's sight: without it, clone is used.
+    p.answer_if(static_cast<std::uint32_t>(n.clone3), absent);
+    about_flags(p, n.clone, new_namespaces & ~0xffu);
+    about_flags(p, n.unshare, new_namespaces);
+    about_call(p, n.ioctl, 1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW);
+    if (!wish.may_trace) {
+        for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), denied);
+        about_call(p, n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, denied);
+    }
+    // Families of sockets that programs use; the others are seldom looked after.
+    if (wish.network) {
+        about_call(p, n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
+    } else {
+        about_call(p, n.socket, 0, {AF_UNIX}, SECCOMP_RET_ALLOW, no_network);
+        if (n.socketcall >= 0) p.answer_if(static_cast<std::uint32_t>(n.socketcall), no_network);
+    }
+    p.answer(SECCOMP_RET_ALLOW);
+    p.end(begun);
+}
+}  // namespace
+
+std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
+    if (own_arch == 0) return {};
+    Program p;
+    p.load(offsetof(seccomp_data, arch));
+    block(p, own_numbers, wish);
+#if defined(__x86_64__)
+    block(p, numbers_of_i386, wish);
+#endif
+    p.answer(absent);  // calls of another kind of machine
+    return std::move(p.code);
+}
+
+bool filter_available() {
+    const std::uint32_t action = SECCOMP_RET_ERRNO;
+    return own_arch != 0 && ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+int put_filter_on(const std::vector<sock_filter> &program) noexcept {
+    const sock_fprog all{static_cast<unsigned short>(program.size()), const_cast<sock_filter *>(program.data())};
+    return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &all) == 0 ? 0 : errno;
+}
+
+}  // namespace dcs::files

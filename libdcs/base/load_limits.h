@@ -1,0 +1,22 @@
+#pragma once
+// How much one peer or user may load the scheduler with, so that it still serves the others. limits.h has the limits of
+// things themselves.
+#include <cstddef>
+
+namespace dcs::limits {
+
+// Requests of one user that wait to be decided. A program waits for its answers; who sends so many at once without
+// waiting would have others wait for his.
+inline constexpr std::size_t queued_requests = 4096;
+inline constexpr std::size_t queued_bytes = 64u << 20;
+// Held in memory for the connections of one user through one door: messages of which a part has come, and answers that
+// were not read yet. Three of the largest each way, and nobody fills the memory with thousands of halves.
+inline constexpr std::size_t held_bytes = 128u << 20;
+// Above this a connection is not read any more until its peer has read what it asked for.
+inline constexpr std::size_t unread_bytes = 4u << 20;
+// Connections that are kept for root, the scheduler's own account and other hosts.
+inline constexpr std::size_t reserved_connections = 1024;
+// Above a user's limit some more are let in for as long as it takes to tell them why they are closed.
+inline constexpr std::size_t refused_connections = 64;
+
+}  // namespace dcs::limits

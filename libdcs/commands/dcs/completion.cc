@@ -1,0 +1,179 @@
+// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what could stand at the cursor
+// is said by `dcs __complete WORD...`, whose last word is the one being typed.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <sys/time.h>
+
+#include "ask.h"
+#include "call.h"
+#include "completion.h"
+#include "pool.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr long question_ms = 300;  // nobody waits for a scheduler at a prompt
+
+constexpr const char *bash_script = R"sh(# bash completion of dcs: source <(dcs completion bash)
+_dcs() {
+    mapfile -t COMPREPLY < <(dcs __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o bashdefault -o default -F _dcs dcs
+)sh";
+constexpr const char *zsh_script = R"sh(#compdef dcs
+# zsh completion of dcs: dcs completion zsh >~/.zfunc/_dcs, or source <(dcs completion zsh)
+_dcs() {
+    local -a found
+    found=(${(f)"$(dcs __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    if (( $#found )); then compadd -- $found; else _files; fi
+}
+if [ "$funcstack[1]" = _dcs ]; then _dcs "$@"; else compdef _dcs dcs; fi
+)sh";
+constexpr const char *fish_script = R"sh(# fish completion of dcs: dcs completion fish | source
+complete -c dcs -a '(dcs __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+)sh";
+
+struct Shell {
+    const char *name, *script;
+};
+constexpr Shell shells[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
+
+// What is being completed, and what could be there.
+struct Line {
+    std::vector<std::string> before;
+    std::string begun;
+    std::set<std::string> found;
+    void add(const std::string &word) {
+        if (word.compare(0, begun.size(), begun) == 0) found.insert(word);
+    }
+    // Before a scheduler is asked, who may not answer in time.
+    void say() {
+        for (const std::string &word : found) std::printf("%s\n", word.c_str());
+        std::fflush(stdout);
+        found.clear();
+    }
+};
+
+const Verb *verb_of(const std::vector<std::string> &words, std::string &noun, std::size_t &used) {
+    for (const Verb *verb : all_verbs()) {
+        if (words.empty()) return nullptr;
+        const bool alone = verb->noun[0] == '\0';
+        if (words[0] == (alone ? verb->name : verb->noun)) noun = verb->noun;
+        if (alone && words[0] == verb->name) return used = 1, verb;
+        if (!alone && words.size() > 1 && words[0] == verb->noun && words[1] == verb->name) return used = 2, verb;
+    }
+    return nullptr;
+}
+
+void add_sessions(Line &line, bool grains) {
+    line.say();
+    Info info;
+    if (info.ask(D_Q_SESSIONS) != NO_ERROR) return;
+    for (std::size_t i = 0; i < info->session_count; ++i) {
+        const d_session_row &row = info->sessions[i];
+        const bool own = own_user() == row.user;
+        const std::string name = own ? std::to_string(row.session) : row.user + ("/" + std::to_string(row.session));
+        line.add(grains ? name + ":" : name);
+    }
+}
+
+void add_hosts(Line &line) {
+    Info info;
+    if (info.ask(D_Q_HOSTS) != NO_ERROR) return;
+    for (std::size_t i = 0; i < info->host_count; ++i) line.add(info->hosts[i].name);
+}
+
+// Words that name something in the pool.
+void add_named(Line &line, const Verb &verb) {
+    const std::string noun = verb.noun, name = verb.name;
+    if (noun == "host" && name != "join") return add_hosts(line);
+    if (name == "log-level") return add_hosts(line);
+    const bool sessions = (noun == "session" && name != "import") || name == "replay-check" || name == "trace";
+    if (!sessions && noun != "grain") return;
+    line.add("last");
+    if (noun == "session") line.add("all");
+    add_sessions(line, noun == "grain");
+}
+
+void complete_verb_line(Line &line, const Verb &verb, std::size_t used) {
+    const std::string last = line.before.size() > used ? line.before.back() : "";
+    if (last == "-o" || (last == "--output" && std::string(verb.name) != "run")) {
+        for (const char *format : {"table", "json", "name"}) line.add(format);
+        return;
+    }
+    for (const Option &option : verb.options)
+        if (option.takes_value && last == option.name) return;  // its value: files, numbers
+    if (last == "--dir") return;
+    if (verb.command_follows && line.before.size() > used && last[0] != '-') return;
+    if (!line.begun.empty() && line.begun[0] == '-') {
+        for (const Option &option : verb.options) line.add(option.name);
+        for (const char *option : {"-o", "--dir", "--help"}) line.add(option);
+        return;
+    }
+    if (std::string(verb.name) == "completion")
+        for (const Shell &shell : shells) line.add(shell.name);
+    add_named(line, verb);
+}
+
+void complete(Line &line) {
+    std::string noun;
+    std::size_t used = 0;
+    if (const Verb *verb = verb_of(line.before, noun, used)) return complete_verb_line(line, *verb, used);
+    if (line.before.size() > (noun.empty() ? 0u : 1u)) return;
+    for (const Verb *verb : all_verbs()) {
+        if (!noun.empty() && noun == verb->noun) line.add(verb->name);
+        if (noun.empty()) line.add(verb->noun[0] != '\0' ? verb->noun : verb->name);
+    }
+    if (noun.empty())
+        for (const char *word : {"help", "--help", "--version"})
+            if (word[0] != '-' || !line.begun.empty()) line.add(word);
+}
+
+int completion(const Call &call) {
+    const auto &words = call.arguments.words;
+    for (const Shell &shell : shells)
+        if (words.size() == 1 && words[0] == shell.name) return std::fputs(shell.script, stdout) < 0;
+    return call.fail(usage_failure("dcs completion: for which shell?", "dcs completion bash, zsh or fish"));
+}
+
+}  // namespace
+
+int print_completions(const std::vector<std::string> &words) {
+    Line line;
+    if (!words.empty()) {
+        line.before.assign(words.begin(), words.end() - 1);
+        line.begun = words.back();
+    }
+    // A scheduler that does not answer in time ends us: there is nothing more to offer then.
+    const itimerval limit = {{0, 0}, {0, question_ms * 1000}};
+    ::signal(SIGALRM, SIG_DFL);
+    ::setitimer(ITIMER_REAL, &limit, nullptr);
+    set_patience(0);
+    if (const std::string directory = default_pool_directory(); !directory.empty())
+        ::setenv("DCS_DIR", directory.c_str(), 1);
+    complete(line);
+    line.say();
+    return exits::ok;
+}
+
+const Verb completion_verb = {
+    "",
+    "completion",
+    "print what a shell needs to complete dcs lines",
+    R"(Prints a script that makes a shell complete verbs, options, and names of the pool's sessions, grains and hosts.
+
+Examples:
+  source <(dcs completion bash)                       in ~/.bashrc
+  dcs completion zsh >~/.zfunc/_dcs                   a directory of $fpath
+  dcs completion fish >~/.config/fish/completions/dcs.fish
+
+Usage: dcs completion bash|zsh|fish
+)",
+    {},
+    false,
+    0,
+    completion};
+
+}  // namespace dcs::commands

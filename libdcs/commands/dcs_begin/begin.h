@@ -1,0 +1,61 @@
+/* What the parts of dcs_begin say to each other. main.c: which pool, and starting the program; hygiene.c: what makes it
+ * safe that the file may be setuid root; call.c: frames; remote.c: a scheduler on another host. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+enum { token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 6 };
+enum { kind_hello = 1, kind_welcome = 2, kind_get_auth = 3, kind_auth_reply = 4, kind_error = 18,
+       kind_begin_control = 62, kind_begun = 63 };
+enum { exit_dcs_failed = 125, exit_cannot_execute = 126, exit_not_found = 127 };
+
+/* What became of one attempt. */
+enum outcome { got_it, try_again, give_up };
+extern char why[1024]; /* of the last attempt that failed */
+enum outcome failed(enum outcome o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- hygiene.c --- */
+
+enum { file_bytes = 8192, path_bytes = 4096 };
+struct file { size_t length; char text[file_bytes + 1]; };
+
+/* What root's files say about this host's pool. */
+struct host {
+    char wrong[512];                     /* why it cannot be used; empty: nothing is wrong */
+    char dir[path_bytes];                /* the scheduler runs here */
+    char scheduler[300], pki[path_bytes]; /* it runs elsewhere, at HOST:PORT */
+    struct file key, certificate, authority; /* of pki; empty if this program is not root */
+};
+
+void prepare(int argc, char **argv);      /* first of all */
+void read_host(struct host *host);        /* second, if at all: nothing else needs root */
+void drop_for_good(void);                 /* third; ends the process if it cannot be done */
+void restore(void);                       /* limits and signals are the user's again */
+const char *user_variable(const char *name);
+char **user_environment(const char *own); /* the user's, with the only DCS_AUTH_FD=... ; NULL: no memory */
+void limit_time(int seconds);             /* ends the process if it is not called with 0 in time */
+
+/* --- call.c --- */
+
+/* A connection to a scheduler; `end`: when this attempt has lasted too long. */
+struct line { int fd; struct ssl_st *ssl; double end; };
+
+double now(void); /* seconds, also those that the machine sleeps */
+void put(unsigned char *to, uint64_t value, int bytes);
+uint64_t get(const unsigned char *from, int bytes);
+enum outcome wait_ready(const struct line *line, short events);
+enum outcome send_frame(const struct line *line, int kind, uint64_t request, const unsigned char *payload,
+                        size_t length);
+/* One reply of the wanted kind into `payload` (reply_bytes). The text of an error reply ends up in `why`. */
+enum outcome receive_frame(const struct line *line, int wanted, uint64_t request, unsigned char *payload,
+                           size_t *length);
+
+/* --- remote.c --- */
+
+struct identity;
+/* Checks who calls, reads the keys and wipes what they were read from. NULL: `why` says. */
+struct identity *take_identity(struct host *host);
+/* Credentials for a program of that name, as the text that it finds in its descriptor; to be wiped and freed. */
+enum outcome begin_remotely(struct identity *self, const char *scheduler, const char *ident, double end, char **text,
+                            size_t *length);
+enum outcome tls_result(const struct line *line, int result);

@@ -1,0 +1,40 @@
+#include "daemon/own_directory.h"
+
+#include <cerrno>
+
+#include <sys/stat.h>
+
+namespace dcs {
+namespace {
+
+Status make_directory(const std::string &path) {
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
+    return fail_errno(Code::io_error, "making the directory " + path, errno);
+}
+
+Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path, const std::string &who) {
+    auto taken = locks::take_dcs_atom(atom, path);
+    if (taken) return taken;
+    const std::string what = taken.status().code == Code::refused ? "another " + who + " works in this directory: "
+                                                                  : "the " + who + "'s lock cannot be taken: ";
+    return fail(taken.status().code, what + taken.status().text);
+}
+
+}  // namespace
+
+Result<OwnDirectory> take_own_directory(const std::string &directory, locks::DcsAtom daemon, locks::DcsAtom store,
+                                        const std::string &who) {
+    OwnDirectory own;
+    own.state = directory + "/state";
+    if (Status s = make_directory(directory); !s) return s;
+    if (Status s = make_directory(own.state); !s) return s;
+    auto of_daemon = lock(daemon, directory + "/lock", who);
+    if (!of_daemon) return of_daemon.status();
+    auto of_store = lock(store, own.state + "/lock", who);
+    if (!of_store) return of_store.status();
+    own.daemon = std::move(*of_daemon);
+    own.store = std::move(*of_store);
+    return own;
+}
+
+}  // namespace dcs

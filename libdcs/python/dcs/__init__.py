@@ -1,0 +1,31 @@
+"""DCS for Python: control programs that submit grains to a pool and take their results, and survive every kill.
+
+    import dcs
+
+    with dcs.Session("squares") as session:          # opens a session, or resumes that of an earlier run
+        for number in range(100):
+            session.submit(number, ["/usr/bin/factor"], input=f"{number ** 2 + 1}\\n")
+        for result in session.results():             # in the order in which grains finished
+            print(result.output.decode(), end="")
+
+Run again after any kill it makes the same calls, which change nothing, gets the same results in the same order, and
+goes on. `dcs.Executor` does the same for functions in the way of concurrent.futures, `dcs.hosts()`, `dcs.grains()` and
+the like ask what the pool knows. `dcs.grain` is for the other side: Python programs that are grains.
+
+Standard library only, Python 3.9 or later; needs libdcs.so, which is loaded at the first call.
+"""
+from .errors import (Broken, CallFailed, CannotRun, Error, GrainDiffers, GrainExists, GrainFailed, GrainUnknown, Internal, Invalid,
+                     IoError, Limit, NoAuth, NoSpace, NotFound, NothingLeft, NothingYet, Protocol, Refused, ReplayEnd,
+                     SessionActive, SessionClosed, SessionTaken, SessionUnknown, Unreachable)
+from .executor import Executor, Future
+from .query import (Explanation, FileRow, GrainRow, HostRow, Move, Reason, SessionRow, System, explain, grain_file, grain_row,
+                    grain_stream, grains, hosts, login_name, restart, sessions, system)
+from .session import Session
+from .spec import File, Grain, Result, Usage
+
+__all__ = ["Broken", "CallFailed", "CannotRun", "Error", "Executor", "Explanation", "File", "FileRow", "Future", "Grain", "GrainDiffers",
+           "GrainExists", "GrainFailed", "GrainRow", "GrainUnknown", "HostRow", "Internal", "Invalid", "IoError", "Limit",
+           "Move", "NoAuth", "NoSpace", "NotFound", "NothingLeft", "NothingYet", "Protocol", "Reason", "Refused",
+           "ReplayEnd", "Result", "Session", "SessionActive", "SessionClosed", "SessionRow", "SessionTaken",
+           "SessionUnknown", "System", "Unreachable", "Usage", "explain", "grain_file", "grain_row", "grain_stream", "grains",
+           "hosts", "login_name", "restart", "sessions", "system"]

@@ -1,0 +1,71 @@
+"""The grain of dcs.Executor: calls a function and answers with what it returned or raised. It travels to the host as one
+file beside the modules that it needs (below `modules`), so it uses nothing but the standard library.
+
+Standard input: a line of JSON {"module", "function", "encoding", "main"}, then the encoded calls, a list of pairs of
+arguments and keyword arguments. Standard output: the encoded answer. What the function prints goes to standard error.
+"""
+import importlib
+import json
+import os
+import pickle
+import runpy
+import sys
+import traceback
+import types
+
+PICKLE_PROTOCOL = 4  # known to every Python that this may run under
+
+
+def load_main(path):
+    """The control program as a module: its `if __name__ == "__main__"` does not run."""
+    module = types.ModuleType("__dcs_main__")
+    sys.modules["__dcs_main__"] = sys.modules["__main__"] = module
+    module.__dict__.update(runpy.run_path(path, run_name="__dcs_main__"))
+    return module
+
+
+def find(head):
+    module = load_main(head["main"]) if head["main"] else importlib.import_module(head["module"])
+    for name in head["function"].split("."):
+        module = getattr(module, name)
+    return module
+
+
+def failure(error):
+    kind, printed = type(error).__qualname__, "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return {"kind": kind, "text": str(error), "traceback": printed}
+
+
+def answer_pickle(function, data):
+    try:
+        return pickle.dumps((True, [function(*args, **named) for args, named in pickle.loads(data)]), PICKLE_PROTOCOL)
+    except Exception as error:
+        told = failure(error)
+        error.__traceback__ = error.__cause__ = error.__context__ = None
+        try:
+            return pickle.dumps((False, (error, told)), PICKLE_PROTOCOL)
+        except Exception:
+            return pickle.dumps((False, (None, told)), PICKLE_PROTOCOL)
+
+
+def answer_json(function, data):
+    try:
+        return json.dumps({"values": [function(*args, **named) for args, named in json.loads(data)]}).encode()
+    except Exception as error:
+        return json.dumps({"failure": failure(error)}).encode()
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    sys.path[0:1] = [os.path.join(os.getcwd(), "modules")]
+    head = json.loads(sys.stdin.buffer.readline())
+    data = sys.stdin.buffer.read()
+    function = find(head)
+    answers.write((answer_pickle if head["encoding"] == "pickle" else answer_json)(function, data))
+    sys.stdout.flush()
+    answers.close()
+
+
+if __name__ == "__main__":
+    main()

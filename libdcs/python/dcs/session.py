@@ -1,0 +1,205 @@
+"""Sessions: where grains are submitted and results taken."""
+from __future__ import annotations
+
+import ctypes
+import queue
+import threading
+import time
+from collections import deque
+from typing import Any, Deque, Iterator, List, Optional, Sequence, Tuple
+
+from . import _library as lib
+from .errors import Error, NothingLeft, NothingYet, ReplayEnd
+from .query import login_name, sessions
+from .spec import Grain, Path, Result, orders, result_of
+
+_MANY = 1024  # results that come at a time at most
+
+
+class Session:
+    """A session of this program, which calls itself `ident`.
+
+    Without `number` it is the session of that ident which is there from an earlier run, else a new one under the first
+    free number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
+    "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
+
+    As a context manager it is closed at the end of the block. When an exception leaves the block it stays open, and a
+    rerun goes on in it. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
+    that arrives later is kept for the next call."""
+
+    def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True):
+        if mode not in ("resume", "open", "reopen"):
+            raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
+        lib.authorize(ident)
+        self.ident = ident
+        self.number: int = _find(ident, mode, sent_reset) if number is None else _open(number, mode, sent_reset)
+        self._changed = threading.Condition()
+        self._ready: Deque[Result] = deque()
+        self._error: Optional[Error] = None
+        self._asked: "queue.SimpleQueue[Optional[int]]" = queue.SimpleQueue()
+        self._taker: Optional[threading.Thread] = None
+        self._taking = False
+
+    def __repr__(self) -> str:
+        return f"<dcs.Session {self.number} of {self.ident}>"
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.leave()
+
+    def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
+        """Submits a grain, durably; `fields` are those of Grain. The same call again changes nothing."""
+        self.submit_grain(number, Grain(argv, **fields))
+
+    def submit_grain(self, number: int, grain: Grain) -> None:
+        order = lib.Grain()
+        keep = grain.fill(order)
+        lib.call("d_gexec_grain", self.number, number, ctypes.byref(order))
+        del keep
+
+    def submit_many(self, grains: Sequence[Tuple[int, Grain]]) -> None:
+        """Many (number, Grain) at once: a thousand cost about as much as a few. An error says in `taken` how many from
+        the beginning are submitted, and in `refused` on account of which one it ended."""
+        if not grains:
+            return
+        rows, keep = orders(grains)
+        taken, refused = ctypes.c_size_t(), ctypes.c_size_t()
+        try:
+            lib.call("d_gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
+        except Error as error:
+            error.taken, error.refused = taken.value, refused.value
+            raise
+        finally:
+            del keep
+
+    def wait(self, timeout: Optional[float] = None) -> Result:
+        """The next result, in the order in which grains finished. NothingLeft when none will come any more;
+        TimeoutError after `timeout` seconds, after which it may be called again."""
+        return self._next(timeout, 1)
+
+    def poll(self) -> Optional[Result]:
+        """The next result if there is one, else None; NothingLeft as wait()."""
+        with self._changed:
+            if not self._ready and not self._taking:
+                try:
+                    self._ready.extend(self._take(0, 1))
+                except NothingYet:
+                    return None
+            return self._ready.popleft() if self._ready else None
+
+    def results(self, batch: int = 64) -> Iterator[Result]:
+        """All results that are left, in the order in which grains finished, waiting for each. They are taken up to
+        `batch` at a time; a batch counts as sent when the next one is asked for. In the replay of a session that was
+        closed before all of its grains had ended, ReplayEnd follows the recorded results."""
+        while True:
+            try:
+                result = self._next(None, batch)
+            except NothingLeft:
+                return
+            except ReplayEnd:
+                if self._settled():
+                    return
+                raise
+            yield result
+
+    def kill(self, number: int) -> None:
+        """The grain will not run again, and no result of it comes that was not handed out."""
+        lib.call("d_gkill", self.number, number)
+
+    def close(self) -> None:
+        """Terminates the session: what runs is withdrawn, results stay and can be replayed by a rerun."""
+        lib.call("d_close_ses", self.number)
+        self.leave()
+
+    def leave(self) -> None:
+        """Goes without closing the session; a rerun goes on in it."""
+        with self._changed:
+            if self._taker is not None:
+                self._asked.put(None)
+                self._taker = None
+
+    def clean(self) -> None:
+        """Removes the data of the closed session."""
+        lib.call("d_clean_ses", self.number)
+
+    def _settled(self) -> bool:
+        """No grain is left that a reopened session would go on with."""
+        return any(row.session == self.number and row.ready == row.running == 0 for row in sessions(login_name()))
+
+    def _take(self, block: int, most: int) -> List[Result]:
+        rows, count = (lib.Result * min(most, _MANY))(), ctypes.c_int()
+        lib.call("d_gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
+        return [result_of(self.number, rows[i]) for i in range(count.value)]
+
+    def _next(self, timeout: Optional[float], most: int) -> Result:
+        if most < 1:
+            raise ValueError(f"batch is {most}: it must be at least 1")
+        end = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while True:
+                if self._ready:
+                    return self._ready.popleft()
+                if self._error is not None:
+                    error, self._error = self._error, None
+                    raise error
+                if not self._taking:
+                    self._ask(most)
+                # The library's own wait cannot be interrupted, this one can.
+                if not self._changed.wait(None if end is None else max(0.0, end - time.monotonic())):
+                    raise TimeoutError(f"no grain of session {self.number} finished within {timeout} s")
+
+    def _ask(self, most: int) -> None:
+        if self._taker is None:
+            # One thread for all waits, as each thread has a connection of its own.
+            self._taker = threading.Thread(target=self._run_taker, daemon=True, name=f"dcs-session-{self.number}")
+            self._taker.start()
+        self._taking = True
+        self._asked.put(most)
+
+    def _run_taker(self) -> None:
+        while True:
+            most = self._asked.get()
+            if most is None:
+                return
+            results: List[Result] = []
+            error = None
+            try:
+                results = self._take(1, most)
+            except Error as failure:
+                error = failure.with_traceback(None)
+            with self._changed:
+                self._ready.extend(results)
+                self._error, self._taking = error, False
+                self._changed.notify_all()
+
+
+def _open(number: int, mode: str, sent_reset: bool) -> int:
+    if mode == "open":
+        lib.call("d_open_ses", number)
+    else:
+        lib.call(f"d_{mode}_ses", number, int(sent_reset))
+    return number
+
+
+def _find(ident: str, mode: str, sent_reset: bool) -> int:
+    """The first session of this ident; else a new one under the first free number."""
+    own = [row for row in sessions() if row.user == login_name()]
+    mine = sorted(row.session for row in own if row.ident == ident)
+    if mine and mode != "open":
+        return _open(mine[0], mode, sent_reset)
+    used = {row.session for row in own}
+    number = 1
+    while True:
+        if number not in used:
+            try:
+                return _open(number, "resume" if mode == "reopen" else mode, sent_reset)
+            except Error as error:
+                # Another program of this user took the number since the query: the next one will do.
+                if error.name not in ("D_E_SESSION_TAKEN", "D_E_SESSION_ACTIVE", "D_E_SESSION_CLOSED"):
+                    raise
+        number += 1

@@ -1,0 +1,58 @@
+#pragma once
+// What the passive backup says to grain servers, to the scheduler and to people (docs/BACKUP.md). Kinds of messages from
+// 64 on. The backup numbers the reports that it takes: 1, 2, 3 ... for each host. A number means something only together
+// with `store`, the name that the backup's store has had since it was made: an emptied one begins anew under another.
+#include <cstdint>
+#include <string>
+
+#include "wire/server_calls.h"
+
+namespace dcs::wire {
+
+// server -> scheduler, before its FirstCall: up to here the backup has said that it has my reports. Whoever believes the
+// server before all of these have been handed over believes one that has forgotten them.
+struct HeldByBackup { std::uint64_t store = 0, number = 0; };
+
+// backup -> server: answer to its FirstCall, in which `held` is empty. number: the last that it took from this host.
+struct BackupReady { std::uint64_t store = 0, number = 0; };
+// Answer to a GrainReport, after the commit. number: the last that it took from this host.
+struct BackupHas { std::uint64_t store = 0, number = 0; ReportAck ack; };
+
+// backup -> scheduler: first message on the connection that it keeps.
+struct BackupCall { std::uint16_t protocol = protocol_version; std::uint64_t store = 0; };
+// scheduler -> backup: answer to it.
+struct BackupKnown { std::uint64_t epoch = 0; };
+// One report as its server gave it. Those of one host come in the order of their numbers, and again, all that were not
+// answered, on the next connection.
+struct HandOver { std::string host; std::uint64_t number = 0; GrainReport report; };
+// Committed, up to this number of this host: the backup may forget them.
+struct HandOverTaken { std::string host; std::uint64_t number = 0; };
+
+// To the backup, on its own socket.
+struct AskBackup { std::uint16_t protocol = protocol_version; };  // -> BackupStatus
+struct BackupStatus {
+    std::uint64_t store = 0;
+    std::int32_t hosts = 0;                       // of which it holds reports
+    std::uint64_t reports = 0, bytes = 0, most_bytes = 0;  // held; bytes: on its disk
+    std::uint64_t taken = 0, handed_over = 0, refused = 0;  // since it was started
+    std::int32_t servers = 0;                     // connected now
+    bool scheduler = false;                       // likewise
+    double up_s = 0;
+};
+
+// clang-format off
+template <class A> void serialize(A &a, HeldByBackup &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, BackupReady &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, BackupHas &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number) & DCS_FIELD(ack); }
+template <class A> void serialize(A &a, BackupCall &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(store); }
+template <class A> void serialize(A &a, BackupKnown &x, unsigned) { a & DCS_FIELD(epoch); }
+template <class A> void serialize(A &a, HandOver &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number) & DCS_FIELD(report); }
+template <class A> void serialize(A &a, HandOverTaken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, AskBackup &x, unsigned) { a & DCS_FIELD(protocol); }
+template <class A> void serialize(A &a, BackupStatus &x, unsigned) {
+    a & DCS_FIELD(store) & DCS_FIELD(hosts) & DCS_FIELD(reports) & DCS_FIELD(bytes) & DCS_FIELD(most_bytes) & DCS_FIELD(taken)
+      & DCS_FIELD(handed_over) & DCS_FIELD(refused) & DCS_FIELD(servers) & DCS_FIELD(scheduler) & DCS_FIELD(up_s);
+}
+// clang-format on
+
+}  // namespace dcs::wire

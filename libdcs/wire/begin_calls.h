@@ -1,0 +1,34 @@
+#pragma once
+// How a control program of another host gets its credentials (docs/SECURITY.md, SPEC A1): dcs_begin asks for them over
+// its host's TLS connection, and the program calls with what came back. Kinds of messages from 62 on.
+#include <cstdint>
+#include <string>
+
+#include "wire/user_calls.h"
+
+namespace dcs::wire {
+
+// From dcs_begin, over a connection whose certificate has the role of a client host. The first message there.
+struct BeginControl {                                          // -> Begun, or ErrorReply
+    std::uint16_t protocol = protocol_version;
+    std::string user;        // login name of who called dcs_begin; the host vouches for it
+    std::string ident;       // as in GetAuth
+    std::string public_key;  // DER (SubjectPublicKeyInfo) of a key that dcs_begin made for this program alone
+};
+struct Begun {
+    std::string token;        // 32 bytes
+    std::string certificate;  // DER: of that key, for a control program, with (user, host, ident) as its name
+    std::string authority;    // DER
+};
+// A control program's own connection renews its certificate by RenewCertificate (join_calls.h) for the same key.
+
+// clang-format off
+template <class A> void serialize(A &a, BeginControl &x, unsigned) {
+    a & DCS_FIELD(protocol) & DCS_FIELD(user) & DCS_FIELD(ident) & DCS_FIELD(public_key);
+}
+template <class A> void serialize(A &a, Begun &x, unsigned) {
+    a & DCS_FIELD(token) & DCS_FIELD(certificate) & DCS_FIELD(authority);
+}
+// clang-format on
+
+}  // namespace dcs::wire

@@ -1,0 +1,252 @@
+#include "scheduler/core/authorise.h"
+
+#include <algorithm>
+#include <array>
+
+#include "scheduler/core/decisions.h"
+#include "wire/content_check.h"
+
+namespace dcs::core {
+namespace {
+
+// What is not named here is nobody's to send: the scheduler says it itself, or it is new and has no rule yet.
+template <class Message> constexpr Rule rule{};
+constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::nobody, Right::nobody, what}; }
+constexpr Rule of_server(Right right) { return {Right::nobody, right, Right::nobody, nullptr}; }
+
+template <> constexpr Rule rule<wire::Hello> = of_user(Right::anybody);
+template <> constexpr Rule rule<wire::GetAuth> = of_user(Right::caller);
+template <> constexpr Rule rule<wire::OpenSession> = of_user(Right::holder);
+template <> constexpr Rule rule<wire::CloseSession> = of_user(Right::holder, "close a session");
+template <> constexpr Rule rule<wire::CleanSession> = of_user(Right::holder, "remove a session");
+template <> constexpr Rule rule<wire::Gexec> = of_user(Right::holder);
+template <> constexpr Rule rule<wire::GexecMany> = of_user(Right::holder);
+template <> constexpr Rule rule<wire::Gkill> = of_user(Right::holder, "kill a grain");
+template <> constexpr Rule rule<wire::Gwait> = of_user(Right::holder);
+template <> constexpr Rule rule<wire::GwaitMany> = of_user(Right::holder);
+template <> constexpr Rule rule<wire::Fetch> = of_user(Right::owner, "read what a grain has");
+template <> constexpr Rule rule<wire::Query> = of_user(Right::owner, "look at a grain");
+template <> constexpr Rule rule<wire::Explain> = of_user(Right::owner, "look at a grain");
+template <> constexpr Rule rule<wire::ExportPage> = of_user(Right::owner, "export a session");
+template <> constexpr Rule rule<wire::RestartGrain> = of_user(Right::owner, "restart a grain");
+template <> constexpr Rule rule<wire::ImportPiece> = of_user(Right::caller);
+template <> constexpr Rule rule<wire::ImportSession> = of_user(Right::caller);
+template <> constexpr Rule rule<wire::Doctor> = of_user(Right::caller);
+template <> constexpr Rule rule<wire::AskContents> = of_user(Right::caller);
+template <> constexpr Rule rule<wire::SetHost> = of_user(Right::operators, "change a host");
+template <> constexpr Rule rule<wire::Reload> = of_user(Right::operators, "have the settings read again");
+template <> constexpr Rule rule<wire::SetLogLevel> = of_user(Right::operators, "set what is logged");
+template <> constexpr Rule rule<wire::CreateToken> = of_user(Right::operators, "make a code for a host to join");
+template <> constexpr Rule rule<wire::ListTokens> = of_user(Right::operators, "see the codes for hosts to join");
+template <> constexpr Rule rule<wire::RevokeToken> = of_user(Right::operators, "revoke a code");
+template <> constexpr Rule rule<wire::ApproveHost> = of_user(Right::operators, "let a host in");
+template <> constexpr Rule rule<wire::RemoveHost> = of_user(Right::operators, "take a host out of the pool");
+template <> constexpr Rule rule<wire::PutContent>{Right::caller, Right::lease, Right::nobody, nullptr};
+template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::CallIn> = of_server(Right::link);
+template <> constexpr Rule rule<wire::RenewCertificate>{Right::nobody, Right::link, Right::nobody, nullptr,
+                                                        Right::holder};
+template <> constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody, Right::nobody, nullptr,
+                                                    Right::nobody, Right::anybody};
+template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
+template <> constexpr Rule rule<wire::LaunchResult> = of_server(Right::lease);
+template <> constexpr Rule rule<wire::WantContent> = of_server(Right::lease);
+// Only before its first call; and the other two only by who showed no certificate and is of the scheduler's account
+// (decode_backup.cc).
+template <> constexpr Rule rule<wire::HeldByBackup> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::BackupCall> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::HandOver> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::JoinHost>{Right::nobody, Right::nobody, Right::anybody, nullptr};
+
+template <std::size_t... I> constexpr std::array<Rule, sizeof...(I)> in_order(std::index_sequence<I...>) {
+    return {rule<std::variant_alternative_t<I, wire::AnyMessageOf>>...};
+}
+constexpr auto rules = in_order(std::make_index_sequence<std::variant_size_v<wire::AnyMessageOf>>{});
+
+// The message that a request came by.
+template <class Request> struct Said { using by = Request; };
+template <> struct Said<BeginControl> { using by = wire::GetAuth; };
+template <> struct Said<SubmitGrain> { using by = wire::Gexec; };
+template <> struct Said<SubmitGrains> { using by = wire::GexecMany; };
+template <> struct Said<ImportSession> { using by = wire::ImportSession; };
+template <> struct Said<CreateCode> { using by = wire::CreateToken; };
+template <> struct Said<ListCodes> { using by = wire::ListTokens; };
+template <> struct Said<ApproveHost> { using by = wire::ApproveHost; };
+template <> struct Said<RenewProgram> { using by = wire::RenewCertificate; };
+
+template <class Request> const Rule &rule_for(const Request &) { return rule<typename Said<Request>::by>; }
+
+// Whose session it names; empty: it names none, the caller's is meant or none at all.
+template <class Request> std::string named_user(const Request &r) {
+    if constexpr (std::is_same_v<Request, wire::Query>)
+        return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for everybody in the pool
+    else if constexpr (requires { r.user; })
+        return r.user;
+    else
+        return {};
+}
+
+template <class Request> std::string object_of(const Request &r) {
+    std::string text;
+    if constexpr (requires { r.host; }) text = r.host;
+    if constexpr (requires { r.level; }) text += (text.empty() ? "the scheduler: " : ": ") + r.level;
+    if constexpr (requires { r.id; }) text = r.id;
+    if constexpr (requires { r.user; r.number; }) text = to_text(SessionKey{r.user, r.number});
+    if constexpr (requires { r.user; r.session; r.grain; } && !std::is_same_v<Request, wire::SetHost>)
+        text = to_text(GrainKey{{r.user, r.session}, r.grain});
+    if constexpr (std::is_same_v<Request, wire::ExportPage>) text = to_text(SessionKey{r.user, r.session});
+    return text;
+}
+
+std::string place(const std::string &host) { return host.empty() ? "the scheduler's host" : "host " + host; }
+
+Status check_operator(const Caller &caller, const char *what) {
+    if (caller.privileged) return Status::ok();
+    return fail(Code::refused, caller.user + " may not " + what + ": that is for root, for the scheduler's account "
+                                   "or a private pool's owner, and for the scheduler_masters");
+}
+
+Status check_owner(const Caller &caller, const std::string &user) {
+    if (user.empty() || caller.privileged || caller.user == user) return Status::ok();
+    return fail(Code::refused, caller.user + " may not do this with a session of " + user);
+}
+
+}  // namespace
+
+const Rule &rule_of(const wire::AnyMessage &message) { return rules[message.index()]; }
+
+bool may_say(Party party, const wire::AnyMessage &message) {
+    const Rule &r = rule_of(message);
+    switch (party) {
+    case Party::user: return r.user != Right::nobody;
+    case Party::program: return r.user != Right::nobody || r.program != Right::nobody;
+    case Party::begin: return r.begin != Right::nobody;
+    case Party::server: return r.server != Right::nobody;
+    case Party::stranger: return r.stranger != Right::nobody;
+    }
+    return false;
+}
+
+Status authorise(const State &state, const Caller &caller, const UserRequest &request) {
+    if (Status s = check_user(state, caller); !s) return s;
+    if (Status s = check_program(state, caller); !s) return s;
+    return std::visit(
+        [&](const auto &r) -> Status {
+            const Rule &rule = rule_for(r);
+            const std::string user = named_user(r);
+            switch (rule.user == Right::nobody ? rule.program : rule.user) {
+            case Right::caller: return Status::ok();
+            case Right::operators: return check_operator(caller, rule.what);
+            case Right::owner: return check_owner(caller, user);
+            case Right::holder: return user.empty() ? check_token(state, caller) : check_owner(caller, user);
+            default: return fail(Code::refused, "no rule allows that");
+            }
+        },
+        request);
+}
+
+std::string secure_command(const Caller &caller, const UserRequest &request) {
+    return std::visit(
+        [&](const auto &r) -> std::string {
+            const Rule &rule = rule_for(r);
+            const std::string user = named_user(r);
+            const bool others = !user.empty() && user != caller.user;
+            const bool order = rule.user == Right::operators || (rule.user == Right::holder && !user.empty()) ||
+                               std::is_same_v<std::decay_t<decltype(r)>, wire::RestartGrain>;
+            if (rule.what == nullptr || (!order && !others)) return {};
+            const std::string object = object_of(r);
+            return rule.what + (object.empty() ? "" : ", " + object);
+        },
+        request);
+}
+
+Status check_token(const State &state, const Caller &caller) {
+    if (!caller.has_token)
+        return fail(Code::no_auth, "the connection carries no authorization token");
+    const auto entry = state.auth.find(caller.token);
+    if (entry == state.auth.end())
+        return fail(Code::no_auth,
+                    "the scheduler does not know this authorization token (any more)");
+    if (entry->second.user != caller.user)
+        return fail(Code::no_auth, "the authorization token is not one of " + caller.user);
+    const std::string &bound = entry->second.host;
+    if (bound != caller.host)
+        return fail(Code::no_auth, "the authorization token is for a control program on " + place(bound) +
+                                       ", this one is on " + place(caller.host));
+    if (entry->second.key != caller.key)
+        return fail(Code::no_auth, "the authorization token is for another key than that of this connection's "
+                                   "certificate: each control program has its own");
+    return Status::ok();
+}
+
+Status check_program(const State &state, const Caller &caller) {
+    if (caller.host.empty()) return Status::ok();
+    if (Status s = check_source(state, caller.host, caller.user); !s) return s;
+    if (state.trust.clients.count(caller.host) == 0)
+        return fail(Code::refused, "host " + caller.host + " was taken out of the pool: its control programs may not "
+                                   "call any more");
+    return check_token(state, caller);
+}
+
+Status check_source(const State &state, const std::string &host, const std::string &user) {
+    const auto source = state.sources.find(host);
+    if (source == state.sources.end())
+        return fail(Code::refused, "control programs may not call from host " + host + ": the scheduler's host table "
+                                   "has no line for it with role=client");
+    const std::vector<std::string> &users = source->second;
+    const bool named = std::find(users.begin(), users.end(), user) != users.end();
+    if (named || (users.empty() && user != "root")) return Status::ok();
+    return fail(Code::refused, user + " may not call from host " + host + ": its line in the scheduler's host table " +
+                                   (users.empty() ? "names nobody, and root must be named" : "names others"));
+}
+
+Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
+    const std::string &bound = state.session(key)->info.ident;
+    const auto entry = state.auth.find(caller.token);
+    const bool same = entry != state.auth.end() && entry->second.ident == bound;
+    const std::string text = "session " + to_text(key) +
+                             (same ? " was taken over by a newer run of " + bound
+                                   : " is bound to the control program " + bound);
+    return fail(Code::session_taken, text);
+}
+
+Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number) {
+    if (Status s = check_token(state, caller); !s) return s;
+    const SessionKey key{caller.user, number};
+    const Session *session = state.session(key);
+    if (!session) return missing_session(state, key);
+    if (session->info.token == caller.token) return key;
+    if (session->info.status == SessionStatus::terminated)
+        return fail(Code::session_closed, "session " + to_text(key) + " is closed");
+    return taken_session(state, key, caller);
+}
+
+// ---- grain servers -------------------------------------------------------------------------
+
+Status check_certified(const State &state, const Certified &certified, const std::string &host) {
+    if (certified.host.empty()) return Status::ok();
+    if (certified.host != host)
+        return fail(Code::refused, "the certificate of this server is of host " + certified.host +
+                                       ", but it calls itself " + host);
+    const auto key = state.trust.keys.find(host);
+    if (key == state.trust.keys.end())
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join anew");
+    if (key->second != certified.key)
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another key "
+                                   "has joined under that name since");
+    return Status::ok();
+}
+
+Status may_fetch(const State &state, HostId host, const std::string &digest) {
+    for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
+        if (state.grain(key)->files->names(digest)) return Status::ok();
+    return fail(Code::refused, "no grain that is leased to this host names " + wire::digest_text(digest));
+}
+
+Status may_bring(const State &state, HostId host) {
+    for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
+        if (!state.grain(key)->files->outputs.empty()) return Status::ok();
+    return fail(Code::refused, "no grain that is leased to this host brings files back");
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,64 @@
+#include "scheduler/turn/decode_backup.h"
+
+namespace dcs::turn {
+namespace {
+
+Decoded hang_up(std::string note) {
+    Decoded d;
+    d.close = true;
+    d.note = std::move(note);
+    return d;
+}
+
+Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::BackupCall &call) {
+    if (who.greeted) return hang_up("a backup's first message came second");
+    // A grain server's certificate makes nobody the backup, who may report for all.
+    if (!who.certified.host.empty() || !who.privileged)
+        return hang_up("host " + who.certified.host + " posed as the backup");
+    if (call.protocol != wire::protocol_version)
+        return hang_up("the backup speaks protocol " + std::to_string(call.protocol) + ", the scheduler " +
+                       std::to_string(wire::protocol_version) + ": use programs of the same version");
+    who.greeted = who.backup = true;
+    Decoded d;
+    d.input = core::BackupCame{arrival.conn, call.store};
+    return d;
+}
+
+Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver &message) {
+    if (message.report.last_seq == UINT32_MAX)
+        return hang_up("a report of an increment after which there is no number");
+    Decoded d;
+    core::ReportHandedOver input{arrival.conn, std::move(message.host), message.number, nullptr};
+    if (const wire::GrainFile *file = missing_output(context.contents, message.report))
+        d.note = "grain " + to_text(wire::key_of(message.report.key)) + " ended, but its " + to_text(*file) +
+                 " did not come: its end does not count";
+    else
+        input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));
+    d.input = std::move(input);
+    return d;
+}
+
+}  // namespace
+
+const wire::GrainFile *missing_output(const Contents &contents, const wire::GrainReport &report) {
+    for (const wire::GrainFile &file : report.files)
+        if (report.ended && !file.digest.empty() && !contents.has(file)) return &file;
+    return nullptr;
+}
+
+bool about_backup(const wire::AnyMessage &message) {
+    return std::holds_alternative<wire::BackupCall>(message) || std::holds_alternative<wire::HeldByBackup>(message);
+}
+
+Decoded backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
+    if (const auto *call = std::get_if<wire::BackupCall>(&message)) return backup_comes(arrival, who, *call);
+    if (const auto *held = std::get_if<wire::HeldByBackup>(&message)) {
+        if (who.greeted) return hang_up("a grain server spoke of the backup after its first call");
+        who.promised = core::HandedOver{held->store, held->number};
+        return {};
+    }
+    if (auto *report = std::get_if<wire::HandOver>(&message)) return take_over(context, arrival, *report);
+    return hang_up(std::string(wire::kind_name(message)) + " is not a message of the backup");
+}
+
+}  // namespace dcs::turn

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""Control programs of another host with the real dcs_begin, setuid root, and real accounts: `dcs` starts itself by it and
+does what it does elsewhere; who is not of the group, or may not call from there, does not get in."""
+import os
+import re
+import signal
+import sys
+
+from hurry import Hurry
+from pool import wait_for
+from remote_world import Desk, DeskPool, enter
+
+
+def the_host_joins(desk):
+    result = desk.run("ann", "dcs", "session", "ls", check=False)
+    assert result.returncode == 5 and "no scheduler answers" in result.stderr, result  # a host without a pool
+    joined = desk.join()
+    assert "host desk1 has joined the pool" in joined.stdout, joined
+    for path, mode in (("/etc/dcs", 0o755), ("/etc/dcs/pool.conf", 0o644), ("/etc/dcs/pki/key.pem", 0o600)):
+        st = os.stat(path)
+        assert st.st_mode & 0o777 == mode and st.st_uid == 0, (path, oct(st.st_mode))
+    assert desk.pool.proxy.address in open("/etc/dcs/pool.conf").read()
+
+
+def dcs_runs_itself(desk):
+    assert desk.run("ann", "dcs", "run", "--", "/bin/echo", "hello").stdout == "hello\n"
+    inputs = "".join(f"{i}\n" for i in range(10))
+    out = desk.run("ann", "dcs", "map", "--", "/bin/sh", "-c", "echo x{}", data=inputs).stdout
+    assert out.splitlines() == [f"x{i}" for i in range(10)], out
+    big = "0123456789" * 300_000
+    assert desk.run("ann", "dcs", "run", "--", "/bin/cat", data=big).stdout == big
+    rows = re.findall(r'"user":"(\w+)"', desk.run("ann", "dcs", "session", "ls", "-o", "json").stdout)
+    assert rows and set(rows) == {"ann"}, rows
+    assert desk.pool.proxy.address in desk.run("ann", "dcs", "status").stdout
+    result = desk.run("ann", "dcs", "run", "--", "/bin/sh", "-c", "exit 7", check=False)
+    assert result.returncode == 7, result  # exit codes pass through both
+    # A program of one's own, begun by hand: what it executes has no credentials any more.
+    out = desk.run("ann", "dcs_begin", os.path.join(desk.bin, "dcs"), "run", "--", "/bin/echo", "by hand").stdout
+    assert out == "by hand\n", out
+    result = desk.run("ann", "dcs", "session", "ls", env={"DCS_DIR": "/nowhere"}, check=False)
+    assert result.returncode == 5, result  # who names a pool means that one
+    desk.pool.logged("scheduler.log", "ann begins control program dcs on host desk1")
+
+
+def maps_outlive_everything(desk):
+    trace = os.path.join(desk.world.base, "trace")
+    ran = lambda: open(trace).read().splitlines() if os.path.exists(trace) else []
+    words = ("dcs", "map", "--", "/bin/sh", "-c", f"echo {{}} >>{trace}; sleep 0.3; echo result {{}}")
+    inputs = "".join(f"{i}\n" for i in range(8))
+    first = desk.popen("ann", *words, stdin=-1)
+    first.stdin.write(inputs)
+    first.stdin.close()
+    wait_for("a grain", ran, 240)
+    desk.pool.stop("scheduler", signal.SIGKILL)
+    first.send_signal(signal.SIGKILL)  # dcs_begin has become dcs: the very process
+    first.wait()
+    desk.pool.start_scheduler()
+    out = desk.run("ann", *words, data=inputs).stdout
+    assert out.splitlines() == [f"result {i}" for i in range(8)], out
+    assert {int(line) for line in ran()} == set(range(8)) and len(ran()) <= 8 + 3, ran()
+
+
+def others_do_not_get_in(desk):
+    result = desk.run("eve", "dcs", "session", "ls", check=False)
+    assert result.returncode == 4 and "Permission denied" in result.stderr, result  # 4750: she cannot execute it
+    desk.world.users(members=("ben", "od+d"))  # ann is taken out of the group, here and there
+    result = desk.run("ann", "dcs", "session", "ls", check=False)
+    assert result.returncode == 125 and "ann is not a member of the group dcs" in result.stderr, result
+    desk.world.users()
+    desk.pool.options = ("--group", "more")  # a group of the scheduler's own choice, with ann in it and not ben
+    desk.pool.stop("scheduler")
+    desk.pool.start_scheduler()
+    assert desk.run("ann", "dcs", "session", "ls").returncode == 0
+    result = desk.run("ben", "dcs", "session", "ls", check=False)
+    assert result.returncode == 125 and "ben is not a member of the group more on the scheduler's host" in result.stderr, result
+    desk.pool.options = DeskPool.options
+    desk.pool.stop("scheduler")
+    desk.pool.start_scheduler()
+    assert desk.run("ben", "dcs", "session", "ls").returncode == 0
+    desk.pool.table("h1", sources="desk1 role=client users=ben\n")
+    desk.pool.dcs("reload")
+    result = desk.run("ann", "dcs", "session", "ls", check=False)
+    assert result.returncode == 125 and "ann may not call from host desk1" in result.stderr, result
+    desk.pool.table("h1", sources="# none\n")
+    desk.pool.dcs("reload")
+    result = desk.run("ben", "dcs", "session", "ls", check=False)
+    assert result.returncode == 125 and "may not call from host desk1" in result.stderr, result
+
+
+def main():
+    if enter(__file__) is None:
+        return 77
+    with Desk() as desk, Hurry(desk.pool):
+        for part in (the_host_joins, dcs_runs_itself, maps_outlive_everything, others_do_not_get_in):
+            part(desk)
+            print(part.__name__.replace("_", " "), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

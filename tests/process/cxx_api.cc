@@ -1,0 +1,117 @@
+// dcs.hpp on a pool of two hosts: `cxx_api all` goes through what goes well and what goes wrong, `cxx_api scope HOW`
+// ends the scope of a session in three ways: closed, left, thrown.
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <ranges>
+
+#include "dcs.hpp"
+
+static_assert(std::input_iterator<dcs::result_range::iterator> && std::ranges::input_range<dcs::result_range>);
+static_assert(!std::is_copy_constructible_v<dcs::session> && std::is_nothrow_move_constructible_v<dcs::session>);
+
+namespace {
+
+void need(bool holds, const std::string &what) {
+    if (holds) return;
+    std::cerr << "cxx_api: " << what << ": not so\n";
+    std::exit(1);
+}
+
+void raises(int code, const std::string &word, const std::function<void()> &call) {
+    try {
+        call();
+    } catch (const dcs::error &error) {
+        need(error.code() == code,
+             std::string(error.name()) + " where " + d_errorname(code) + " was due: " + error.what());
+        need(error.text().find(word) != std::string::npos, '"' + word + "\" is in " + error.text());
+        need(std::strlen(error.hint()) > 0, "a hint");
+        return;
+    }
+    need(false, std::string(d_errorname(code)) + " is thrown");
+}
+
+void submissions() {
+    dcs::session session = dcs::session::open("cxx", 1);
+    std::vector<dcs::order> orders;
+    for (int i = 0; i < 30; ++i)
+        orders.push_back({i, {.argv = {"/bin/sh", "-c", "cat; echo $X >&2"},
+                              .input = std::string(3, static_cast<char>(i)),
+                              .env = {"X=" + std::to_string(i)}}});
+    session.submit(orders);
+    session.submit(30, {.argv = {"/bin/sh", "-c", "head -c 100000 /dev/zero; cp text made"},
+                        .files = {{.name = "text", .path = "/etc/hostname"}}, .outputs = {"made"}});
+    dcs::session moved = std::move(session);
+    int index = 0;
+    for (const dcs::result &result : moved.results(7)) {
+        need(result.index == index++ && result.ok(), "results come in their order");
+        if (result.grain == 30) {
+            need(result.whole_output() == std::string(100000, '\0') && result.output.size() == 20480, "a long output");
+            const dcs::stream sent(std::fopen("/etc/hostname", "r")), came = result.open_file("made");
+            need(dcs::read_all(came.get()) == dcs::read_all(sent.get()), "a file comes back");
+        } else {
+            need(result.output == std::string(3, static_cast<char>(result.grain)), "bytes are bytes");
+            need(result.whole_error() == std::to_string(result.grain) + "\n", "standard error");
+        }
+    }
+    need(index == 31, "all results came");
+    const dcs::answer hosts = dcs::query(D_Q_HOSTS);
+    need(hosts.hosts().size() == 2 && hosts.hosts()[0].slots == 2, "two hosts of two slots");
+    moved.close();
+    raises(D_E_SESSION_CLOSED, "", [&] { moved.submit(31, {.argv = {"/bin/true"}}); });
+}
+
+void errors() {
+    dcs::session replay = dcs::session::resume("cxx");
+    need(replay.number() == 1 && std::ranges::distance(replay.results()) == 31, "the replay of a closed session");
+    raises(D_E_SESSION_CLOSED, "", [] { dcs::session::resume("cxx", 1, false); });
+    dcs::session session = dcs::session::open("cxx", 2);
+    raises(D_E_SESSION_ACTIVE, "", [] { dcs::session::open("cxx", 2); });
+    raises(D_E_INVALID, "notice is -1", [&] { session.submit(1, {.argv = {"/bin/true"}, .notice = -1}); });
+    raises(D_E_INVALID, "gargv[0]", [&] { session.submit(1, {}); });
+    dcs::result result;
+    need(!session.wait(result) && !session.poll(result), "nothing is left in an empty session");
+    session.submit(1, {.argv = {"/bin/sleep", "1000"}});
+    need(!session.poll(result), "nothing yet");
+    session.submit(2, {.argv = {"/bin/sh", "-c", "echo bad >&2; exit 4"}, .attempts = 1});
+    need(session.wait(result) && result.grain == 2 && result.code == 4 && !result.ok(), "a failure is a result");
+    need(result.error == "bad\n", "what it said");
+    std::vector<dcs::order> orders{{3, {.argv = {"/bin/true"}}}, {3, {.argv = {"/bin/true"}}}};
+    try {
+        session.submit(orders);
+        need(false, "the same number twice is refused");
+    } catch (const dcs::error &error) {
+        need(error.code() == D_E_INVALID && error.taken() == 0 && error.refused() == 1, "which one was refused");
+    }
+    session.kill(1);
+    need(!session.wait(result), "nothing is left");
+    session.submit(3, {.argv = {"/bin/true"}, .host_class = 1u << 31});
+    raises(D_E_CANNOT_RUN, "", [&] { session.wait(result); });
+    session.close();
+    dcs::session early = dcs::session::resume("cxx", 2);
+    need(early.wait(result) && result.grain == 2, "the recorded result");
+    raises(D_E_REPLAY_END, "", [&] { early.wait(result); });
+}
+
+void scope(const std::string &how) {
+    dcs::session session = dcs::session::resume("cxx-" + how);
+    session.submit(1, {.argv = {"/bin/true"}});
+    if (how == "left") session.leave();
+    if (how == "thrown") throw std::runtime_error("out of the scope");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    if (argc == 3) {
+        try {
+            scope(argv[2]);
+        } catch (const std::runtime_error &) {
+            return 7;
+        }
+        return 0;
+    }
+    submissions();
+    errors();
+    std::cout << "every call did what it says\n";
+}

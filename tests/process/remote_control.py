@@ -1,0 +1,289 @@
+"""Control programs of other hosts: they work over TLS, killed or not, also while the scheduler is away; and nobody else does
+with what he could have got hold of. The part of dcs_begin is played by remote_peer.py; begin_remote.py has the real one."""
+import os
+import re
+import signal
+import socket
+import ssl
+import time
+
+from hurry import Hurry
+from pool import wait_for
+from remote_peer import (AUTH_REPLY, BEGUN, BEGIN_CONTROL, CLOSE, DONE, ERROR, GET_AUTH, GKILL, HELLO, OPEN_REPLY, PROTOCOL,
+                         QUERY, QUERY_REPLY, WELCOME, Credentials, Line, RemotePool, query, struct, text)
+from tls import SECRET, files_below
+
+REFUSED, NO_AUTH, LIST_TOKENS = 4, 3, 52
+
+
+def hosts_join(pool):
+    joined = pool.join_client("desk1")
+    assert "host desk1 has joined the pool" in joined.stdout and "dcs_begin PROGRAM" in joined.stdout, joined
+    folder = os.path.join(pool.base, "desk1")
+    assert os.stat(os.path.join(folder, "pki", "key.pem")).st_mode & 0o777 == 0o600
+    assert os.stat(os.path.join(folder, "pool.conf")).st_mode & 0o777 == 0o644
+    lines = [line for line in open(os.path.join(folder, "pool.conf")).read().splitlines() if not line.startswith("#")]
+    assert lines == [f"scheduler {pool.proxy.address}", f"pki {folder}/pki"], lines
+    pool.join_client("desk1")  # whoever did not hear the answer asks again
+    pool.join_client("desk2")
+    for line, why in ((pool.client_code("--host", "desk1") + ["--host", "desk2"], "the code is for host desk1, not for desk2"),
+                      (pool.code("--host", "h1") + ["--role", "client"], "the code is for a host with a grain server"),
+                      ([w for w in pool.client_code() if w not in ("--role", "client")], "from which control programs call"),
+                      (pool.client_code() + ["--host", "h1"], '"h1" is not in the scheduler\'s host table as one from which')):
+        result = pool.dcs(*line, "--dir", os.path.join(pool.base, "thief"), check=False)
+        assert result.returncode == 4 and why in result.stderr, (why, result)
+    result = pool.dcs("token", "create", "--role", "client", "--host", "h1", check=False)
+    assert result.returncode == 3 and "role=client" in result.stderr, result
+    other = pool.client_code("--host", "desk1")
+    other[2] = "127.0.0.1:1"
+    result = pool.dcs(*other, "--dir", folder, check=False)
+    assert result.returncode == 4 and "names another scheduler" in result.stderr, result
+
+
+def programs_work(pool):
+    for name in ("h1", "h2"):
+        pool.join(name)
+        pool.start_server(name)
+    pool.wait_active("h1", "h2")
+    inputs = [f"{SECRET}-{i}" for i in range(20)]
+    ann = pool.begin("desk1", "ann")
+    out = pool.run(ann, "map", "--", "/bin/sh", "-c", "echo out-{}", data="\n".join(inputs) + "\n").stdout
+    assert out.splitlines() == ["out-" + i for i in inputs], out
+    big = SECRET * 100_000
+    assert pool.run(pool.begin("desk1", "ann"), "run", "--", "/bin/cat", data=big).stdout == big
+    out = pool.run(pool.begin("desk1", "ann"), "session", "ls", "-o", "json").stdout
+    assert '"user":"ann"' in out.replace(" ", ""), out
+    for path, content in files_below(pool.directory):
+        assert ann.token not in content and ann.token.hex().encode() not in content, f"{path} holds the token"
+    assert ann.token.hex() not in pool.text("scheduler.log")
+    pool.logged("scheduler.log", "ann begins control program dcs on host desk1")
+    pool.logged("scheduler.log", "issued to control program ann/desk1/dcs")
+
+
+def nothing_in_the_clear(pool):
+    seen = bytes(pool.proxy.seen)
+    assert len(seen) > 4_000_000, len(seen)
+    for words in (SECRET.encode(), b"DCS1", b"/bin/cat", b"out-"):
+        assert words not in seen, f"the proxy sees {words!r}"
+
+
+def killed_and_rerun(pool):
+    """The scheduler dies while a program works and waits; the program dies; its rerun goes on from there."""
+    trace = os.path.join(pool.base, "trace")
+    inputs = "".join(f"{i}\n" for i in range(12))
+    words = ("map", "--", "/bin/sh", "-c", f"echo ran {{}} >>{trace}; sleep 0.3; echo result {{}}")
+    ran = lambda: open(trace).read().splitlines() if os.path.exists(trace) else []
+    first = pool.start_program(pool.begin("desk1", "ann"), *words, stdin=-1)
+    first.stdin.write(inputs)
+    first.stdin.close()
+    wait_for("some grains", lambda: len(ran()) >= 2, 240)
+    pool.stop("scheduler", signal.SIGKILL)
+    time.sleep(1)
+    pool.start_scheduler()
+    before = len(ran())
+    wait_for("more grains after the scheduler's death", lambda: len(ran()) > before + 1, 240)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert len(ran()) < 12, "all was done before the program was killed; nothing is left to resume"
+    second = pool.start_program(pool.begin("desk1", "ann"), *words, stdin=-1)
+    second.stdin.write(inputs)
+    second.stdin.close()
+    second.stdin = None
+    pool.stop("scheduler", signal.SIGKILL)
+    pool.start_scheduler()
+    out, err = second.communicate(timeout=240)
+    assert second.returncode == 0, (out, err)
+    assert out.splitlines() == [f"result {i}" for i in range(12)], (out, err)
+    # What ran before was not run again, but for what the killed scheduler had not heard of.
+    assert {line.split()[1] for line in ran()} == {str(i) for i in range(12)} and len(ran()) <= 12 + 4, ran()
+
+
+def waits_for_ever(pool):
+    """A parked d_gwait survives the scheduler's restart, and an expiring certificate by renewal."""
+    ann = pool.begin("desk1", "ann", "waiter")
+    aged = pool.reforged(ann, "ann/desk1/waiter", 3, 4)  # a day of four is left: due
+    gate = os.path.join(pool.base, "gate")
+    waiting = pool.start_program(aged, "run", "--", "/bin/sh", "-c", f"while ! test -e {gate}; do sleep 0.1; done; echo through")
+    issued = lambda: pool.text("scheduler.log").count("issued to control program ann/desk1/waiter")
+    wait_for("the certificate to be renewed", lambda: issued() == 2, 120)  # dcs_begin's, and this one
+    pool.stop("scheduler", signal.SIGKILL)
+    pool.start_scheduler()
+    pool.wait_active("h1", "h2")
+    assert waiting.poll() is None, waiting.communicate()
+    open(gate, "w").close()
+    out, err = waiting.communicate(timeout=240)
+    assert waiting.returncode == 0 and out == "through\n", (out, err)
+
+
+def refused(answer, words, code=None):
+    assert answer[0] == ERROR and words in answer[2] and code in (None, answer[1]), (words, answer)
+
+
+def opened(answer):
+    assert answer[0] == OPEN_REPLY, answer
+
+
+def others_are_refused(pool):
+    ann, ben, root = pool.begin("desk1", "ann"), pool.begin("desk1", "ben"), pool.begin("desk2", "root")
+    with ann.line() as line:
+        opened(line.session(5001))
+    mixed = Credentials(ben.address, ben.directory, ann.token, ben.authority)  # ann's token got about
+    with mixed.line() as line:
+        refused(line.session(5001), "is not one of ben")
+        refused(line.ask(GET_AUTH, text("x")), "is not one of ben")
+        refused(line.ask(QUERY, query()), "is not one of ben")
+    again = pool.begin("desk1", "ann")
+    mixed = Credentials(again.address, again.directory, ann.token, again.authority)
+    with mixed.line() as line:
+        refused(line.session(5001), "is for another key than that of this connection's certificate")
+    elsewhere = pool.begin("desk2", "ann")
+    mixed = Credentials(elsewhere.address, elsewhere.directory, ann.token, elsewhere.authority)
+    with mixed.line() as line:
+        refused(line.session(5001), "is for a control program on host desk1, this one is on host desk2")
+    with ann.line(hello=False) as line:
+        assert line.hello()[0] == WELCOME
+        refused(line.ask(QUERY, query()), "carries no authorization token")
+    with Line(ann.address, ann.directory) as line:
+        assert line.hello(bytes(32))[0] == WELCOME
+        refused(line.ask(QUERY, query()), "does not know this authorization token")
+    with ben.line() as line:  # ben with all that is his
+        kind, payload = line.ask(QUERY, query(2))
+        assert kind == QUERY_REPLY and b"\x03\x00\x00\x00ann" not in payload, payload
+        refused(line.ask(CLOSE, text("ann") + struct.pack("<ii", 5001, -1)), "may not do this with a session of ann")
+        refused(line.ask(GKILL, text("ann") + struct.pack("<ii", 5001, 1)), "may not do this with a session of ann")
+        opened(line.session(5001))  # ben's own of that number
+    with root.line() as line:  # root of another host is nobody here
+        refused(line.ask(CLOSE, text("ann") + struct.pack("<ii", 5001, -1)), "may not do this with a session of ann")
+    pool.dcs("token", "ls")  # of this host he is somebody
+    with root.line() as line:
+        refused(line.ask(LIST_TOKENS, b""), "for root, for the scheduler's account")
+
+
+def hosts_are_judged(pool):
+    _, key = pool.new_key()
+    for host, user, ident, why in (("desk1", "root", "x", "root must be named"), ("desk2", "ben", "x", "names others"),
+                                   ("desk1", "../ann", "x", "the login name cannot be used"),
+                                   ("desk1", "ann", "-x", "a control ident is"),
+                                   (pool.forge("new", "client", "desk1"), "ann", "x", "another key has joined under that name"),
+                                   (pool.forge("unlisted", "client", "desk9"), "ann", "x", "has been revoked")):
+        refused(pool.ask_begin(host, user, ident, key), why)
+    refused(pool.ask_begin("desk1", "ann", "x", key[:-1]), "not a public key on the curve P-256")
+    refused(pool.ask_begin("desk1", "ann", "x", key + b"x"), "not a public key on the curve P-256")
+    answer = pool.ask_begin(os.path.join(pool.base, "h1", "pki"), "ann", "x", key)  # a grain server may not
+    assert answer[0] != BEGUN, answer
+    desk = os.path.join(pool.base, "desk1", "pki")
+    with Line(pool.proxy.address, desk) as line:
+        refused(line.hello(), "dcs_begin of another host may not send Hello")
+    with Line(pool.proxy.address) as line:
+        refused(line.ask(BEGIN_CONTROL, struct.pack("<H", PROTOCOL) + text("ann") + text("x") + text(key)),
+                "a host without a certificate may not send BeginControl")
+    program = pool.begin("desk1", "ann")
+    with program.line() as line:  # programs beget none
+        refused(line.ask(BEGIN_CONTROL, struct.pack("<H", PROTOCOL) + text("ann") + text("x") + text(key)),
+                "BeginControl is not a request of a control program")
+    pool.logged("scheduler.log", "audit: no control program of another host begins, asked by host desk2")
+
+
+def certificates_are_judged(pool):
+    ann = pool.begin("desk1", "ann")
+    old = pool.reforged(ann, "ann/desk1/dcs", 30, 10)
+    result = pool.run(old, "session", "ls", check=False)
+    assert result.returncode != 0 and "it has expired" in result.stderr, result
+    pool.logged("scheduler.log", "the certificate of ann/desk1/dcs expired on")
+    foreign = Credentials(ann.address, pool.new_key()[0], ann.token, ann.authority)
+    result = pool.run(foreign, "session", "ls", check=False)
+    assert result.returncode != 0 and "issued by another authority" in result.stderr, result
+    other = ssl.DER_cert_to_PEM_cert(ssl.PEM_cert_to_DER_cert(open(os.path.join(foreign.directory, "authority.pem")).read()))
+    deceived = Credentials(ann.address, ann.directory, ann.token, other)  # whom the program believes
+    result = pool.run(deceived, "session", "ls", check=False)
+    assert result.returncode != 0 and "issued by another authority" in result.stderr, result
+    renamed = pool.reforged(ann, "ben/desk1/dcs", 0, 1)  # only the pool's authority could; the token counts still
+    result = pool.run(renamed, "session", "ls", check=False)
+    assert result.returncode != 0 and "is not one of ben" in result.stderr, result
+    for words, why in (("nonsense", "DCS_AUTH_FD"),):
+        broken = Credentials(ann.address, ann.directory, b"", ann.authority)
+        result = pool.run(broken, "session", "ls", check=False)
+        assert result.returncode != 0 and why in result.stderr, result
+
+
+def connections_are_judged(pool):
+    ann = pool.begin("desk1", "ann")
+    try:
+        Line(ann.address, ann.directory, ssl.TLSVersion.TLSv1_2)
+        raise AssertionError("TLS 1.2 was taken")
+    except ssl.SSLError as error:
+        assert "VERSION" in str(error).upper(), error
+    port = int(ann.address.split(":")[1])
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        plain.sendall(b"DCS1" + bytes(60))
+        assert b"this is not TLS" in plain.recv(4096)
+    # What went over the wire once says nothing a second time.
+    seen = len(pool.proxy.seen)
+    with ann.line() as line:
+        opened(line.session(5002))
+        assert line.ask(CLOSE, text("") + struct.pack("<ii", 5002, -1))[0] == DONE
+    with ann.line() as line:
+        opened(line.session(5002, 2))
+    recorded = bytes(pool.proxy.seen[seen:])
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        plain.settimeout(60)
+        plain.sendall(recorded[:8192])
+        answer = b""
+        try:
+            while piece := plain.recv(65536):
+                answer += piece
+        except OSError:
+            pass
+    row = [s for s in pool.json("session", "ls", "ann/5002")["sessions"]]
+    assert row[0]["state"] == "active", row  # the recorded close was not carried out again
+
+
+def hosts_are_revoked(pool):
+    gate = os.path.join(pool.base, "gate2")
+    parked = pool.start_program(pool.begin("desk1", "ann", "parked"), "run", "--", "/bin/sh", "-c",
+                                f"while ! test -e {gate}; do sleep 0.1; done",
+                                env={"DCS_PATIENCE_S": "3"})
+    wait_for("the grain", lambda: any(s["user"] == "ann" and s["running"] for s in pool.json("session", "ls", "all")["sessions"]), 240)
+    ann = pool.begin("desk1", "ann")
+    with ann.line() as line:
+        pool.table("h1", "h2", sources="desk2 role=client users=ann,root\n")
+        pool.dcs("reload")
+        assert line.session(7003)[0] is None  # its line ended
+    with ann.line() as line:
+        refused(line.session(7003), "control programs may not call from host desk1", REFUSED)
+    out, err = parked.communicate(timeout=240)
+    assert parked.returncode != 0 and "may not call from host desk1" in err, (out, err)
+    pool.table("h1", "h2")
+    pool.dcs("reload")
+    with ann.line() as line:  # as if nothing had been
+        opened(line.session(7003))
+        pool.dcs("host", "rm", "desk1")
+        assert line.session(7003)[0] is None
+    assert "desk1" not in open(os.path.join(pool.directory, "hosts")).read()
+    pool.table("h1", "h2")
+    pool.dcs("reload")
+    with ann.line() as line:
+        refused(line.session(7003), "was taken out of the pool")
+    refused(pool.ask_begin("desk1", "ann", "x", pool.new_key()[1]), "has been revoked: the host must join anew")
+    pool.stop("scheduler", signal.SIGKILL)
+    pool.start_scheduler()
+    with ann.line() as line:
+        refused(line.session(7003), "was taken out of the pool")
+    pool.join_client("desk1")
+    with ann.line() as line:  # what programs had before does not come back with the host
+        refused(line.session(7003), "does not know this authorization token", NO_AUTH)
+    with pool.begin("desk1", "ann", "dcs").line() as line:
+        opened(line.session(7003))  # the session does
+    open(gate, "w").close()
+
+
+def main():
+    with RemotePool() as pool, Hurry(pool):
+        for part in (hosts_join, programs_work, nothing_in_the_clear, killed_and_rerun, waits_for_ever, others_are_refused,
+                     hosts_are_judged, certificates_are_judged, connections_are_judged, hosts_are_revoked):
+            part(pool)
+            print(part.__name__.replace("_", " "), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""dcs replay-check: a program that decides by results is held against its record, without hosts and without a change to
+the pool. One that repeats it passes, whole or killed in the middle, from the pool or from an export; each that
+departs is told where, with both values; and what is not asked right is told, too."""
+import json
+import os
+import subprocess
+
+from pool import Pool, program, wait_for
+
+DECIDE = os.path.join(os.path.dirname(program("dcs")), "../tests/decide")
+
+
+def check(pool, records, *command, form="json", code=None):
+    words = [*map(str, records), "--", DECIDE, *map(str, command)]
+    result = pool.dcs("replay-check", "-o", form, *words, check=False)
+    if code is not None:
+        assert result.returncode == code, (words, result.returncode, result.stdout, result.stderr)
+    if form != "json":
+        return result.stdout.decode()
+    return json.loads(result.stdout)["replay"], result.stderr.decode()
+
+
+def run(pool, *words):
+    return pool.start([DECIDE, *map(str, words)], stdout=subprocess.PIPE).communicate(timeout=300)[0].decode()
+
+
+def repeats(pool):
+    whole = run(pool, 1, "same")
+    assert len(whole.split("\n")) == 9
+    replay, output = check(pool, [1], 1, "same", code=0)
+    assert output == whole, "the program saw the same results in the same order"
+    assert replay["same"] and replay["departure"] is None and replay["exit_code"] == 0
+    assert replay["sessions"] == [{"session": 1, "ident": "decide", "grains": 8, "repeated": 8, "handed_out": 8, "taken": 8,
+                                   "past_end": False}], replay
+    assert check(pool, ["last"], 1, "same", form="name", code=0) == "same\n"
+    text = check(pool, [1], 1, "same", form="table", code=0)
+    assert "session 1 (decide): 8 of 8 grains submitted as recorded, 8 of 8 results taken" in text, text
+    assert text.endswith("the program repeats its record (exit code 0)\n") and whole in text, "its output passes through"
+    return whole
+
+
+def departs(pool):
+    for how, words in (("argument", [":3 was submitted with other", 'argv[1]: recorded "grain3", now "other3"']), ("early", ["grain 9"]),
+                       ("less", ["it ended without submitting grain 4"]), ("reset", ["closed", "sent_reset"])):
+        replay, _ = check(pool, [1], 1, how, code=1)
+        assert not replay["same"] and replay["departure"]["session"] == 1, replay
+        for word in words:
+            assert word in replay["departure"]["what"], (how, replay)
+    replay, _ = check(pool, [1], 1, "same", 3, code=1)  # ends before the fourth result decides
+    assert "grain 1" in replay["departure"]["what"] and replay["exit_code"] == 3, replay
+    replay, _ = check(pool, [1], 2, "same", code=1)
+    assert replay["departure"]["session"] == 2 and "not among the recorded" in replay["departure"]["what"], replay
+    assert check(pool, [1], 1, "argument", form="name", code=1) == "departs\n"
+    assert "departs from its record, in session 1" in check(pool, [1], 1, "argument", form="table", code=1)
+
+
+def middle(pool, whole):
+    """Killed after two results had decided: what it did not do yet is no part of the record."""
+    run(pool, 3, "same", 2)
+    wait_for("what it began to end", lambda: pool.json("session", "show", "3")["session"]["running"] == 0, timeout=120)
+    before = pool.json("session", "show", "3")
+    replay, output = check(pool, [3], 3, "same", code=0)
+    assert replay["same"] and replay["sessions"][0]["past_end"] and replay["exit_code"] == 1, replay
+    assert output.split("\n")[:3] != [""] and "D_E_REPLAY_END" in output or "REPLAY_END" in output, output
+    assert pool.json("session", "show", "3") == before, "the pool is as it was"
+    assert sorted(run(pool, 3, "same").split("\n")) == sorted(whole.split("\n")), "and the program goes on for real"
+
+
+def exported(pool):
+    directory = os.path.join(pool.base, "exported")
+    pool.dcs("session", "export", "1", directory)
+    replay, _ = check(pool, [directory, "3"], 1, "same", code=1)
+    assert replay["departure"]["session"] == 3 and "without opening" in replay["departure"]["what"], replay
+    pool.down()
+    assert check(pool, [directory], 1, "same", code=0)[0]["same"], "an export needs no pool"
+
+
+def wrong(pool):
+    for words, code, hint in ((["replay-check"], 2, "which sessions"), (["replay-check", "1"], 2, "which program"),
+                              (["replay-check", "99", "--", "true"], 3, "99")):
+        result = pool.dcs(*words, check=False)
+        assert result.returncode == code and hint in result.stderr.decode(), (words, result)
+    result = pool.dcs("replay-check", "1", "--", "/no/such/program", check=False)
+    assert result.returncode == 1 and "/no/such/program" in result.stderr.decode(), result
+
+
+def main():
+    before = set(os.listdir("/tmp"))
+    with Pool(1, 4, 1.0) as pool:
+        whole = repeats(pool)
+        departs(pool)
+        middle(pool, whole)
+        wrong(pool)
+        exported(pool)
+    left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("dcs-replay-")]
+    assert not left, left
+    print("1 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+// What dcs_begin leaves when the scheduler is on another host.
+#include "client/remote.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "pki/authority.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::client;
+
+namespace {
+
+struct Left {
+    pki::Authority authority = pki::make_authority(wall_clock_s());
+    std::string key = pki::new_key();
+    std::string certificate(const std::string &of, std::int64_t age_s = 0) const {
+        return *pki::issue(authority, *pki::public_key_of(of), pki::Role::program, "ann/desk1/find",
+                           wall_clock_s() - age_s, pki::program_life_s);
+    }
+    std::string text(const std::string &der) const {
+        return "DCS-CREDENTIALS 1\nscheduler pool.example:7001\ntoken " + std::string(64, 'a') + "\n" +
+               pki::key_to_pem(key) + pki::certificate_to_pem(der) + pki::certificate_to_pem(authority.certificate.der);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("credentials of another host are read, or it is said what is wrong with them") {
+    const Left left;
+    const std::string good = left.text(left.certificate(left.key));
+    const auto read = read_remote_credentials(good);
+    REQUIRE(read);
+    CHECK(read->address == "pool.example:7001");
+    CHECK(read->token == std::string(32, '\xaa'));
+    CHECK(read->key == left.key);
+    CHECK(read->certificate.name == "ann/desk1/find");
+    CHECK(read->authority == left.authority.certificate.der);
+    for (std::size_t n = 0; n + 2 < good.size(); n += 13) CHECK_FALSE(read_remote_credentials(good.substr(0, n)));
+    const auto wrong = [&](const std::string &what, const std::string &by) {
+        std::string text = good;
+        text.replace(text.find(what), what.size(), by);
+        const auto r = read_remote_credentials(text);
+        return !r && r.status().code == Code::invalid;
+    };
+    CHECK(wrong("CREDENTIALS 1", "CREDENTIALS 2"));
+    CHECK(wrong("scheduler ", "schedule "));
+    CHECK(wrong("token aa", "token a"));
+    CHECK(wrong("token aa", "token aA"));
+    CHECK(wrong("BEGIN PRIVATE KEY", "BEGIN SECRET KEY"));
+    CHECK_FALSE(read_remote_credentials(std::string(32, 'T')));
+}
+
+// A process has one scheduler: what follows is done by a child. Returns the line of the first check that failed.
+#define EXPECT(what) \
+    if (!(what)) return __LINE__
+
+static int renews() {
+    const Left left;
+    EXPECT(!take_renewal());
+    EXPECT(renewal_due(boot_clock()) == Instant::never());
+    const auto young = read_remote_credentials(left.text(left.certificate(left.key)));
+    EXPECT(use_remote(*young));
+    const RemotePtr first = remote();
+    EXPECT(first && !take_renewal());
+    EXPECT(renewal_due(boot_clock()) > boot_clock() + seconds(3600));
+    EXPECT(renewal_due(boot_clock()) < boot_clock() + seconds(24 * 3600));
+    // Nearly over: with the day before it was made it was good for two.
+    const auto old = read_remote_credentials(left.text(left.certificate(left.key, 23 * 3600)));
+    EXPECT(use_remote(*old));
+    EXPECT(renewal_due(boot_clock()) <= boot_clock() + seconds(2));
+    EXPECT(take_renewal());
+    EXPECT(!take_renewal());  // somebody is about it
+    EXPECT(renewal_due(boot_clock()) > boot_clock() + seconds(30));
+    EXPECT(use_renewed(left.certificate(pki::new_key())).code == Code::protocol);
+    EXPECT(use_renewed("nonsense").code == Code::protocol);
+    EXPECT(use_renewed(*pki::issue(left.authority, *pki::public_key_of(left.key), pki::Role::program, "ben/desk1/find",
+                                   wall_clock_s())).code == Code::protocol);
+    EXPECT(remote()->certificate.der == old->certificate.der);
+    const std::string fresh = left.certificate(left.key);
+    EXPECT(use_renewed(fresh));
+    EXPECT(remote()->certificate.der == fresh && remote()->version > first->version);
+    EXPECT(first->certificate.der == young->certificate.der);  // whoever uses it still has it
+    EXPECT(!take_renewal());
+    return 0;
+}
+
+TEST_CASE("a certificate is renewed in time, by one thread, for the same key and name") {
+    int report[2], line = -1;
+    REQUIRE(::pipe(report) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        line = renews();
+        ::_exit(::write(report[1], &line, sizeof line) == sizeof line ? 0 : 1);
+    }
+    ::close(report[1]);
+    CHECK(::read(report[0], &line, sizeof line) == sizeof line);
+    ::close(report[0]);
+    CHECK(::waitpid(child, nullptr, 0) == child);
+    CHECK(line == 0);
+}

@@ -1,0 +1,211 @@
+// Control programs of other hosts, in frames: who is heard, what survives, whose connections end.
+#include <algorithm>
+
+#include "pki/authority.h"
+#include "pool.h"
+#include "scheduler/record/codec.h"
+#include "scheduler/record/frame.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+constexpr std::int64_t wall = 1'000'000'000;  // of the pool
+
+core::HostConfig source(const std::string &name) {
+    core::HostConfig h;
+    h.name = name;
+    h.source = true;
+    return h;
+}
+
+struct Desk {
+    std::string key = pki::new_key(), program_key = pki::new_key();
+    core::Certified certified() const { return {"desk1", pki::sha256(*pki::public_key_of(key)), wall + 100}; }
+    core::Certified program(std::int64_t not_after_s = wall + 100) const {
+        return {"desk1", pki::sha256(*pki::public_key_of(program_key)), not_after_s};
+    }
+    wire::BeginControl asking(const std::string &user = "ann") const {
+        return {wire::protocol_version, user, "find", *pki::public_key_of(program_key)};
+    }
+    void join(Pool &pool) const {
+        const ConnId root = pool.open(turn::Door::user, "root", true);
+        pool.ask<wire::Welcome>(root, wire::Hello{});
+        const auto made = pool.ask<wire::TokenCreated>(root, wire::CreateToken{"desk1", 3600, 1});
+        const ConnId conn = pool.open(turn::Door::join, "a stranger");
+        wire::JoinHost call{wire::protocol_version, "", "box", made.token, *pki::make_request(key), 1};
+        CHECK(pool.ask<wire::Joined>(conn, call).certificate == "certificate of client desk1");
+    }
+    std::string begin(Pool &pool, const std::string &user = "ann") const {
+        const ConnId conn = pool.open(turn::Door::begin, "host desk1", false, certified());
+        const auto begun = pool.ask<wire::Begun>(conn, asking(user));
+        CHECK(begun.certificate == "certificate of " + user + "/desk1/find");
+        CHECK(pool.outside->closed.back() == conn);
+        return begun.token;
+    }
+    ConnId connect(Pool &pool, const std::string &token, const std::string &user = "ann") const {
+        const ConnId conn = pool.open(turn::Door::user, user, false, program());
+        CHECK(pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, token}).user == user);
+        return conn;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a program of another host works as one of this host, and its token survives") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    for (const auto &[path, content] : pool.disk.files()) CHECK(content.find(token) == std::string::npos);
+    ConnId conn = desk.connect(pool, token);
+    const auto own = pool.ask<wire::AuthReply>(conn, wire::GetAuth{"sweep"});
+    pool.verify();
+    pool.restart();
+    pool.verify();
+    conn = desk.connect(pool, own.token);
+    pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::open, false});
+    wire::GrainSpec spec;
+    spec.argv = {"/bin/true"};
+    pool.ask<wire::Done>(conn, wire::Gexec{1, 1, spec});
+    pool.verify();
+    // The same session from this host is a matter of the ident, not of the place.
+    const ConnId here = pool.control("ann", "sweep");
+    const auto resumed = pool.ask<wire::OpenReply>(here, wire::OpenSession{1, wire::OpenMode::resume, false});
+    CHECK(resumed.as == wire::OpenedAs::resumed);
+    CHECK(pool.refusal(conn, wire::Gexec{1, 2, spec}) == Code::session_taken);
+}
+
+TEST_CASE("without its token a program of another host is not heard at all") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    const ConnId here = pool.control("ann", "local");
+    const std::string digest(32, 'd');
+    const std::vector<wire::AnyMessage> calls = {wire::Query{}, wire::AskContents{{digest}}, wire::GetAuth{"x"},
+                                                 wire::PutContent{digest, 1, 0, "x"}, wire::ImportPiece{},
+                                                 wire::OpenSession{1, wire::OpenMode::open, false}};
+    for (const std::string &bad : {std::string(), std::string(32, 'x')})
+        for (const wire::AnyMessage &call : calls) {
+            const ConnId conn = desk.connect(pool, bad);
+            CHECK(pool.refusal(conn, call) == Code::no_auth);
+        }
+    const ConnId ben = desk.connect(pool, token, "ben");
+    CHECK(pool.refusal(ben, wire::AskContents{{digest}}) == Code::no_auth);
+    Desk other;
+    other.key = desk.key;
+    CHECK(pool.refusal(other.connect(pool, token), wire::AskContents{{digest}}) == Code::no_auth);
+    pool.ask<wire::MissingContents>(desk.connect(pool, token), wire::AskContents{{digest}});
+    pool.ask<wire::QueryReply>(here, wire::Query{});
+}
+
+TEST_CASE("an expired certificate ends its connection, in the middle too") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(wall - 1));
+    CHECK(pool.refusal(conn, wire::Hello{wire::protocol_version, token}) == Code::no_auth);
+    CHECK(pool.outside->closed.back() == conn);
+    core::Certified old = desk.certified();
+    old.not_after_s = wall - 1;
+    conn = pool.open(turn::Door::begin, "host desk1", false, old);
+    CHECK(pool.refusal(conn, desk.asking()) == Code::no_auth);
+}
+
+TEST_CASE("dcs_begin of another host may say one thing") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const auto refused = [&](const wire::AnyMessage &message, Code why) {
+        const ConnId conn = pool.open(turn::Door::begin, "host desk1", false, desk.certified());
+        CHECK(pool.refusal(conn, message) == why);
+        CHECK(pool.outside->closed.back() == conn);
+    };
+    refused(wire::Hello{}, Code::refused);
+    refused(wire::FirstCall{}, Code::refused);
+    refused(wire::CreateToken{}, Code::refused);
+    wire::BeginControl call = desk.asking();
+    call.protocol = 1;
+    refused(call, Code::protocol);
+    call = desk.asking();
+    call.public_key += "x";
+    refused(call, Code::invalid);
+    refused(desk.asking("root"), Code::refused);
+    refused(desk.asking("../x"), Code::invalid);
+    pool.outside->login = fail(Code::refused, "nobody knows him");
+    refused(desk.asking(), Code::refused);
+    pool.outside->login = Status::ok();
+    pool.disk.set_capacity(0);
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    refused(desk.asking(), Code::no_space);
+    pool.disk.set_capacity(~0ull);
+    desk.begin(pool);
+    const ConnId local = pool.open(turn::Door::user, "ann");
+    pool.ask<wire::Welcome>(local, wire::Hello{});
+    CHECK(pool.refusal(local, desk.asking()) == Code::protocol);
+}
+
+TEST_CASE("a renewed certificate is for the same key") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const ConnId conn = desk.connect(pool, desk.begin(pool));
+    const auto renewed = pool.ask<wire::Renewed>(conn, wire::RenewCertificate{*pki::make_request(desk.program_key)});
+    CHECK(renewed.certificate == "certificate of ann/desk1/find");
+    CHECK(pool.refusal(conn, wire::RenewCertificate{*pki::make_request(pki::new_key())}) == Code::refused);
+    CHECK(pool.refusal(conn, wire::RenewCertificate{"x"}) == Code::invalid);
+    const ConnId local = pool.control("ann", "here");
+    CHECK(pool.refusal(local, wire::RenewCertificate{*pki::make_request(desk.program_key)}) == Code::protocol);
+}
+
+TEST_CASE("the connections of a host that may not call any more end") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    const ConnId one = desk.connect(pool, token), two = desk.connect(pool, token), local = pool.control("ann", "here");
+    pool.turn->take_host_table({host("h1", 1)});
+    pool.pump();
+    const auto &closed = pool.outside->closed;
+    for (const ConnId conn : {one, two}) CHECK(std::find(closed.begin(), closed.end(), conn) != closed.end());
+    CHECK(std::find(closed.begin(), closed.end(), local) == closed.end());
+    pool.verify();
+}
+
+TEST_CASE("records of before there were such programs are read") {
+    core::Trust trust;
+    trust.keys["h1"] = TokenHash{1};
+    trust.codes[TokenHash{3}] = core::JoinCode{"h1", "root", 7, false, std::nullopt};
+    ByteWriter w;
+    w.u8(1);
+    w.var(1);
+    record::put(w, TokenHash{3});
+    record::put_text(w, "h1");
+    record::put_text(w, "root");
+    record::put(w, std::int64_t{7});
+    w.u8(0);
+    w.u8(0);
+    record::put_text(w, "h1");
+    record::put(w, TokenHash{1});
+    CHECK(*record::decode_trust(record::framed(w.bytes())) == trust);
+    trust.clients["desk1"] = TokenHash{2};
+    trust.codes[TokenHash{3}].role = core::HostRole::client;
+    CHECK(*record::decode_trust(record::encode_trust(trust)) == trust);
+
+    std::map<TokenHash, core::AuthEntry> table;
+    table[TokenHash{4}] = {"ann", "x", 5, "", {}};
+    ByteWriter old;
+    old.u8(1);
+    old.u32(1);
+    record::put(old, TokenHash{4});
+    old.text("ann");
+    old.text("x");
+    record::put(old, std::int64_t{5});
+    CHECK(*record::decode_auth(record::framed(old.bytes())) == table);
+    table[TokenHash{5}] = {"ann", "x", 5, "desk1", TokenHash{6}};
+    CHECK(*record::decode_auth(record::encode_auth(table)) == table);
+}
