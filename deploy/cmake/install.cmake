@@ -47,6 +47,27 @@ if(DCS_PYTHON_DIR)
   install(FILES ${CMAKE_BINARY_DIR}/python/_installed.py DESTINATION ${DCS_PYTHON_DIR}/dcs COMPONENT python)
 endif()
 
+# Manual pages: those that docs/man/make_pages.py makes of headers, help texts and docs/, and the written ones.
+if(DCS_PYTHON)
+  set(manual ${CMAKE_BINARY_DIR}/man)
+  file(GLOB manual_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md ${CMAKE_SOURCE_DIR}/docs/man/*.py
+    ${CMAKE_SOURCE_DIR}/libdcs/include/*.h ${CMAKE_SOURCE_DIR}/README.md)
+  set(manual_programs dcs_command dcs_scheduler dcs_grainserver dcs_backupd dcs_checkpoint)
+  if(TARGET find_factor)
+    list(APPEND manual_programs find_factor)
+  endif()
+  add_custom_command(OUTPUT ${manual}/made DEPENDS ${manual_sources} ${manual_programs}
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual}
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${DCS_PYTHON} ${CMAKE_SOURCE_DIR}/docs/man/make_pages.py
+      ${CMAKE_SOURCE_DIR} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${manual}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/docs/man/dcs_begin.1 ${CMAKE_SOURCE_DIR}/docs/man/dcs_lock.1
+      ${manual}/man1
+    COMMAND ${CMAKE_COMMAND} -E touch ${manual}/made COMMENT "Making manual pages" VERBATIM)
+  add_custom_target(manual ALL DEPENDS ${manual}/made)
+  install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development FILES_MATCHING PATTERN "*.[1-8]"
+    PATTERN "dcs_begin.1" EXCLUDE PATTERN "dcs_lock.1" EXCLUDE)  # with their programs
+endif()
+
 # pkg-config and CMake.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dcs)
 file(RELATIVE_PATH DCS_PREFIX_FROM_PC "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")

@@ -12,6 +12,18 @@
  * calls it does no harm. A scheduler that is connected but silent is given four times as long (at
  * least 10 s). Where there is no pool at all, calls fail at once.
  *
+ * Errors. Behind "Errors:" each call names those that are its own. Every call that asks the scheduler can also end with
+ *   D_E_UNREACHABLE, D_E_BROKEN   as above
+ *   D_E_PROTOCOL                  scheduler and library do not understand each other: their versions differ
+ *   D_E_REFUSED                   this user may not use the pool, or not from this host, or may not do this to
+ *                                 another's sessions
+ *   D_E_LIMIT                     the pool's rules or this machine allow no more of that now; the text says of what
+ *   D_E_NO_SPACE, D_E_IO_ERROR    the scheduler's disk is full, or failed; what was acknowledged is there
+ *   D_E_INTERNAL                  a fault of DCS; the text says where
+ * and those that act for the control program (all but d_get_auth and those that say they need no d_get_auth) with
+ *   D_E_NO_AUTH                   d_get_auth was not called, or the token is not known any more: call it again
+ * After an error nothing has changed, but for what D_E_BROKEN says.
+ *
  * Thread-safe: all calls; each thread has a connection of its own, closed when the thread ends. After
  * a fork the child goes on with the same token and sessions over connections of its own. Signals do
  * not interrupt a call, and no call raises SIGPIPE.
@@ -37,23 +49,23 @@ enum d_error {
     D_E_NO_AUTH = 3,         /* d_get_auth was not called, or the token is not known any more */
     D_E_REFUSED = 4,         /* not permitted */
     D_E_INVALID = 5,         /* bad argument */
-    D_E_SESSION_ACTIVE = 6,
-    D_E_SESSION_CLOSED = 7,  /* terminated */
-    D_E_SESSION_UNKNOWN = 8,
+    D_E_SESSION_ACTIVE = 6,  /* there is an active session of this number */
+    D_E_SESSION_CLOSED = 7,  /* the session is terminated */
+    D_E_SESSION_UNKNOWN = 8, /* there is no session of this number */
     D_E_SESSION_TAKEN = 9,   /* bound to another control ident, or taken over by another program */
-    D_E_GRAIN_EXISTS = 10,
+    D_E_GRAIN_EXISTS = 10,   /* the number is in use, and the session was not resumed */
     D_E_GRAIN_DIFFERS = 11,  /* same number, other parameters: d_errortext() names them */
-    D_E_GRAIN_UNKNOWN = 12,
+    D_E_GRAIN_UNKNOWN = 12,  /* there is no grain of this number in the session */
     D_E_NOTHING_YET = 13,    /* d_gwait without blocking: nothing finished that was not reported */
     D_E_NOTHING_LEFT = 14,   /* d_gwait: no unfinished and no unreported grain in the session */
     D_E_CANNOT_RUN = 15,     /* no configured host could ever run what remains */
     D_E_NO_SPACE = 16,       /* the scheduler's disk is full; repeat later */
-    D_E_IO_ERROR = 17,
+    D_E_IO_ERROR = 17,       /* a disk failed: the scheduler's, or for local files this one's */
     D_E_LIMIT = 18,          /* a limit of the installation */
-    D_E_PROTOCOL = 19,
+    D_E_PROTOCOL = 19,       /* library and scheduler do not understand each other */
     D_E_REPLAY_END = 20,     /* replay of a terminated session met something new */
-    D_E_NOT_FOUND = 21,
-    D_E_INTERNAL = 22
+    D_E_NOT_FOUND = 21,      /* a file, a host or a program is not there */
+    D_E_INTERNAL = 22        /* a fault of DCS; the text says where */
 };
 #define NOERROR NO_ERROR
 
@@ -67,6 +79,7 @@ enum d_error {
 #define BLOCK D_BLOCK /* the paper's Appendix B */
 #endif
 
+/* An error in words: what it means in general, what happened this time, its name. */
 const char *d_strerror(int error);  /* static text, never NULL */
 const char *d_errortext(void);      /* this thread's last failure in words; valid until its next call */
 const char *d_errorname(int error); /* "D_E_SESSION_ACTIVE"; "NO_ERROR" */
@@ -74,32 +87,46 @@ const char *d_errorname(int error); /* "D_E_SESSION_ACTIVE"; "NO_ERROR" */
 /* C1 (3.1). Names this control program and obtains its authorization token: from the descriptor
  * that dcs_begin left (once; it is closed), else from the scheduler over the Unix socket, whose peer
  * credentials identify the user. Must come before all other calls but d_query. `control_ident`:
- * 1-64 bytes of A-Z a-z 0-9 . _ - , not beginning with . or - */
+ * 1-64 bytes of A-Z a-z 0-9 . _ - , not beginning with . or -
+ * Errors: D_E_INVALID (no such ident), D_E_NO_AUTH (DCS_AUTH_FD names no token of dcs_begin). */
 int d_get_auth(const char *control_ident);
 
-/* C2 (3.2). New session. D_E_SESSION_ACTIVE or D_E_SESSION_CLOSED when the number is in use. */
+/* C2 (3.2). New session.
+ * Errors: D_E_SESSION_ACTIVE, D_E_SESSION_CLOSED (the number is in use), D_E_INVALID (it is negative), D_E_LIMIT
+ * (so many active sessions are not allowed). */
 int d_open_ses(int session_num);
 
 /* C3 (3.2). Opens the session if there is none; takes over an active session of the same ident (the
  * earlier control program loses it). sent_reset: d_gwait begins again with the first result. A
  * terminated session of the same ident with sent_reset is replayed: recorded d_gexec calls are null
  * operations, d_gwait gives the recorded results again, d_close_ses succeeds, anything new is
- * D_E_REPLAY_END. Without sent_reset: D_E_SESSION_CLOSED. Another ident: D_E_SESSION_TAKEN. */
+ * D_E_REPLAY_END.
+ * Errors: D_E_SESSION_CLOSED (terminated, and without sent_reset), D_E_SESSION_TAKEN (bound to another ident),
+ * D_E_INVALID, D_E_LIMIT (as d_open_ses). */
 int d_resume_ses(int session_num, int sent_reset);
 
-/* C4. A terminated session becomes active again with its old seniority. */
+/* C4. A terminated session becomes active again with its old seniority.
+ * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_ACTIVE, D_E_SESSION_TAKEN (bound to another ident), D_E_INVALID,
+ * D_E_LIMIT (as d_open_ses). */
 int d_reopen_ses(int session_num, int sent_reset);
 
 /* C5. Terminates: running grains are withdrawn and kept as ready; results stay. Acknowledges all
- * results handed out. C6: d_clean_ses removes a terminated session's data. */
+ * results handed out. Once more does no harm, and ends a replay.
+ * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_TAKEN (another program has it), D_E_INVALID. */
 int d_close_ses(int session_num);
+
+/* C6. Removes a terminated session's data, for good; the number is free then.
+ * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_ACTIVE (close it first), D_E_INVALID. */
 int d_clean_ses(int session_num);
 
 /* C7. Submits a grain; durable when it returns NO_ERROR. gargv[0] is the path of the executable; its
  * last component becomes argv[0]. genvv may be NULL. input_str: NUL-terminated, at most 16 MiB.
  * host_class: mask of host classes, 0 any. thrash: expected memory in half megabytes. urgent: to the
  * front of the queue. notice: minutes of warning before a checkpoint. After d_resume_ses an identical
- * call is a null operation, a different one D_E_GRAIN_DIFFERS; otherwise D_E_GRAIN_EXISTS. */
+ * call is a null operation, a different one D_E_GRAIN_DIFFERS; otherwise D_E_GRAIN_EXISTS.
+ * Errors: D_E_GRAIN_EXISTS, D_E_GRAIN_DIFFERS, D_E_REPLAY_END (not in the record of a terminated session),
+ * D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_SESSION_TAKEN (by a newer run, or never this program's),
+ * D_E_INVALID, D_E_LIMIT (input, arguments or environment are too long; too many grains wait). */
 int d_gexec(int session_num, int grain_num, char *const gargv[], char *const genvv[],
             const char *input_str, unsigned host_class, int thrash, int urgent, int notice);
 
@@ -141,6 +168,9 @@ struct d_grain {
     int input_fd;                  /* -1: none */
 };
 void d_grain_init(struct d_grain *grain);
+
+/* C13. d_gexec with a struct. Durable when it returns NO_ERROR, the files too.
+ * Errors: as d_gexec, D_E_NOT_FOUND (a file to go with it is not there). */
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
 
 /* C13. Many grains in one call, each as by d_gexec_grain: a thousand of them cost about as much as a few.
@@ -152,7 +182,8 @@ int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
  * them. Both may be NULL. Each order's number and that none stands there twice is checked before anything is
  * sent (D_E_INVALID). D_E_BROKEN: *taken counts what was acknowledged; the part behind it is submitted or not.
  * Repeated after d_resume_ses, with the same or other calls of any size, grains that are there already are null
- * operations. D_E_GRAIN_DIFFERS, D_E_GRAIN_EXISTS, D_E_REPLAY_END and the errors of arguments are about one grain. */
+ * operations. D_E_GRAIN_DIFFERS, D_E_GRAIN_EXISTS, D_E_REPLAY_END and the errors of arguments are about one grain.
+ * Errors: as d_gexec_grain. */
 struct d_grain_order {
     int grain_num;
     struct d_grain grain;   /* by d_grain_init */
@@ -165,11 +196,15 @@ int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t cou
  * the system gave up on is reported with its signal and code. block = 0: D_E_NOTHING_YET at once.
  * block != 0: waits without polling, also through a restart of the scheduler, however long.
  * The result counts as sent when the next one is asked for, or the session closed; for sure when that call
- * returned or its program ended. */
+ * returned or its program ended.
+ * Errors: D_E_NOTHING_YET (block = 0), D_E_NOTHING_LEFT, D_E_CANNOT_RUN, D_E_REPLAY_END (the record of a
+ * terminated session has no further result), D_E_SESSION_UNKNOWN (not opened by this program), D_E_SESSION_CLOSED,
+ * D_E_SESSION_TAKEN, D_E_INVALID. */
 int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
             int *retcode, struct rusage *rusage, size_t *outlen, char **output, size_t *errlen,
             char **error);
-/* The same with whole outputs: streams open for reading, which the caller closes. */
+/* The same with whole outputs: streams open for reading, which the caller closes.
+ * Errors: as d_gwait. */
 int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent,
                     int *termsig, int *retcode, struct rusage *rusage, FILE **output, FILE **error);
 
@@ -177,7 +212,8 @@ int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, 
  * which grains finished: each as d_gwait would have given it. *count: how many; 0 after an error. block != 0:
  * waits until there is one, and does not wait for more. Results with long outputs come in smaller numbers. The
  * strings belong to the library and stay valid until this thread's next d_gwait or d_gwait_many. All of the
- * results count as sent when the next are asked for, or the session closed. May be mixed with d_gwait. */
+ * results count as sent when the next are asked for, or the session closed. May be mixed with d_gwait.
+ * Errors: as d_gwait. */
 struct d_result {
     int grain_num, completed, sent, termsig, retcode;
     struct rusage rusage;
@@ -186,14 +222,17 @@ struct d_result {
 };
 int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count);
 
-/* C9. Once it returned NO_ERROR the grain will not run again and no unreported result of it comes. */
+/* C9. Once it returned NO_ERROR the grain will not run again and no unreported result of it comes.
+ * Errors: D_E_GRAIN_UNKNOWN, D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_SESSION_TAKEN, D_E_REPLAY_END (the
+ * record of a terminated session has it unkilled), D_E_INVALID. */
 int d_gkill(int session_num, int grain_num);
 
 /* C10 (3.2). What the scheduler knows. Needs no d_get_auth. The answer is one block, with all that it
  * points to, that d_query_free releases; rows in ascending order, all that there are. user NULL: the
  * caller; with D_Q_SESSIONS everybody. session_num -1 with D_Q_GRAINS .. D_Q_KILLED: all sessions of
  * the user, but damaged ones, which D_Q_SESSIONS names. Long answers are fetched in several requests:
- * what changes between them may show before or after. Seconds end in _s; -1: not known, or never. */
+ * what changes between them may show before or after. Seconds end in _s; -1: not known, or never.
+ * Errors of d_query: D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN, D_E_INVALID. */
 enum d_query_type {
     D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS,
     D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, /* grains of a session, by state */
@@ -266,19 +305,23 @@ struct d_info {
 int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info);
 void d_query_free(struct d_info *info);
 
-/* One stream of a grain ("out", "err", "checkpoint", "message", "input"), whole, open for reading. */
+/* One stream of a grain ("out", "err", "checkpoint", "message", "input"), whole, open for reading; empty when there is
+ * nothing of it yet. user NULL: the caller. Needs no d_get_auth.
+ * Errors: D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN, D_E_INVALID. */
 int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file);
 
-/* C13. A file that a finished grain brought back, open for reading; `name` as in d_grain.outputs.
- * D_E_NOT_FOUND: it did not make it, has not ended, or was not to bring it. */
+/* C13. A file that a finished grain brought back, open for reading; `name` as in d_grain.outputs. user NULL: the
+ * caller. Needs no d_get_auth.
+ * Errors: D_E_NOT_FOUND (it did not make it, has not ended, or was not to bring it), D_E_SESSION_UNKNOWN,
+ * D_E_GRAIN_UNKNOWN, D_E_INVALID. */
 int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file);
 
 /* C11 (5.6, d_sethost). Changes what a host may do, against the host table. For scheduler_master, root
  * and the owner of a private pool; needs no d_get_auth. Durable when it returns NO_ERROR: what was set
  * outlives restarts and goes before the host table until `reset`. The strings are copied.
- * D_E_REFUSED: not permitted. D_E_NOT_FOUND: no such host. D_E_INVALID: nothing is changed, or not
- * interval_s <= alert_s <= limit_s <= extended_s would hold afterwards.
- * d_host_change_init: nothing changes. Negative (host_class: 0) stays as it is. */
+ * d_host_change_init: nothing changes. Negative (host_class: 0) stays as it is.
+ * Errors of d_sethost: D_E_REFUSED (not permitted), D_E_NOT_FOUND (no such host), D_E_INVALID (nothing is changed,
+ * or not interval_s <= alert_s <= limit_s <= extended_s would hold afterwards). */
 struct d_host_change {
     int slots;            /* grains at a time. 0 evicts its grains at once, with a checkpoint where possible */
     double interval_s;    /* seconds between its reports */
@@ -291,15 +334,16 @@ void d_host_change_init(struct d_host_change *change);
 int d_sethost(const char *host, const struct d_host_change *change);
 
 /* C11 (5.6). Takes a host out of a grain's nogo set, so that the grain is tried there again; of all
- * grains, when session_num and grain_num are both negative. user NULL: the caller. Permission,
- * durability and errors as d_sethost; also D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN. */
+ * grains, when session_num and grain_num are both negative. user NULL: the caller. Permission and
+ * durability as d_sethost. Needs no d_get_auth.
+ * Errors: as d_sethost, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN. */
 int d_clear_nogo(const char *user, int session_num, int grain_num, const char *host);
 
 /* Why a grain is where it is: above all, why it does not run yet. Changes nothing. For the grain's
  * owner, scheduler_master, root and the owner of a private pool; needs no d_get_auth. user NULL: the
  * caller. The answer is one block that d_explanation_free releases (NULL is allowed); in it only lists
- * without entries are NULL. D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN;
- * *explanation is NULL after an error. */
+ * without entries are NULL. *explanation is NULL after an error.
+ * Errors of d_explain: D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN, D_E_INVALID. */
 struct d_reason {
     const char *reason;       /* a word, such as other_class; docs/SCHEDULING.md lists them */
     const char *text, *hint;  /* a sentence each: what it is, what to do about it (may be empty) */
@@ -319,12 +363,18 @@ void d_explanation_free(struct d_explanation *explanation);
 
 /* A ready or running grain begins anew from its last checkpoint, wherever it may run: its failures, its
  * nogo set and what holds it back are forgotten. For whom d_explain is. Durable when it returns
- * NO_ERROR; once more does no harm. D_E_REFUSED: not permitted, or the grain finished or was killed.
- * D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_GRAIN_UNKNOWN. */
+ * NO_ERROR; once more does no harm. Needs no d_get_auth.
+ * Errors: D_E_REFUSED (not permitted, or the grain finished or was killed), D_E_SESSION_UNKNOWN,
+ * D_E_SESSION_CLOSED, D_E_GRAIN_UNKNOWN, D_E_INVALID. */
 int d_grestart(const char *user, int session_num, int grain_num);
 
-/* For the dcs command: what belongs to another user, by root or the pool's owner (3.1, secure commands). */
+/* d_close_ses of a session of `user`, by that user, scheduler_master, root or the pool's owner (3.1, secure commands);
+ * whoever holds it learns it with the next call. Needs no d_get_auth, but with user NULL it is d_close_ses.
+ * Errors: D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_INVALID. */
 int d_close_ses_of(const char *user, int session_num);
+
+/* d_gkill of a grain of `user`, for the same people. Needs no d_get_auth, but with user NULL it is d_gkill.
+ * Errors: D_E_REFUSED, D_E_GRAIN_UNKNOWN, D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_INVALID. */
 int d_gkill_of(const char *user, int session_num, int grain_num);
 
 #ifdef __cplusplus

@@ -48,6 +48,7 @@ enum d_lock_reason {
     D_LOCK_FAILED = 8,        /* a bad argument, or the lock itself failed; nothing is locked */
     D_LOCK_LIMIT = 9          /* as many instances run as are allowed */
 };
+/* A reason in words. */
 const char *d_lock_reason_word(int reason); /* "granted", "busy", "too-soon", ...; static, never NULL */
 const char *d_lock_errortext(void);         /* this thread's last refusal or failure; valid until its next call */
 

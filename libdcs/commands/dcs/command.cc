@@ -148,7 +148,7 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
 
 const std::vector<const Verb *> &all_verbs() {
     static const std::vector<const Verb *> verbs = {
-        &up_verb,             &down_verb,          &status_verb,        &run_verb,
+        &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
         &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
         &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_export_verb,
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,

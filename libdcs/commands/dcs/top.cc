@@ -1,0 +1,238 @@
+// dcs top: the whole pool on one screen, again and again.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "ask.h"
+#include "arguments.h"
+#include "call.h"
+#include "console.h"
+#include "ending_signals.h"
+#include "facts.h"
+#include "json.h"
+#include "table.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr double least_interval_s = 0.5, usual_interval_s = 2;
+constexpr std::size_t bar_columns = 44;
+
+// What the scheduler said, once. The rows belong to the answers.
+struct View {
+    Info system, hosts;
+    SessionsAnswer sessions;                  // the caller's active ones
+    std::vector<const d_grain_row *> grains;  // running, those with the most processor time first
+    std::vector<std::shared_ptr<Info>> infos;
+    std::optional<Failure> failure;
+};
+
+void take_grains(View &view) {
+    for (const Session &session : view.sessions.sessions) {
+        if (session.running == 0) continue;
+        auto info = std::make_shared<Info>();
+        if (info->ask(D_Q_RUNNING, session.user, session.number) != NO_ERROR) continue;  // closed meanwhile
+        for (std::size_t i = 0; i < (*info)->grain_count; ++i) view.grains.push_back(&(*info)->grains[i]);
+        view.infos.push_back(std::move(info));
+    }
+    std::stable_sort(view.grains.begin(), view.grains.end(),
+                     [](const d_grain_row *a, const d_grain_row *b) { return a->cpu_s > b->cpu_s; });
+}
+
+void look(View &view) {
+    if (const int error = view.system.ask(D_Q_SYSTEM); error != NO_ERROR) {
+        view.failure = call_failure("the pool's state", error);
+        return;
+    }
+    if (const int error = view.hosts.ask(D_Q_HOSTS); error != NO_ERROR) {
+        view.failure = call_failure("the pool's hosts", error);
+        return;
+    }
+    view.sessions = own_sessions();
+    if (view.sessions.failed) {
+        view.failure = view.sessions.failure;
+        return;
+    }
+    auto &all = view.sessions.sessions;
+    all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return s.terminated() || s.damaged(); }),
+              all.end());
+    take_grains(view);
+}
+
+std::string document(const View &view) {
+    std::vector<std::string> hosts, sessions, grains;
+    for (std::size_t i = 0; i < view.hosts->host_count; ++i) hosts.push_back(json_of(view.hosts->hosts[i]));
+    for (const Session &session : view.sessions.sessions) sessions.push_back(session.json);
+    for (const d_grain_row *row : view.grains) grains.push_back(json_of(*row));
+    return JsonObject()
+        .add("schema", "dcs.top/1")
+        .add_members(json_of_system(*view.system))
+        .add_raw("hosts", json_array(hosts))
+        .add_raw("sessions", json_array(sessions))
+        .add_raw("grains", json_array(grains))
+        .text();
+}
+
+std::string summary_line(const View &view) {
+    int slots = 0;
+    for (std::size_t i = 0; i < view.hosts->host_count; ++i)
+        if (std::string_view(view.hosts->hosts[i].state) == "active") slots += view.hosts->hosts[i].slots;
+    const d_info &s = *view.system;
+    return std::to_string(s.hosts_active) + " of " + counted(s.hosts_total, "host") + " active, " +
+           std::to_string(s.running) + " of " + counted(slots, "slot") + " busy, " + counted(s.ready, "grain") +
+           " waiting; scheduler up " + seconds_text(static_cast<double>(s.up_s));
+}
+
+// Sessions in the order in which they get hosts: the screen's upper rows matter most.
+std::string sessions_text(const View &view) {
+    Table table{">SESSION", "IDENT", "DONE", ">RUNNING", ">READY", ">KILLED"};
+    for (const Session &s : view.sessions.sessions) {
+        Progress progress;
+        progress.total = s.ready + s.running + s.finished;
+        progress.done = progress.done_before = s.finished;
+        table.add({s.name(), s.ident, progress_text(progress, bar_columns), std::to_string(s.running),
+                   std::to_string(s.ready), std::to_string(s.killed)});
+    }
+    return view.sessions.sessions.empty() ? "" : "\n" + table.text();
+}
+
+std::string hosts_text(const View &view) {
+    Table table{"HOST", "STATE", ">BUSY", ">LOAD", ">FREE MEMORY", ">LAST CALL-IN", "NOTE"};
+    for (std::size_t i = 0; i < view.hosts->host_count; ++i) {
+        const d_host_row &row = view.hosts->hosts[i];
+        const bool known = row.last_call_in_s >= 0;
+        char load[32];
+        std::snprintf(load, sizeof load, "%.2f", row.load);
+        table.add({row.name, state_text(row), std::to_string(row.running) + "/" + std::to_string(row.slots),
+                   known ? load : "-",
+                   known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+                   seconds_text(row.last_call_in_s), row.note});
+    }
+    return view.hosts->host_count == 0 ? "" : "\n" + table.text();
+}
+
+std::string grains_text(const View &view) {
+    Table table{">GRAIN", "HOST", ">CPU", ">CHECKPOINT", ">RESTARTS", "MESSAGE OR LABEL"};
+    for (const d_grain_row *row : view.grains) {
+        const std::string message = row->message == nullptr ? "" : row->message;
+        table.add({std::to_string(row->session) + ":" + std::to_string(row->grain), row->host, seconds_text(row->cpu_s),
+                   row->checkpoint_age_s < 0 ? "none" : seconds_text(row->checkpoint_age_s) + " ago",
+                   std::to_string(row->restarts),
+                   !message.empty() ? message : row->label == nullptr ? "" : row->label});
+    }
+    return view.grains.empty() ? "" : "\n" + table.text();
+}
+
+std::string screen(const View &view) {
+    if (view.failure) return view.failure->message + "\n";
+    return summary_line(view) + "\n" + sessions_text(view) + hosts_text(view) + grains_text(view);
+}
+
+// A terminal of our own while it lasts; as it was at the end, however that comes.
+class Terminal {
+public:
+    Terminal() {
+        const sigset_t ending = block_ending_signals();
+        signals_ = ::signalfd(-1, &ending, SFD_CLOEXEC);
+        if (::tcgetattr(STDIN_FILENO, &before_) == 0) {
+            termios now = before_;
+            now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+            keys_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+        }
+        std::fputs("\033[?1049h\033[?25l", stdout);
+    }
+    ~Terminal() {
+        std::fputs("\033[?25h\033[?1049l", stdout);
+        std::fflush(stdout);
+        if (keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+        ::close(signals_);
+    }
+    Terminal(const Terminal &) = delete;
+    Terminal &operator=(const Terminal &) = delete;
+
+    void draw(const std::string &text) const {
+        winsize size = {};
+        if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 3) size.ws_row = 24, size.ws_col = 80;
+        std::string out = "\033[H";
+        std::size_t begin = 0;
+        for (unsigned row = 0; row + 1 < size.ws_row && begin < text.size(); ++row) {
+            const std::size_t end = std::min(text.find('\n', begin), text.size());
+            out += text.substr(begin, std::min<std::size_t>(end - begin, size.ws_col)) + "\033[K\r\n";
+            begin = end + 1;
+        }
+        out += "\033[J\033[" + std::to_string(size.ws_row) + ";1Hq ends this; the pool goes on\033[K";
+        std::fputs(out.c_str(), stdout);
+        std::fflush(stdout);
+    }
+
+    // True: somebody wants to leave.
+    bool pause(double s) const {
+        pollfd fds[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+        if (::poll(fds, keys_ ? 2 : 1, static_cast<int>(s * 1000)) <= 0) return false;
+        char key = 0;
+        return fds[0].revents != 0 || ::read(STDIN_FILENO, &key, 1) != 1 || key == 'q';
+    }
+
+private:
+    int signals_;  // readable when one came that ends us
+    termios before_ = {};
+    bool keys_ = false;
+};
+
+int top(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(usage_failure("dcs top takes no words, but got `" + call.arguments.words[0] + "`"));
+    double interval_s = usual_interval_s;
+    if (const auto text = call.arguments.value("--interval")) {
+        const auto s = seconds_of_text(*text);
+        if (!s || *s < least_interval_s) return call.fail(usage_failure("--interval " + *text + ": seconds, at least 0.5"));
+        interval_s = *s;
+    }
+    const bool terminal = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
+    if (!terminal || call.arguments.has("--once")) {
+        View view;
+        look(view);
+        if (view.failure) return call.fail(*view.failure);
+        std::printf("%s", call.format == Format::json ? (document(view) + "\n").c_str() : screen(view).c_str());
+        return exits::ok;
+    }
+    const Terminal own;
+    for (bool leave = false; !leave; leave = own.pause(interval_s)) {
+        View view;
+        look(view);
+        own.draw(screen(view));
+    }
+    return exits::ok;
+}
+
+}  // namespace
+
+const Verb top_verb = {"",
+                       "top",
+                       "the whole pool on one screen",
+                       R"(Shows the pool on one screen, drawn again and again: how many slots are busy, your active sessions with what is
+done of them, the hosts, and your running grains, those with the most processor time first.
+
+Examples:
+  dcs top
+  dcs top --once                   once, for a script or a mail
+  dcs top -o json | jq .running
+
+Usage: dcs top [--once] [--interval S] [-o table|json|name]
+
+  --once         print it once; so it is also where standard output is no terminal
+  --interval S   seconds from one drawing to the next (default 2, at least 0.5)
+
+The key q and Ctrl-C end it. While the scheduler is away it says so, and goes on when it is back.
+)",
+                       {{"--once", 0, false}, {"--interval", 0, true}},
+                       false,
+                       0,
+                       top};
+
+}  // namespace dcs::commands
