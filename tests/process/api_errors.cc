@@ -47,8 +47,8 @@ int submit(Way way, int s, int g, const d_grain &grain) {
         const d_grain_order order{g, grain};
         return d_gexec_many(s, &order, 1, nullptr, nullptr);
     }
-    return d_gexec(s, g, grain.gargv, grain.genvv, static_cast<const char *>(grain.input), grain.host_class, grain.thrash,
-                   grain.urgent, grain.notice);
+    return d_gexec(s, g, grain.gargv, grain.genvv, static_cast<const char *>(grain.input), grain.host_class,
+                   grain.thrash, grain.urgent, grain.notice);
 }
 
 int submit(Way way, int s, int g, int kind, unsigned host_class = 0) {
@@ -246,7 +246,8 @@ const std::vector<Case> grains = {
     {"d_gkill", NO_ERROR, AFTER(with_grain(session, forever), d_gkill(session, 1))},
     {"d_gkill", D_E_GRAIN_UNKNOWN, AFTER(opened(session), d_gkill(session, 1))},
     {"d_gkill", D_E_SESSION_UNKNOWN, AFTER(must(d_get_auth("first")), d_gkill(session, 1))},
-    {"d_gkill", D_E_SESSION_CLOSED, AFTER(with_grain(session, forever); must(d_close_ses(session)), d_gkill(session, 1))},
+    {"d_gkill", D_E_SESSION_CLOSED,
+     AFTER(with_grain(session, forever); must(d_close_ses(session)), d_gkill(session, 1))},
     {"d_gkill", D_E_SESSION_TAKEN,
      AFTER(with_grain(session, forever); must(d_get_auth("second")), d_gkill(session, 1))},
     {"d_gkill", D_E_REPLAY_END, AFTER(replaying(session), d_gkill(session, 2))},
@@ -295,7 +296,8 @@ const std::vector<Case> grains = {
     {"d_clear_nogo", D_E_INVALID, IS(d_clear_nogo(nullptr, session, 1, ""))},
 };
 
-// Once for each call: with session `session` open, its grain 1 finished, and 2 that no host can run. Session + 1 is closed.
+// Once for each call: session `session` is open, its grain 1 finished, its grain 2 can run nowhere; the next one is
+// closed.
 const std::vector<Case> plain = {
     {"d_get_auth", NO_ERROR, IS(d_get_auth("again"))},
     {"d_open_ses", NO_ERROR, IS(d_open_ses(session + 2))},

@@ -25,7 +25,7 @@ class Shell:
     def __init__(self, directory, env):
         self.directory = directory
         self.process = subprocess.Popen(["bash", "--norc", "--noprofile"], cwd=directory, env=env, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
 
     def type(self, number, block):
         """What it printed on standard output, its input being at its end; the end is not waited for where it put something into the background."""

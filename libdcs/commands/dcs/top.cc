@@ -190,7 +190,8 @@ int top(const Call &call) {
     double interval_s = usual_interval_s;
     if (const auto text = call.arguments.value("--interval")) {
         const auto s = seconds_of_text(*text);
-        if (!s || *s < least_interval_s) return call.fail(usage_failure("--interval " + *text + ": seconds, at least 0.5"));
+        if (!s || *s < least_interval_s)
+            return call.fail(usage_failure("--interval " + *text + ": seconds, at least 0.5"));
         interval_s = *s;
     }
     const bool terminal = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
@@ -215,8 +216,9 @@ int top(const Call &call) {
 const Verb top_verb = {"",
                        "top",
                        "the whole pool on one screen",
-                       R"(Shows the pool on one screen, drawn again and again: how many slots are busy, your active sessions with what is
-done of them, the hosts, and your running grains, those with the most processor time first.
+                       R"(Shows the pool on one screen, drawn again and again: how many slots are busy, your active
+sessions with what is done of them, the hosts, and your running grains, those with the most processor
+time first.
 
 Examples:
   dcs top
