@@ -281,7 +281,7 @@ def page(env):
     text = open(os.path.join(ROOT, "docs/PYTHON.md")).read()
     programs = re.findall(r"^```python (\S+)\n(.*?)^```", text, re.M | re.S)
     outputs = dict(re.findall(r"^```output (\S+)\n(.*?)^```", text, re.M | re.S))
-    assert len(programs) == 5 and len(outputs) == 4, (programs, outputs)
+    assert len(programs) == 6 and len(outputs) == 5, (programs, outputs)
     for name, source in programs:
         with open(name, "w") as file:
             file.write(source)

@@ -1,7 +1,7 @@
 // A control program of many threads: what dcs.h says of them. See threads.py.
 //   threads SESSION THREADS GRAINS
-// Each thread submits GRAINS grains to the shared session and to one of its own, one by one or in batches, while others take
-// results, ask, kill and read streams. In the end every number was seen once, and none of the texts was another's.
+// Each thread submits GRAINS grains to the shared session and to one of its own, one by one or in batches, while others
+// take results, ask, kill and read streams. In the end every number was seen once, and none of the texts was another's.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -86,7 +86,8 @@ void take_results(int session, bool in_batches) {
 void ask(int session, int grain) {
     d_info *info = nullptr;
     must("d_query", d_query(D_Q_GRAIN, nullptr, session, grain, &info));
-    if (info && (info->grain_count != 1 || info->grains[0].grain != grain)) fault("an answer about another grain", D_E_INTERNAL);
+    if (info && (info->grain_count != 1 || info->grains[0].grain != grain))
+        fault("an answer about another grain", D_E_INTERNAL);
     d_query_free(info);
     FILE *file = nullptr;
     must("d_grain_stream", d_grain_stream(nullptr, session, grain, "out", &file));
@@ -126,6 +127,7 @@ int main(int argc, char **argv) {
     must("d_close_ses", d_close_ses(shared));
     for (int i = 0; i < threads * grains; ++i)
         if (times_seen[i] != 1) fault("a result was not seen once", D_E_INTERNAL);
-    std::printf("%d threads, %zu results, %d killed, %d faults\n", threads, times_seen.size(), killed.load(), faults.load());
+    std::printf("%d threads, %zu results, %d killed, %d faults\n", threads, times_seen.size(), killed.load(),
+                faults.load());
     return faults == 0 && killed == threads ? 0 : 1;
 }

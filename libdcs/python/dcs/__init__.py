@@ -18,6 +18,7 @@ from .errors import (Broken, CallFailed, CannotRun, Error, GrainDiffers, GrainEx
                      IoError, Limit, NoAuth, NoSpace, NotFound, NothingLeft, NothingYet, Protocol, Refused, ReplayEnd,
                      SessionActive, SessionClosed, SessionTaken, SessionUnknown, Unreachable)
 from .executor import Executor, Future
+from .operate import clear_nogo, close_session, kill_grain, set_host
 from .query import (Explanation, FileRow, GrainRow, HostRow, Move, Reason, SessionRow, System, explain, grain_file, grain_row,
                     grain_stream, grains, hosts, login_name, restart, sessions, system)
 from .session import Session
@@ -27,5 +28,5 @@ __all__ = ["Broken", "CallFailed", "CannotRun", "Error", "Executor", "Explanatio
            "GrainExists", "GrainFailed", "GrainRow", "GrainUnknown", "HostRow", "Internal", "Invalid", "IoError", "Limit",
            "Move", "NoAuth", "NoSpace", "NotFound", "NothingLeft", "NothingYet", "Protocol", "Reason", "Refused",
            "ReplayEnd", "Result", "Session", "SessionActive", "SessionClosed", "SessionRow", "SessionTaken",
-           "SessionUnknown", "System", "Unreachable", "Usage", "explain", "grain_file", "grain_row", "grain_stream", "grains",
-           "hosts", "login_name", "restart", "sessions", "system"]
+           "SessionUnknown", "System", "Unreachable", "Usage", "clear_nogo", "close_session", "explain", "grain_file", "grain_row",
+           "grain_stream", "grains", "hosts", "kill_grain", "login_name", "restart", "sessions", "set_host", "system"]

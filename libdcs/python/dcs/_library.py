@@ -99,10 +99,16 @@ class Explanation(Structure):
                 ("reason_count", c_size_t), ("reasons", POINTER(Reason))]
 
 
+class HostChange(Structure):
+    _fields_ = [("slots", c_int), ("interval_s", c_double), ("alert_s", c_double), ("limit_s", c_double),
+                ("extended_s", c_double), ("host_class", c_uint), ("drained", c_int), ("reset", c_int)]
+
+
 # The name of each structure in dcs.h.
 STRUCTURES = {"d_file": File, "d_grain": Grain, "d_grain_order": GrainOrder, "d_result": Result, "d_host_row": HostRow,
               "d_session_row": SessionRow, "d_move_row": MoveRow, "d_file_row": FileRow, "d_grain_row": GrainRow,
-              "d_info": Info, "d_reason": Reason, "d_explanation": Explanation, "rusage": Rusage}
+              "d_info": Info, "d_reason": Reason, "d_explanation": Explanation, "d_host_change": HostChange,
+              "rusage": Rusage}
 
 _CALLS = {"d_get_auth": [c_char_p], "d_open_ses": [c_int], "d_resume_ses": [c_int, c_int], "d_reopen_ses": [c_int, c_int],
           "d_close_ses": [c_int], "d_clean_ses": [c_int], "d_gexec_grain": [c_int, c_int, POINTER(Grain)],
@@ -112,7 +118,9 @@ _CALLS = {"d_get_auth": [c_char_p], "d_open_ses": [c_int], "d_resume_ses": [c_in
           "d_grain_stream": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
           "d_grain_file": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
           "d_explain": [c_char_p, c_int, c_int, POINTER(POINTER(Explanation))],
-          "d_grestart": [c_char_p, c_int, c_int]}
+          "d_grestart": [c_char_p, c_int, c_int], "d_sethost": [c_char_p, POINTER(HostChange)],
+          "d_clear_nogo": [c_char_p, c_int, c_int, c_char_p], "d_close_ses_of": [c_char_p, c_int],
+          "d_gkill_of": [c_char_p, c_int, c_int]}
 
 _lock = threading.Lock()
 _loaded: Optional[Any] = None
