@@ -41,6 +41,16 @@ void backup_failed(Turn &t) {
     t.state.peer = Peer::scheduler;
 }
 
+void backup_is(Turn &t, wire::BackupPlace place) {
+    State &s = t.state;
+    if (!s.asks_for_backup || s.backup_place == place) return;
+    s.has_backup = !place.address.empty();
+    t.log(Level::info, s.has_backup ? "the passive backup is " + place.name + " at " + place.address
+                                    : "there is no passive backup any more");
+    s.backup_place = std::move(place);
+    t.emit(SaveConfig{});
+}
+
 void backup_ready(Turn &t, const wire::BackupReady &ready) {
     State &s = t.state;
     if (s.link != Link::greeting) return;
