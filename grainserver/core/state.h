@@ -11,7 +11,7 @@
 #include "base/instant.h"
 #include "grainserver/core/content_state.h"
 #include "grainserver/core/courtesy.h"
-#include "wire/server_calls.h"
+#include "wire/backup_calls.h"
 
 namespace dcs::server {
 

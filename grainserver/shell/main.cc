@@ -115,8 +115,8 @@ int main(int argc, char **argv) {
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET|HOST:PORT",
          "the scheduler: its socket for grain servers on this host, or its TLS door", true},
-        {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or where its door is seen\n"
-         "from here (default: what the scheduler says, of another host)"},
+        {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or where its door is "
+                                                  "seen from here (default: what the scheduler says)"},
         {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "

@@ -175,11 +175,11 @@ Status Server::open(const ServerOptions &options) {
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
-    if (Status s = link_.open(options_.scheduler, options_.pki_directory, pki::Role::grain_server, options_.name); !s)
-        return s;
+    constexpr auto role = pki::Role::grain_server;
+    if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
     const bool local = options_.backup.find('/') != std::string::npos;
     if (!options_.backup.empty() && !local && !link_.tls())
-        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; on this host it is a socket");
+        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket");
     state_.asks_for_backup = link_.tls() && !local;
     state_.has_backup = local;
     load_configured(base_.get(), state_);
@@ -329,8 +329,8 @@ void Server::opened(const net::TlsPeer &peer) {
     const bool to_other_host = state_.peer == Peer::backup && state_.asks_for_backup;
     if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
     drop_link();
-    put(LinkClosed{"what answers there is " + peer.name + ", not the backup that the scheduler has named, or its key is "
-                   "another one"});
+    put(LinkClosed{"what answers there is " + peer.name + ", not the backup that the scheduler has named, or its key "
+                   "is another one"});
 }
 
 ContentCache::Names Server::needed_contents() const {

@@ -64,7 +64,8 @@ struct TlsSession::Inside {
         const char *known = explain(error, side == Side::door);
         if (known == nullptr) return fail(Code::broken, "TLS failed: " + library_reason(error));
         std::string words = known;
-        if (constexpr std::string_view who = "the scheduler"; context->role == pki::Role::backup && words.starts_with(who))
+        constexpr std::string_view who = "the scheduler";
+        if (context->role == pki::Role::backup && words.starts_with(who))
             words.replace(0, who.size(), "the backup");
         return fail(Code::refused, words);
     }

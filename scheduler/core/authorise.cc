@@ -247,7 +247,8 @@ Status check_backup(const State &state, const Certified &certified) {
         return fail(Code::refused, "host " + certified.host + " is not the backup of the scheduler's host table");
     const auto key = state.trust.backups.find(certified.host);
     if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
-    return fail(Code::refused, "the certificate of the backup " + certified.host + " has been revoked: it must join anew");
+    return fail(Code::refused, "the certificate of the backup " + certified.host + " has been revoked: it must join "
+                               "anew");
 }
 
 Status may_fetch(const State &state, HostId host, const std::string &digest) {

@@ -67,7 +67,7 @@ Status taken_session(const State &state, const SessionKey &key, const Caller &ca
 // ---- grain servers -------------------------------------------------------------------------
 // Why a server with this certificate may not call itself `host`; ok if it may.
 Status check_certified(const State &state, const Certified &certified, const std::string &host);
-// Why who came as the backup is not it: another host than the table's, or with another key; ok for a process of this host.
+// Why who came as the backup is not it: another host than the table's, or another key; ok for a process of this host.
 Status check_backup(const State &state, const Certified &certified);
 // A4: a server gets what a grain names that is leased to it, and brings what such a grain may have made.
 Status may_fetch(const State &state, HostId host, const std::string &digest);

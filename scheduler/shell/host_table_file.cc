@@ -12,6 +12,7 @@
 #include "base/confinement.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
+#include "wire/backup_calls.h"
 
 namespace dcs::shell {
 namespace {
@@ -89,7 +90,8 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
     if (key == "address") {
         const auto address = parse_address(value);
         host.backup_at = std::string(value);
-        return address && address->port != 0 && value.size() <= wire::place_bytes ? "" : "address must be NAME:PORT or [IPV6]:PORT, of the backup's door";
+        const bool good = address && address->port != 0 && value.size() <= wire::place_bytes;
+        return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, of the backup's door";
     }
     if (key == "require_confinement") {
         const Result<Rungs> rungs = rungs_of(value);

@@ -53,7 +53,8 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
         return refuse(who, Code::invalid, "a code for joining has 32 bytes, this one has " +
                                               std::to_string(call->token.size()));
     if (!core::good_role(call->role))
-        return refuse(who, Code::invalid, "a host joins for its grain server, for its control programs, or as the backup");
+        return refuse(who, Code::invalid, "a host joins for its grain server, for its control programs, or as the "
+                                          "backup");
     auto request = pki::read_request(call->request);
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;

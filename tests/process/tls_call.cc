@@ -1,5 +1,5 @@
-// A grain server that says what it likes: shows the certificate of PKI_DIR ("-": none, and believes whoever shows the
-// authority of the third argument's directory) to a scheduler or a backup, calls itself NAME, and prints what comes of it.
+// A grain server that says what it likes to a scheduler or a backup: shows the certificate of PKI_DIR ("-": none, and
+// believes whoever shows the authority of the third argument's directory), calls itself NAME, and prints what comes.
 //   tls_call HOST:PORT PKI_DIR NAME [AUTHORITY_DIR]
 #include <cstdio>
 #include <string>

@@ -223,7 +223,7 @@ Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|
   --role ROLE     server: it runs grains (default); client: users start control programs there, by dcs_begin;
                   backup: it takes grain servers' reports while the scheduler is away
   --dir DIR       of its grain server or backup; key and certificate come into DIR/pki
-                  (default: /var/lib/dcs/server or /var/lib/dcs/backup for root, else ~/.local/state/dcs-server or -backup);
+                  (default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);
                   of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)
   --wait S        without a code: wait so long to be let in (default 10m)
 )",

@@ -38,8 +38,8 @@ int create(const Call &call) {
     if (!made) return call.fail(failure_of("no code was made", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
     const std::string line =
-        "dcs host join " + made->address + (*number != 0 ? " --role " + role : "") + " --token " + token + " --ca-hash " +
-        authority;
+        "dcs host join " + made->address + (*number != 0 ? " --role " + role : "") + " --token " + token +
+        " --ca-hash " + authority;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("id", made->id).add("host", host).add("role", role).add("token", token).add("address", made->address);
