@@ -65,7 +65,7 @@ struct TlsSession::Inside {
         if (known == nullptr) return fail(Code::broken, "TLS failed: " + library_reason(error));
         std::string words = known;
         constexpr std::string_view who = "the scheduler";
-        if (context->role == pki::Role::backup && words.starts_with(who))
+        if (checked.peer.role == pki::Role::backup && words.starts_with(who))
             words.replace(0, who.size(), "the backup");
         return fail(Code::refused, words);
     }

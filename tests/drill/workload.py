@@ -28,7 +28,7 @@ class Workload:
         self.cluster, self.round, self.process = cluster, 0, None
         self.kills = self.reruns = self.judged = self.grains = 0
         self.env = dict(cluster.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"),
-                        DCS_LIBRARY=os.path.join(os.path.dirname(BIN), "libdcs/libdcs.so"))
+                        DCS_LIBRARY=os.path.join(os.path.dirname(BIN), "lib/libdcs.so"))
         self.prepare()
         self.start()
 
