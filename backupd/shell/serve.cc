@@ -20,6 +20,8 @@ constexpr std::size_t arrivals_at_once = 256;
 // With nothing to do for this long, what is committed is synced away into its trees.
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration flush_retry = seconds(10);
+// However quiet it is, whether the certificate wants renewal is looked at.
+constexpr Duration certificate_look = seconds(3600);
 // Replies to the last commit leave within this, or their peers ask again.
 constexpr Duration farewell = milliseconds(100);
 
@@ -70,6 +72,8 @@ void Service::step() {
         if (may_flush() && boot_clock() >= idle) storage_.flush();
     }
     Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    keep_certificate();
+    if (link_.tls()) deadline = std::min(deadline, boot_clock() + certificate_look);
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
     if (storage_.busy() && turn_.full()) {
         storage_.wait();
@@ -77,7 +81,6 @@ void Service::step() {
         for (net::Arrival &arrival : loop_.wait(deadline, arrivals_at_once)) handle(std::move(arrival));
     }
     if (const auto done = storage_.take()) storage_answered(*done);
-    keep_certificate();
 }
 
 void Service::keep_certificate() {

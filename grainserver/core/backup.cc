@@ -35,8 +35,8 @@ void scheduler_away(Turn &t) {
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
 }
 
-void backup_failed(Turn &t) {
-    t.log(Level::info, "the backup does not answer either; reports pile up here");
+void backup_failed(Turn &t, const std::string &why) {
+    t.log(Level::info, "the backup does not answer either: " + why + "; reports pile up here");
     rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
     t.state.peer = Peer::scheduler;
 }

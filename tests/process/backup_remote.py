@@ -230,7 +230,7 @@ def removal_is_for_good(pool):
     assert "Refused: the certificate of host h2 does not count" in answer, answer
     pool.dcs("host", "rm", "bk")
     pool.logged("scheduler.log", "took host bk out of the pool; its certificate is revoked")
-    pool.logged("backup.log", "it refuses this backup: host bk is not the backup")
+    pool.logged("backup.log", "it refuses this backup: host bk is not the backup of this pool any more")
     pool.logged("h1.log", "there is no passive backup any more")
     assert "bk" not in open(os.path.join(pool.directory, "hosts")).read()
     pool.list_backup()  # the name may come back, the certificate does not
