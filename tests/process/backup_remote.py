@@ -192,10 +192,10 @@ def nobody_else_is_the_backup(pool):
     for name, why in (("bk", "the certificate of the backup bk has been revoked"),
                       ("b2", "host b2 is not the backup of the scheduler's host table")):
         forged = pool.forge("poser-" + name, "backup", name)
-        process = subprocess.Popen([*poser, forged], stderr=subprocess.PIPE, text=True)
+        pool.start(f"poser-{name}", "dcs_backupd", *poser[1:], forged)
         pool.logged("scheduler.log", "audit: a backup was turned away: " + why)
-        process.terminate()
-        assert "it refuses this backup: " + why in process.communicate(timeout=60)[1]
+        pool.logged(f"poser-{name}.log", "it refuses this backup: " + why)
+        pool.stop(f"poser-{name}")
     assert pool.backup()["scheduler"]
     # In the right place with the wrong key, while the scheduler is away.
     pool.stop("backup")
