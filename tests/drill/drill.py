@@ -17,7 +17,9 @@ import random
 import sys
 import time
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "process")]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "tests/process"), os.path.join(ROOT, "libdcs/python")]
+os.environ.setdefault("DCS_LIBRARY", os.path.join(os.environ.get("DCS_BIN", ROOT + "/build/release/bin"), "../lib/libdcs.so"))
 from cluster import HOSTS, INTERVAL, SERVERS, Cluster  # noqa: E402
 from hurry import Hurry  # noqa: E402
 from network import Network  # noqa: E402
@@ -26,8 +28,9 @@ from pool import FULL  # noqa: E402
 from workload import Decide, Keep, Small, Wrong  # noqa: E402
 
 PAIRS = list(itertools.combinations(HOSTS, 2))
+LEAST_POINTS = 60
 SETTLE = 600       # s that everything may take to end after the faults, on however busy a machine
-ARMED = 0.4        # of the new lives
+ARMED = 0.6        # of the new lives
 
 
 class Deck:
@@ -141,6 +144,8 @@ def disturb(a, rng, cluster, programs, points, faults):
     def arm(name):
         return points.choose(name) if rng.random() < ARMED else None
 
+    for name in HOSTS:
+        points.learn(name)
     begin = time.monotonic()
     end = begin + a.minutes * 60
     due = begin
@@ -216,6 +221,8 @@ def run(a, network):
             missed = {p for role, passed in points.passed.items() for p in passed if p not in points.killed[role]}
             if missed:
                 print("passed, but nobody's end:", " ".join(sorted(missed)))
+            if FULL and len(points.hit()) < LEAST_POINTS:
+                raise Wrong(f"only {len(points.hit())} points were somebody's end, {LEAST_POINTS} are the least")
         good = True
     finally:
         for program in programs:
