@@ -77,9 +77,10 @@ struct Applier {
         }
     }
     void operator()(const SetServer &c) {
-        step.host = std::exchange(state.servers[c.conn], c.host);
-        if (c.host.empty()) state.servers.erase(c.conn);
+        step.guest = std::exchange(state.servers[c.conn], c.guest);
+        if (c.guest.host.empty()) state.servers.erase(c.conn);
     }
+    void operator()(const SetMembers &c) { step.members = std::exchange(state.members, *c.members); }
     void operator()(const SetLink &c) {
         step.link = SetLink{state.link, state.link_at, state.failures};
         state.link = c.link;
@@ -132,9 +133,10 @@ struct Restorer {
         note_all(host);
     }
     void operator()(const SetServer &c) {
-        state.servers[c.conn] = step.host;
-        if (step.host.empty()) state.servers.erase(c.conn);
+        state.servers[c.conn] = step.guest;
+        if (step.guest.host.empty()) state.servers.erase(c.conn);
     }
+    void operator()(const SetMembers &) { state.members = std::move(step.members); }
     void operator()(const SetLink &) {
         state.link = step.link.link;
         state.link_at = step.link.at;
@@ -166,7 +168,7 @@ std::string wrong_with(const std::string &name, const HostReports &host) {
 }  // namespace
 
 void apply(State &state, const Change &change, Undo &undo) {
-    undo.steps.push_back({change, {}, 0, 0, {}, {}, {}, {}});
+    undo.steps.push_back({change, {}, 0, 0, {}, {}, {}, {}, {}});
     std::visit(Applier{state, undo.steps.back()}, change);
 }
 

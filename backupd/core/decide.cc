@@ -21,14 +21,41 @@ struct Decider {
         return known ? *known : nothing_held;
     }
 
+    static bool counts(const Guest &guest, const Members &members) {
+        const auto known = members.find(guest.host);
+        return !guest.key || (known != members.end() && known->second == *guest.key) ||
+               planted("backup.believe_any_certificate");
+    }
+
+    void turn_out(ConnId conn, const std::string &why) {
+        if (!why.empty()) effect(Reply{conn, 0, wire::Refused{why}});
+        if (state.servers.count(conn) != 0) change(SetServer{conn, {}});
+        effect(CloseConnection{conn});
+    }
+
     void operator()(const ServerCame &in) {
-        for (const auto &[conn, host] : state.servers) {
-            if (host != in.host || conn == in.conn) continue;
-            change(SetServer{conn, {}});
-            effect(CloseConnection{conn});
+        const std::string &name = in.guest.host;
+        if (!counts(in.guest, state.members)) {
+            out.events.push_back("host " + name + " was turned away: its certificate does not count");
+            return turn_out(in.conn, state.members.empty()
+                                         ? "the backup has not heard from the scheduler yet which hosts are the pool's"
+                                         : "the certificate of host " + name + " does not count, says the scheduler");
         }
-        change(SetServer{in.conn, in.host});
-        effect(Reply{in.conn, 0, wire::BackupReady{state.store, reports_of(in.host).last}});
+        for (const auto &[conn, guest] : state.servers)
+            if (guest.host == name && conn != in.conn) turn_out(conn, "");
+        change(SetServer{in.conn, in.guest});
+        effect(Reply{in.conn, 0, wire::BackupReady{state.store, reports_of(name).last}});
+    }
+
+    void operator()(const MembersTold &in) {
+        if (*in.members == state.members) return;
+        change(SetMembers{in.members});
+        effect(SaveMembers{});
+        for (const auto &[conn, guest] : state.servers) {
+            if (counts(guest, *in.members)) continue;
+            out.events.push_back("host " + guest.host + " is turned out: its certificate does not count any more");
+            turn_out(conn, "the certificate of host " + guest.host + " does not count any more, says the scheduler");
+        }
     }
 
     void answer(const ReportCame &in, std::uint64_t number, std::uint32_t last, bool ended, wire::Verdict verdict) {
@@ -53,7 +80,8 @@ struct Decider {
         const wire::GrainReport &r = *in.report;
         const bool brings = r.first_seq <= r.last_seq;
         if (!brings && !r.ended) return;  // alive, and nothing new
-        const HostReports &host = reports_of(server->second);
+        const std::string &name = server->second.host;
+        const HostReports &host = reports_of(name);
         const auto newest = host.newest.find({wire::key_of(r.key), r.incarnation});
         if (newest != host.newest.end()) {
             const Newest &n = newest->second;
@@ -66,7 +94,7 @@ struct Decider {
         if (state.bytes + length > state.most_bytes) return refuse(in, host.last, true);
         Held held{host.last + 1, wire::key_of(r.key), r.incarnation, r.first_seq, r.last_seq, r.ended,
                   host.log_length, length};
-        change(Hold{server->second, std::move(held), in.packed});
+        change(Hold{name, std::move(held), in.packed});
         answer(in, host.last + 1, r.last_seq, r.ended, wire::Verdict::taken);
         if (state.link == Link::ready) out.follow_ups.emplace_back(GoOn{});
     }

@@ -13,7 +13,7 @@
 namespace dcs::backup {
 
 // ---- what happened ------------------------------------------------------------------------
-struct ServerCame { ConnId conn = 0; std::string host; };
+struct ServerCame { ConnId conn = 0; Guest guest; };
 // packed: its record in the log, head and all (record/).
 struct ReportCame {
     ConnId conn = 0;
@@ -25,20 +25,22 @@ struct Asked { ConnId conn = 0; std::uint64_t request = 0; };  // what there is
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
 struct SchedulerKnows {};                                      // BackupKnown
+struct MembersTold { std::shared_ptr<const Members> members; };
 struct Taken { std::string host; std::uint64_t number = 0; };
 struct Tick {};
 struct GoOn {};                                                // follow-up: hand over what there is room for
 using Input = std::variant<ServerCame, ReportCame, ConnectionClosed, Asked, LinkOpened, LinkClosed, SchedulerKnows,
-                           Taken, Tick, GoOn>;
+                           Taken, Tick, GoOn, MembersTold>;
 
 // ---- changes ------------------------------------------------------------------------------
 struct Hold { std::string host; Held report; std::shared_ptr<const std::string> packed; };  // durable
 struct Forget { std::string host; std::uint64_t number = 0; };                              // durable: up to here
-struct SetServer { ConnId conn = 0; std::string host; };                                    // empty: it is gone
+struct SetServer { ConnId conn = 0; Guest guest; };                                         // no host: it is gone
+struct SetMembers { std::shared_ptr<const Members> members; };
 struct SetLink { Link link = Link::down; Instant at{}; int failures = 0; };  // not ready: nothing is on its way
 struct SetSent { std::string host; std::uint64_t number = 0; };
 struct SetCounters { Counters counters; bool full = false; };
-using Change = std::variant<Hold, Forget, SetServer, SetLink, SetSent, SetCounters>;
+using Change = std::variant<Hold, Forget, SetServer, SetLink, SetSent, SetCounters, SetMembers>;
 inline bool durable(const Change &change) {
     return std::holds_alternative<Hold>(change) || std::holds_alternative<Forget>(change);
 }
@@ -50,7 +52,8 @@ struct Connect {};                                   // answered by LinkOpened o
 struct Disconnect {};                                // not answered
 struct ToScheduler { wire::AnyMessage message; };
 struct HandOver { std::string host; Held report; };  // the turn reads it
-using Effect = std::variant<Reply, CloseConnection, Connect, Disconnect, ToScheduler, HandOver>;
+struct SaveMembers {};
+using Effect = std::variant<Reply, CloseConnection, Connect, Disconnect, ToScheduler, HandOver, SaveMembers>;
 
 struct Decision {
     std::vector<Change> changes;
@@ -70,7 +73,8 @@ public:
         Change change;
         std::deque<Held> forgotten;
         std::uint64_t number = 0, log_length = 0;
-        std::string host;
+        Guest guest;
+        Members members;
         SetLink link;
         std::map<std::string, std::uint64_t> sent;
         SetCounters counters;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -47,6 +48,14 @@ enum class Link : std::uint8_t {
     ready        // reports go over
 };
 
+// Whose certificates count, by host, as the scheduler said last.
+using Members = std::map<std::string, TokenHash>;
+// A server that has said who it is. key: of its certificate; none: a process of this host.
+struct Guest {
+    std::string host;
+    std::optional<TokenHash> key;
+};
+
 struct Counters { std::uint64_t taken = 0, handed_over = 0, refused = 0; };
 
 struct State {
@@ -54,8 +63,9 @@ struct State {
     std::uint64_t most_bytes = std::uint64_t{limits::backup_held_mb} << 20;
     Instant started{};
     std::map<std::string, HostReports> hosts;
+    Members members;               // durable, in a file of its own
     // volatile
-    std::map<ConnId, std::string> servers;  // who has said who it is
+    std::map<ConnId, Guest> servers;        // who has said who it is
     Link link = Link::down;                 // to the scheduler
     Instant link_at{};                      // down: connect then; connecting, greeting: give up then
     int failures = 0;                       // connections in a row that came to nothing

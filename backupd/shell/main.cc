@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backupd/shell/members_file.h"
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -18,7 +19,7 @@ namespace dcs::backup {
 namespace {
 
 struct Arguments {
-    std::string directory, scheduler, log_level = "info";
+    std::string directory, scheduler, tls, pki, log_level = "info";
     int ready_fd = -1;
     int hold_mb = static_cast<int>(limits::backup_held_mb);
 };
@@ -27,8 +28,11 @@ void parse(int argc, char **argv, Arguments &into) {
     const CommandLine line{
         "dcs_backupd",
         "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
-        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/", true},
-         {"scheduler", &into.scheduler, "SOCKET", "the scheduler's socket for grain servers", true},
+        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
+         {"scheduler", &into.scheduler, "SOCKET|HOST:PORT",
+          "the scheduler: its socket for grain servers on this host, or its TLS door", true},
+         {"tls", &into.tls, "ADDRESS:PORT", "a door for grain servers of other hosts"},
+         {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
          {"hold-mb", &into.hold_mb, "N", "megabytes of reports that are held at most (default: 4096)"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
@@ -64,6 +68,11 @@ Result<State> load(store::Store &store, const Arguments &line) {
 Status run(const Arguments &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     if (!own) return own.status();
+    net::PoolLink link;
+    const std::string pki = line.pki.empty() ? line.directory + "/pki" : line.pki;
+    if (Status s = link.open(line.scheduler, pki, pki::Role::backup, ""); !s) return s;
+    auto members = read_members(line.directory);
+    if (!members) return members.status();
     auto signals = Signals::open();
     if (!signals) return signals.status();
     failpoint("backup.start.before_recovery");
@@ -78,10 +87,11 @@ Status run(const Arguments &line) {
         log_error("backup's store: " + damage.path + ": " + damage.what);
     auto loaded = load(**store, line);
     if (!loaded) return loaded.status();
+    loaded->members = std::move(*members);
     failpoint("backup.start.after_recovery");
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
-    Service service({line.directory, line.scheduler, line.ready_fd}, *signals, **store, *loop, std::move(*loaded));
+    Service service({line.directory, line.tls, line.ready_fd}, *signals, **store, *loop, link, std::move(*loaded));
     if (Status s = service.listen(); !s) return s;
     return service.run();
 }
@@ -91,9 +101,13 @@ int main(int argc, char **argv) {
     parse(argc, argv, arguments);
     const auto level = level_of(arguments.log_level);
     const bool socket = arguments.scheduler.find('/') != std::string::npos;
-    if (!level || arguments.hold_mb < 1 || !socket) {
+    if (!level || arguments.hold_mb < 1 || socket != arguments.tls.empty()) {
         std::string wrong = "--hold-mb is at least 1";
-        if (!socket) wrong = "--scheduler is a socket of this host, with a slash in its name";
+        if (socket && !arguments.tls.empty())
+            wrong = "--tls goes with a --scheduler at HOST:PORT, who says which hosts may come";
+        if (!socket && arguments.tls.empty())
+            wrong = "--scheduler HOST:PORT goes with --tls ADDRESS:PORT, the door for grain servers; a socket of this "
+                    "host has a slash in its name";
         if (!level) wrong = "--log-level: " + level.status().text;
         std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());
         return 2;

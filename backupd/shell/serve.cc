@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "backupd/shell/members_file.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "daemon/log.h"
@@ -19,6 +20,8 @@ constexpr std::size_t arrivals_at_once = 256;
 // With nothing to do for this long, what is committed is synced away into its trees.
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration flush_retry = seconds(10);
+// However quiet it is, whether the certificate wants renewal is looked at.
+constexpr Duration certificate_look = seconds(3600);
 // Replies to the last commit leave within this, or their peers ask again.
 constexpr Duration farewell = milliseconds(100);
 
@@ -31,13 +34,22 @@ net::Limits frame_limits() {
 
 }  // namespace
 
-Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, State state)
-    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), storage_(store, loop),
+Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
+                 State state)
+    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), storage_(store, loop),
       turn_(std::move(state), store, *this) {}
 
 Status Service::listen() {
     const auto door = loop_.listen_unix(settings_.directory, "backup.sock", 0600, frame_limits());
-    return door ? Status::ok() : door.status();
+    if (!door || settings_.tls_address.empty()) return door.status();
+    auto context = link_.context_for(pki::Role::grain_server);
+    if (!context) return context.status();
+    const auto tls_door = loop_.listen_tls(settings_.tls_address, frame_limits(), *context);
+    if (!tls_door) return tls_door.status();
+    tls_door_ = *tls_door;
+    log_info("grain servers of other hosts are served at port " + std::to_string(loop_.port_of(tls_door_)) +
+             " with TLS 1.3");
+    return Status::ok();
 }
 
 Status Service::run() {
@@ -60,6 +72,8 @@ void Service::step() {
         if (may_flush() && boot_clock() >= idle) storage_.flush();
     }
     Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    keep_certificate();
+    if (link_.tls()) deadline = std::min(deadline, boot_clock() + certificate_look);
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
     if (storage_.busy() && turn_.full()) {
         storage_.wait();
@@ -67,6 +81,24 @@ void Service::step() {
         for (net::Arrival &arrival : loop_.wait(deadline, arrivals_at_once)) handle(std::move(arrival));
     }
     if (const auto done = storage_.take()) storage_answered(*done);
+}
+
+void Service::keep_certificate() {
+    if (turn_.scheduler() == 0) return;
+    if (const auto wish = link_.wish(boot_clock())) loop_.send(turn_.scheduler(), wire::encode(*wish, 0));
+}
+
+void Service::renewed(const wire::Renewed &answer) {
+    const Status s = link_.renewed(answer);
+    if (!s) return log_error(s.text);
+    const auto context = link_.context_for(pki::Role::grain_server);
+    if (context && tls_door_ >= 0) loop_.set_tls(tls_door_, *context);
+    log_info("the certificate of this backup was renewed");
+}
+
+// What is not kept is told again with the next connection to the scheduler.
+void Service::save(const Members &members) {
+    if (const Status s = write_members(settings_.directory, members); !s) log_error(s.text);
 }
 
 void Service::storage_answered(const storage::StorageThread::Done &done) {
@@ -86,30 +118,41 @@ void Service::handle(net::Arrival arrival) {
     Arrival a;
     a.conn = arrival.conn;
     switch (arrival.what) {
-    case net::What::woken:
-    case net::What::refused: return;
+    case net::What::woken: return;
+    case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
     case net::What::ready:
         while (const int number = signals_.next()) stopping_ = stopping_ || number == SIGTERM || number == SIGINT;
         return;
     case net::What::opened:
-        if (arrival.door >= 0 && arrival.peer.uid != 0 && arrival.peer.uid != ::geteuid()) {
-            log_warn("a process of another user (pid " + std::to_string(arrival.peer.pid) + ") was turned away");
-            return loop_.close(arrival.conn);
-        }
+        if (!may_come_in(arrival)) return loop_.close(arrival.conn);
         a.kind = Arrival::Kind::opened;
         break;
     case net::What::frame:
         a.kind = Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
+        if (const auto peer = certified_.find(arrival.conn); peer != certified_.end()) a.guest = peer->second;
         break;
     case net::What::closed:
+        certified_.erase(arrival.conn);
         a.kind = Arrival::Kind::closed;
         a.why = arrival.why;
         break;
     }
     last_activity_ = boot_clock();
     turn_.take(std::move(a));
+}
+
+// By the certificate at the one door, by the account at the other.
+bool Service::may_come_in(const net::Arrival &opened) {
+    if (opened.door < 0) return true;  // our own connection to the scheduler
+    if (opened.door == tls_door_) {
+        certified_[opened.conn] = Guest{opened.certified.name, opened.certified.key};
+        return true;
+    }
+    if (opened.peer.uid == 0 || opened.peer.uid == ::geteuid()) return true;
+    log_warn("a process of another user (pid " + std::to_string(opened.peer.pid) + ") was turned away");
+    return false;
 }
 
 // What is in flight is finished and answered; what was not decided is sent again by its server.
@@ -142,9 +185,12 @@ void Service::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t r
     loop_.send(conn, wire::encode(message, request));
 }
 
-void Service::close(ConnId conn) { loop_.close(conn); }
+void Service::close(ConnId conn) {
+    certified_.erase(conn);
+    loop_.close(conn);
+}
 
-Result<ConnId> Service::connect() { return loop_.connect_unix(settings_.scheduler, frame_limits()); }
+Result<ConnId> Service::connect() { return link_.connect(loop_, frame_limits()); }
 
 void Service::log(Level level, const std::string &line) {
     switch (level) {

@@ -1,26 +1,29 @@
 #pragma once
 // The passive backup at work: its door open, its connection to the scheduler kept, turns driven by the event loop.
+#include <map>
 #include <memory>
 #include <string>
 
 #include "backupd/turn/turn.h"
 #include "daemon/signals.h"
 #include "net/loop.h"
+#include "net/pool_link.h"
 #include "storage/storage_thread.h"
 
 namespace dcs::backup {
 
 struct ServeSettings {
     std::string directory;  // where backup.sock is made
-    std::string scheduler;  // its socket for grain servers
+    std::string tls_address;  // of the door for grain servers of other hosts; empty: none
     int ready_fd = -1;
 };
 
 class Service final : private Outside {
 public:
     // What is given by reference outlives the Service.
-    Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, State state);
-    // Makes backup.sock, mode 0600.
+    Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
+            State state);
+    // Makes backup.sock, mode 0600, and opens the door for other hosts.
     Status listen();
     // Says ready and serves until TERM or INT comes; then all is committed and synced.
     Status run();
@@ -31,12 +34,16 @@ private:
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;
     Result<ConnId> connect() override;
+    void save(const Members &members) override;
+    void renewed(const wire::Renewed &answer) override;
     void log(Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
     void fatal(const std::string &why) override;
 
     void step();
     void handle(net::Arrival arrival);
+    bool may_come_in(const net::Arrival &opened);
+    void keep_certificate();
     bool may_flush() const;
     void storage_answered(const storage::StorageThread::Done &done);
     Status stop();
@@ -45,6 +52,9 @@ private:
     Signals &signals_;
     store::Store &store_;
     net::Loop &loop_;
+    net::PoolLink &link_;
+    net::Door tls_door_ = -1;
+    std::map<ConnId, Guest> certified_;  // peers at that door
     storage::StorageThread storage_;
     Turn turn_;
     bool stopping_ = false;

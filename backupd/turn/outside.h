@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "backupd/core/state.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "store/store.h"
@@ -22,6 +23,10 @@ public:
     virtual void close(ConnId conn) = 0;
     // To the scheduler; Turn::take() gets opened or closed for it, never from in here.
     virtual Result<ConnId> connect() = 0;
+    // Keeps whose certificates count; a start begins with what was kept last.
+    virtual void save(const Members &members) = 0;
+    // The scheduler's answer to the wish for a new certificate.
+    virtual void renewed(const wire::Renewed &answer) = 0;
     virtual void log(Level level, const std::string &line) = 0;
     // Starts Store::commit(updates, room) elsewhere; Turn::committed() is called with the answer later.
     virtual void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) = 0;

@@ -1,5 +1,6 @@
 #include "backupd/turn/turn.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -10,6 +11,15 @@
 namespace dcs::backup {
 namespace {
 constexpr std::size_t inputs_per_turn = limits::inputs_per_turn;
+
+std::shared_ptr<const Members> members_of(const wire::MemberKeys &told) {
+    auto members = std::make_shared<Members>();
+    for (const wire::MemberKey &member : told.members) {
+        TokenHash &key = (*members)[member.host];
+        if (member.key.size() == key.size()) std::copy(member.key.begin(), member.key.end(), key.begin());
+    }
+    return members;
+}
 }
 
 Turn::Turn(State state, store::Store &store, Outside &outside)
@@ -74,12 +84,32 @@ void Turn::of_scheduler(const Arrival &arrival) {
     Input input = SchedulerKnows{};
     if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
         input = Taken{taken->host, taken->number};
+    } else if (const auto *told = message ? std::get_if<wire::MemberKeys>(&*message) : nullptr) {
+        input = MembersTold{members_of(*told)};
+    } else if (const auto *renewed = message ? std::get_if<wire::Renewed>(&*message) : nullptr) {
+        return outside_.renewed(*renewed);
+    } else if (const auto *no = message ? std::get_if<wire::Refused>(&*message) : nullptr) {
+        outside_.close(std::exchange(link_, 0));
+        input = LinkClosed{"it refuses this backup: " + no->text};
     } else if (!message || !std::holds_alternative<wire::BackupKnown>(*message)) {
         outside_.close(std::exchange(link_, 0));
         input = LinkClosed{message ? "it said what is not for a backup" : message.status().text};
     }
     taken_.push_back(input);
     decide_all(input, true);
+}
+
+// A server of another host is who its certificate says.
+void Turn::server_calls(const Arrival &arrival, const wire::FirstCall &call) {
+    const ConnId conn = arrival.conn;
+    if (call.protocol != wire::protocol_version)
+        return hang_up(conn, call.host + " speaks another version of the protocol");
+    if (call.host.empty()) return hang_up(conn, "a server without a name");
+    const Guest &shown = arrival.guest;
+    if (!shown.host.empty() && shown.host != call.host)
+        return hang_up(conn, "the certificate is of host " + shown.host + ", but it calls itself " + call.host);
+    taken_.emplace_back(ServerCame{conn, shown.host.empty() ? Guest{call.host, std::nullopt} : shown});
+    decide_all(taken_.back(), true);
 }
 
 void Turn::hang_up(ConnId conn, const std::string &why) {
@@ -96,11 +126,10 @@ void Turn::of_peer(const Arrival &arrival) {
     const auto protocol = [](std::uint16_t theirs) { return theirs == wire::protocol_version; };
     Input input = Asked{conn, arrival.header.request};
     if (const auto *ask = std::get_if<wire::AskBackup>(&*message)) {
+        if (!arrival.guest.host.empty()) return hang_up(conn, "a question that is asked on this host only");
         if (!protocol(ask->protocol)) return hang_up(conn, "a question in another version of the protocol");
     } else if (const auto *call = std::get_if<wire::FirstCall>(&*message)) {
-        if (!protocol(call->protocol)) return hang_up(conn, call->host + " speaks another version of the protocol");
-        if (call->host.empty()) return hang_up(conn, "a server without a name");
-        input = ServerCame{conn, call->host};
+        return server_calls(arrival, *call);
     } else if (auto *report = std::get_if<wire::GrainReport>(&*message)) {
         if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report after which there is no number");
         auto shared = std::make_shared<const wire::GrainReport>(std::move(*report));
@@ -187,6 +216,7 @@ struct Turn::Performer {
     void operator()(const Disconnect &) {
         if (t.link_ != 0) t.outside_.close(std::exchange(t.link_, 0));
     }
+    void operator()(const SaveMembers &) { t.outside_.save(t.state_.members); }
     void operator()(const ToScheduler &e) { t.outside_.send(t.link_, e.message, 0); }
     void operator()(const HandOver &e) { t.hand_over(e); }
 };

@@ -22,6 +22,7 @@ struct Arrival {
     wire::FrameHeader header;
     std::string payload;
     std::string why;  // closed
+    Guest guest;      // of a peer on another host: what its certificate says, with each frame
 };
 
 class Turn {
@@ -43,6 +44,8 @@ public:
     Instant next_wakeup() const { return phase_ == Phase::open ? next_deadline(state_) : Instant::never(); }
 
     const State &state() const { return state_; }
+    // The connection to a scheduler that knows this backup; 0: there is none.
+    ConnId scheduler() const { return state_.link == Link::ready ? link_ : 0; }
 
 private:
     enum class Phase : std::uint8_t { open, committing, dead };
@@ -53,6 +56,7 @@ private:
     void take_one(Arrival arrival);
     void of_scheduler(const Arrival &arrival);
     void of_peer(const Arrival &arrival);
+    void server_calls(const Arrival &arrival, const wire::FirstCall &call);
     void hang_up(ConnId conn, const std::string &why);
     void decide_all(const Input &input, bool may_hold);
     void start_commit(store::Room room);

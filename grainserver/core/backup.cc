@@ -35,10 +35,20 @@ void scheduler_away(Turn &t) {
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
 }
 
-void backup_failed(Turn &t) {
-    t.log(Level::info, "the backup does not answer either; reports pile up here");
+void backup_failed(Turn &t, const std::string &why) {
+    t.log(Level::info, "the backup does not answer either: " + why + "; reports pile up here");
     rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
     t.state.peer = Peer::scheduler;
+}
+
+void backup_is(Turn &t, wire::BackupPlace place) {
+    State &s = t.state;
+    if (!s.asks_for_backup || s.backup_place == place) return;
+    s.has_backup = !place.address.empty();
+    t.log(Level::info, s.has_backup ? "the passive backup is " + place.name + " at " + place.address
+                                    : "there is no passive backup any more");
+    s.backup_place = std::move(place);
+    t.emit(SaveConfig{});
 }
 
 void backup_ready(Turn &t, const wire::BackupReady &ready) {

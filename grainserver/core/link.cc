@@ -66,7 +66,7 @@ void link_opened(Turn &t) {
 
 void link_closed(Turn &t, const std::string &why) {
     if (t.state.link == Link::down) return;
-    if (t.state.peer == Peer::backup) return backup_failed(t);
+    if (t.state.peer == Peer::backup) return backup_failed(t, why);
     if (!t.state.told_down) t.log(Level::warning, "no connection to the scheduler: " + why + "; trying again");
     t.state.told_down = true;
     scheduler_away(t);

@@ -11,7 +11,7 @@
 #include "base/instant.h"
 #include "grainserver/core/content_state.h"
 #include "grainserver/core/courtesy.h"
-#include "wire/server_calls.h"
+#include "wire/backup_calls.h"
 
 namespace dcs::server {
 
@@ -116,12 +116,14 @@ struct State {
     std::uint64_t instance = 0;
     std::uint32_t confinement = 0;  // Rungs that its grains get
     bool has_backup = false;
+    bool asks_for_backup = false;   // of another host: has_backup follows what the scheduler says
     // the scheduler's configuration; saved, so that a restarted server keeps its pace
     Duration interval = seconds(10);
     std::int32_t slots = 0;
     std::uint64_t epoch = 0;
     // what the backup has acknowledged since the scheduler last took this server in; saved
     std::uint64_t backup_store = 0, backup_number = 0;
+    wire::BackupPlace backup_place;  // as the scheduler said last; saved
     // link to the scheduler, or to the backup while the scheduler is away (backup.cc)
     Link link = Link::down;
     Peer peer = Peer::scheduler;

@@ -15,6 +15,7 @@ struct Message {
     void operator()(wire::Withdraw &m) { withdraw(t, m); }
     void operator()(wire::ContentPiece &m) { content_piece(t, m); }
     void operator()(wire::ContentTaken &m) { content_taken(t, m); }
+    void operator()(wire::BackupPlace &m) { backup_is(t, std::move(m)); }
     void operator()(wire::BackupReady &m) { backup_ready(t, m); }
     void operator()(wire::BackupHas &m) { backup_has(t, m); }
     void operator()(wire::LogLevel &m) { t.emit(SetLogLevel{m.level}); }
@@ -37,6 +38,8 @@ struct Happened {
     void operator()(FromScheduler &x) {
         if (t.state.link != Link::greeting && t.state.link != Link::ready) return;
         if (for_backup(x.message) == (t.state.peer == Peer::backup)) return std::visit(Message{t}, x.message);
+        if (const auto *no = std::get_if<wire::Refused>(&x.message); no && t.state.peer == Peer::backup)
+            return t.log(Level::warning, "the backup refuses this server: " + no->text);  // and closes
         t.log(Level::warning, "a message that is not for grain servers");
         reconnect(t);
     }

@@ -33,7 +33,8 @@ void connect_to(Turn &t, Peer peer);
 
 // backup.cc
 void scheduler_away(Turn &t);   // a try of the scheduler failed: the next one, or the backup
-void backup_failed(Turn &t);
+void backup_failed(Turn &t, const std::string &why);
+void backup_is(Turn &t, wire::BackupPlace place);
 void backup_ready(Turn &t, const wire::BackupReady &ready);
 void backup_has(Turn &t, const wire::BackupHas &has);
 void backup_tick(Turn &t);      // time to try the scheduler

@@ -15,6 +15,7 @@
 #include "daemon/ready.h"
 #include "daemon/signals.h"
 #include "grainserver/shell/server.h"
+#include "net/tcp_socket.h"
 
 namespace {
 using namespace dcs;
@@ -55,8 +56,8 @@ std::string wrong_with(const server::ServerOptions &o) {
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name holds a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler may not be empty";
-    if (!o.backup.empty() && o.backup.find('/') == std::string::npos)
-        return "--backup is a socket of this host, with a slash in its name";
+    if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
+        return "--backup is HOST:PORT, or a socket of this host, with a slash in its name";
     if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
         return "--runner begins with the absolute path of a program that can be executed here";
     return {};
@@ -114,7 +115,8 @@ int main(int argc, char **argv) {
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET|HOST:PORT",
          "the scheduler: its socket for grain servers on this host, or its TLS door", true},
-        {"backup", &o.backup, "SOCKET", "the passive backup, on this host (default: none)"},
+        {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or where its door is "
+                                                  "seen from here (default: what the scheduler says)"},
         {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
         {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "

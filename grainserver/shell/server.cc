@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +14,11 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "daemon/log.h"
+#include "grainserver/shell/configured.h"
 #include "locks/process_stat.h"
 
 namespace dcs::server {
 namespace {
-constexpr const char *config_name = "configured";
 constexpr std::size_t arrivals_max = 256;
 constexpr Duration tidy_interval = seconds(60);
 constexpr Duration lock_patience = seconds(5);
@@ -129,7 +128,7 @@ struct Performer {
     }
     void operator()(SaveConfig &) {
         failpoint("server.config_record.before_write");
-        s.save_config();
+        if (const Status done = save_configured(s.base_.get(), s.state_); !done) s.log_(Level::warning, done.text);
         failpoint("server.config_record.after_write");
     }
     void operator()(SetLogLevel &e) {
@@ -176,11 +175,14 @@ Status Server::open(const ServerOptions &options) {
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
-    if (Status s = link_.open(options_.scheduler, options_.pki_directory, options_.name); !s) return s;
-    state_.has_backup = !options_.backup.empty();
-    if (state_.has_backup)
-        if (Status s = backup_link_.open(options_.backup, options_.pki_directory, options_.name); !s) return s;
-    load_config();
+    constexpr auto role = pki::Role::grain_server;
+    if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
+    const bool local = options_.backup.find('/') != std::string::npos;
+    if (!options_.backup.empty() && !local && !link_.tls())
+        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket");
+    state_.asks_for_backup = link_.tls() && !local;
+    state_.has_backup = local;
+    load_configured(base_.get(), state_);
     files_.run_by(options_.runner);
     if (Status s = open_grains(); !s) return s;
     if (Status s = contents_.open(options_.directory, options_.binary_class,
@@ -213,36 +215,14 @@ Status Server::open_grains() {
     return Status::ok();
 }
 
-// Text: interval in nanoseconds, slots, epoch; name of the backup's store and number, as of some version on.
-void Server::load_config() {
-    const Result<std::string> text = files::read_file(base_.get(), config_name, 256);
-    std::int64_t interval = 0;
-    std::int32_t slots = 0;
-    std::uint64_t epoch = 0;
-    std::uint64_t store = 0, number = 0;
-    constexpr const char *format = "%" SCNd64 " %" SCNd32 " %" SCNu64 " %" SCNu64 " %" SCNu64;
-    if (!text || std::sscanf(text->c_str(), format, &interval, &slots, &epoch, &store, &number) < 3)
-        return;
-    if (interval <= 0 || slots < 0) return;
-    state_.interval = Duration{interval};
-    state_.slots = slots;
-    state_.epoch = epoch;
-    state_.backup_store = store;
-    state_.backup_number = number;
-}
-
-void Server::save_config() {
-    const std::string text = std::to_string(state_.interval.ns) + " " + std::to_string(state_.slots) + " " +
-                             std::to_string(state_.epoch) + " " + std::to_string(state_.backup_store) + " " +
-                             std::to_string(state_.backup_number) + "\n";
-    if (const Status s = files::write_file(base_.get(), config_name, text); !s) log_(Level::warning, s.text);
-}
-
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
-    SchedulerLink &link = to == Peer::backup ? backup_link_ : link_;
-    const Result<ConnId> conn = link.connect(*loop_, link_limits());
+    const std::string &backup = options_.backup.empty() ? state_.backup_place.address : options_.backup;
+    Result<ConnId> conn = ConnId{0};
+    if (to == Peer::scheduler) conn = link_.connect(*loop_, link_limits());
+    else if (!state_.asks_for_backup) conn = loop_->connect_unix(backup, link_limits());
+    else conn = link_.connect_to(*loop_, link_limits(), backup, pki::Role::backup);
     if (conn) conn_ = *conn;
     else put(LinkClosed{conn.status().text});
 }
@@ -333,13 +313,24 @@ void Server::take(net::Arrival &arrival) {
     } else if (arrival.what == net::What::ready) {
         read_launcher();
     } else if (arrival.conn == conn_ && conn_ != 0) {
-        if (arrival.what == net::What::opened) put(LinkOpened{});
+        if (arrival.what == net::What::opened) opened(arrival.certified);
         if (arrival.what == net::What::frame) take_frame(arrival);
         if (arrival.what == net::What::closed) {
             conn_ = 0;
             put(LinkClosed{arrival.why});
         }
     }
+}
+
+// The right backup is the one that the scheduler has named; another one of this pool was it once, or is not yet.
+void Server::opened(const net::TlsPeer &peer) {
+    const wire::BackupPlace &named = state_.backup_place;
+    const std::string key(peer.key.begin(), peer.key.end());
+    const bool to_other_host = state_.peer == Peer::backup && state_.asks_for_backup;
+    if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
+    drop_link();
+    put(LinkClosed{"what answers there is " + peer.name + ", not the backup that the scheduler has named, or its key "
+                   "is another one"});
 }
 
 ContentCache::Names Server::needed_contents() const {

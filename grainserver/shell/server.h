@@ -11,9 +11,9 @@
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/shell/rungs.h"
-#include "grainserver/shell/scheduler_link.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
+#include "net/pool_link.h"
 
 namespace dcs::server {
 
@@ -21,7 +21,7 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
-    std::string backup;           // its socket; empty: there is none
+    std::string backup;           // its socket, or where it is instead of what the scheduler says; empty: nothing said
     std::string slots_directory;  // empty: one of its own
     std::string pki_directory;    // empty: directory/pki
     bool use_cgroups = true;
@@ -45,8 +45,6 @@ public:
 private:
     friend struct Performer;
     Status open_grains();
-    void load_config();
-    void save_config();
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
@@ -55,6 +53,7 @@ private:
     void launcher_answers();
     void look_for_exit(const GrainId &id);
     void connect(Peer to);
+    void opened(const net::TlsPeer &peer);
     void drop_link();
     void keep_certificate();
     void take_certificate(const wire::Renewed &renewed);
@@ -72,7 +71,7 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
-    SchedulerLink link_, backup_link_;
+    net::PoolLink link_;
     locks::AdaptiveLock lock_;
     files::Fd base_;
     std::unique_ptr<net::Loop> loop_;

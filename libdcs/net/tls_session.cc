@@ -16,13 +16,13 @@ struct Alert {
 constexpr Alert alerts[] = {
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
      "the scheduler refuses our certificate: it has expired (or a clock is wrong)",
-     "the peer refuses the scheduler's certificate: it has expired (or a clock is wrong)"},
+     "the peer refuses our certificate: it has expired (or a clock is wrong)"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "the scheduler refuses our certificate: it was issued by another authority",
-     "the peer refuses the scheduler's certificate: it was issued by another authority"},
+     "the peer refuses our certificate: it was issued by another authority"},
     {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "the scheduler refuses our certificate: it is for another role",
-     "the peer refuses the scheduler's certificate: it is for another role"},
+     "the peer refuses our certificate: it is for another role"},
     {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses our certificate: it is malformed or not valid yet",
-     "the peer refuses the scheduler's certificate: it is malformed or not valid yet"},
+     "the peer refuses our certificate: it is malformed or not valid yet"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the scheduler wants a certificate: join this host to the pool first",
      "the peer wants a certificate"},
     {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the scheduler and we have no version of TLS in common",
@@ -62,8 +62,12 @@ struct TlsSession::Inside {
         ERR_clear_error();
         if (!checked.verdict) return fail(Code::refused, checked.verdict.text);
         const char *known = explain(error, side == Side::door);
-        return known != nullptr ? fail(Code::refused, known)
-                                : fail(Code::broken, "TLS failed: " + library_reason(error));
+        if (known == nullptr) return fail(Code::broken, "TLS failed: " + library_reason(error));
+        std::string words = known;
+        constexpr std::string_view who = "the scheduler";
+        if (checked.peer.role == pki::Role::backup && words.starts_with(who))
+            words.replace(0, who.size(), "the backup");
+        return fail(Code::refused, words);
     }
     // Blocked for want of bytes, or broken.
     bool wants_more(int result) const { return SSL_get_error(ssl.get(), result) == SSL_ERROR_WANT_READ; }

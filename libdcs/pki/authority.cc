@@ -52,7 +52,9 @@ bool add_usage(X509 *x, X509 *issuer, Role role) {
     return add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
            add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
            add_extension(x, issuer, NID_ext_key_usage,
-                         role == Role::scheduler ? "critical,serverAuth" : "critical,clientAuth");
+                         role == Role::scheduler ? "critical,serverAuth"
+                         : role == Role::backup  ? "critical,serverAuth,clientAuth"
+                                                 : "critical,clientAuth");
 }
 
 // Fills in and signs `x`; `issuer` may be itself.

@@ -23,7 +23,8 @@ constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority
                               {Role::scheduler, "scheduler", "a scheduler", XKU_SSL_SERVER},
                               {Role::grain_server, "grainserver", "a grain server", XKU_SSL_CLIENT},
                               {Role::client, "client", "a host from which control programs call", XKU_SSL_CLIENT},
-                              {Role::program, "program", "a control program", XKU_SSL_CLIENT}};
+                              {Role::program, "program", "a control program", XKU_SSL_CLIENT},
+                              {Role::backup, "backup", "a passive backup", XKU_SSL_SERVER | XKU_SSL_CLIENT}};
 
 // Of the certificate's only alternative name.
 bool take_subject(const X509 *x, Certificate &into) {

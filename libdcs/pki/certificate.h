@@ -12,8 +12,9 @@
 
 namespace dcs::pki {
 
-// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT.
-enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program };
+// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT; backup: the
+// passive backup, which calls the scheduler and is called by grain servers.
+enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program, backup };
 const char *name_of(Role role);  // "a grain server"
 
 struct Certificate {

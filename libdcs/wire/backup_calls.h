@@ -4,6 +4,7 @@
 // with `store`, the name that the backup's store has had since it was made: an emptied one begins anew under another.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "wire/server_calls.h"
 
@@ -28,6 +29,17 @@ struct HandOver { std::string host; std::uint64_t number = 0; GrainReport report
 // Committed, up to this number of this host: the backup may forget them.
 struct HandOverTaken { std::string host; std::uint64_t number = 0; };
 
+inline constexpr std::size_t place_bytes = 255;  // an address of the backup has at most
+// scheduler -> server of another host, after Configure and whenever it changes: where the passive backup is, and the name
+// and the key's hash of its certificate. No address: there is none.
+struct BackupPlace {
+    std::string name, address, key;
+    bool operator==(const BackupPlace &) const = default;
+};
+// scheduler -> backup of another host, before BackupKnown and whenever it changes: whose certificates count, all of them.
+struct MemberKey { std::string host, key; };
+struct MemberKeys { std::vector<MemberKey> members; };
+
 // To the backup, on its own socket.
 struct AskBackup { std::uint16_t protocol = protocol_version; };  // -> BackupStatus
 struct BackupStatus {
@@ -48,6 +60,9 @@ template <class A> void serialize(A &a, BackupCall &x, unsigned) { a & DCS_FIELD
 template <class A> void serialize(A &a, BackupKnown &x, unsigned) { a & DCS_FIELD(epoch); }
 template <class A> void serialize(A &a, HandOver &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number) & DCS_FIELD(report); }
 template <class A> void serialize(A &a, HandOverTaken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, BackupPlace &x, unsigned) { a & DCS_FIELD(name) & DCS_FIELD(address) & DCS_FIELD(key); }
+template <class A> void serialize(A &a, MemberKey &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(key); }
+template <class A> void serialize(A &a, MemberKeys &x, unsigned) { a & DCS_FIELD(members); }
 template <class A> void serialize(A &a, AskBackup &x, unsigned) { a & DCS_FIELD(protocol); }
 template <class A> void serialize(A &a, BackupStatus &x, unsigned) {
     a & DCS_FIELD(store) & DCS_FIELD(hosts) & DCS_FIELD(reports) & DCS_FIELD(bytes) & DCS_FIELD(most_bytes) & DCS_FIELD(taken)

@@ -11,7 +11,7 @@ namespace dcs::wire {
 
 // For root, scheduler_master and the owner of the pool, like everything in here but JoinHost and RenewCertificate.
 // A code that lets one host join, once. host empty: whichever is in the host table and has none yet.
-// role: what the host is to be, 0 a grain server, 1 a host from which control programs call (its dcs_begin).
+// role: what the host is to be, 0 a grain server, 1 a host from which control programs call (its dcs_begin), 2 the backup.
 struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
 struct TokenCreated {
     std::string token;                // 32 bytes; known to nobody afterwards, the scheduler keeps their hash
@@ -55,7 +55,7 @@ struct JoinHost {                                            // -> Joined, or Jo
 struct Joined { std::string host, certificate, authority; };  // DER
 struct JoinPending { std::string host; };
 
-// From a grain server over its link, before its certificate expires; for the same key.
+// From a grain server or the backup over its link, before its certificate expires; for the same key.
 struct RenewCertificate { std::string request; };
 struct Renewed { std::string certificate; };
 

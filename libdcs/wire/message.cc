@@ -36,7 +36,7 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
     "Joined", "JoinPending", "RenewCertificate", "Renewed", "BeginControl", "Begun",
     "HeldByBackup", "BackupReady", "BackupHas", "BackupCall", "BackupKnown", "HandOver", "HandOverTaken", "AskBackup",
-    "BackupStatus"};
+    "BackupStatus", "BackupPlace", "MemberKeys"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -70,6 +70,7 @@ constexpr Cap caps[] = {
     {"files", limits::grain_files},
     {"shut", limits::message_bytes},
     {"orders", limits::batch_grains},
+    {"members", limits::connections},
     {"bytes", limits::fetch_chunk_bytes},
 };
 

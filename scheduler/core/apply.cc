@@ -218,6 +218,9 @@ struct WasTrust {
 struct WasSources {
     std::unique_ptr<Sources> sources;
 };
+struct WasBackupHost {
+    BackupHost host;
+};
 struct WasPending {
     std::unique_ptr<PendingHosts> pending;
 };
@@ -234,7 +237,7 @@ struct WasWaitingCall {
 };
 using Step =
     std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
-                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall>;
+                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost>;
 
 WaitingCall put_waiting_call(State &state, const std::string &host, WaitingCall call) {
     WaitingCall before = std::exchange(state.waiting_calls[host], std::move(call));
@@ -288,6 +291,9 @@ struct Applier {
     void operator()(const SetSources &c) {
         steps.push_back(WasSources{std::make_unique<Sources>(std::exchange(state.sources, c.sources))});
     }
+    void operator()(const SetBackupHost &c) {
+        steps.push_back(WasBackupHost{std::exchange(state.backup_host, c.host)});
+    }
     void operator()(const SetPending &c) {
         auto before = std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending));
         steps.push_back(WasPending{std::move(before)});
@@ -329,6 +335,7 @@ struct Restorer {
     void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
     void operator()(WasTrust &s) { state.trust = std::move(*s.trust); }
     void operator()(WasSources &s) { state.sources = std::move(*s.sources); }
+    void operator()(WasBackupHost &s) { state.backup_host = std::move(s.host); }
     void operator()(WasHandedOver &s) {
         if (s.up_to) state.handed_over[s.host] = *s.up_to;
         else state.handed_over.erase(s.host);
@@ -378,7 +385,8 @@ bool durable(const Change &change) {
     if (const auto *host = std::get_if<SetHost>(&change)) return host->durable;
     return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change) &&
            !std::holds_alternative<SetPending>(change) && !std::holds_alternative<SetSources>(change) &&
-           !std::holds_alternative<SetBackup>(change) && !std::holds_alternative<SetWaitingCall>(change);
+           !std::holds_alternative<SetBackup>(change) && !std::holds_alternative<SetWaitingCall>(change) &&
+           !std::holds_alternative<SetBackupHost>(change);
 }
 
 }  // namespace dcs::core

@@ -12,6 +12,9 @@ namespace {
 // What is not named here is nobody's to send: the scheduler says it itself, or it is new and has no rule yet.
 template <class Message> constexpr Rule rule{};
 constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::nobody, Right::nobody, what}; }
+constexpr Rule of_backup() {
+    return {Right::nobody, Right::anybody, Right::nobody, nullptr, Right::nobody, Right::nobody, Right::anybody};
+}
 constexpr Rule of_server(Right right) { return {Right::nobody, right, Right::nobody, nullptr}; }
 
 template <> constexpr Rule rule<wire::Hello> = of_user(Right::anybody);
@@ -45,17 +48,17 @@ template <> constexpr Rule rule<wire::PutContent>{Right::caller, Right::lease, R
 template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::anybody);
 template <> constexpr Rule rule<wire::CallIn> = of_server(Right::link);
 template <> constexpr Rule rule<wire::RenewCertificate>{Right::nobody, Right::link, Right::nobody, nullptr,
-                                                        Right::holder};
+                                                        Right::holder, Right::nobody, Right::link};
 template <> constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody, Right::nobody, nullptr,
                                                     Right::nobody, Right::anybody};
 template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::LaunchResult> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::WantContent> = of_server(Right::lease);
-// Only before its first call; and the other two only by who showed no certificate and is of the scheduler's account
-// (decode_backup.cc).
+// Only before its first call; and the other two only by who showed a backup's certificate, or none and is of the
+// scheduler's account (decode_backup.cc).
 template <> constexpr Rule rule<wire::HeldByBackup> = of_server(Right::anybody);
-template <> constexpr Rule rule<wire::BackupCall> = of_server(Right::anybody);
-template <> constexpr Rule rule<wire::HandOver> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::BackupCall> = of_backup();
+template <> constexpr Rule rule<wire::HandOver> = of_backup();
 template <> constexpr Rule rule<wire::JoinHost>{Right::nobody, Right::nobody, Right::anybody, nullptr};
 
 template <std::size_t... I> constexpr std::array<Rule, sizeof...(I)> in_order(std::index_sequence<I...>) {
@@ -121,6 +124,7 @@ bool may_say(Party party, const wire::AnyMessage &message) {
     case Party::user: return r.user != Right::nobody;
     case Party::program: return r.user != Right::nobody || r.program != Right::nobody;
     case Party::begin: return r.begin != Right::nobody;
+    case Party::backup: return r.backup != Right::nobody;
     case Party::server: return r.server != Right::nobody;
     case Party::stranger: return r.stranger != Right::nobody;
     }
@@ -235,6 +239,16 @@ Status check_certified(const State &state, const Certified &certified, const std
         return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another key "
                                    "has joined under that name since");
     return Status::ok();
+}
+
+Status check_backup(const State &state, const Certified &certified) {
+    if (certified.host.empty()) return Status::ok();
+    if (certified.host != state.backup_host.name)
+        return fail(Code::refused, "host " + certified.host + " is not the backup of the scheduler's host table");
+    const auto key = state.trust.backups.find(certified.host);
+    if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
+    return fail(Code::refused, "the certificate of the backup " + certified.host + " has been revoked: it must join "
+                               "anew");
 }
 
 Status may_fetch(const State &state, HostId host, const std::string &digest) {

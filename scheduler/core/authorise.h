@@ -16,6 +16,7 @@ enum class Party : std::uint8_t {
     program,   // a control program of another host, by its certificate
     begin,     // dcs_begin of another host, by that host's certificate
     server,    // a grain server: by its certificate, or a process of the scheduler's own account
+    backup,    // the passive backup of another host, by its certificate
     stranger   // another host, without a certificate
 };
 
@@ -35,6 +36,7 @@ struct Rule {
     const char *what = nullptr;  // for people and the audit log: "change hosts"; null: it is no secure command
     Right program = Right::nobody;  // what a program of another host may say besides what users may
     Right begin = Right::nobody;
+    Right backup = Right::nobody;
 };
 
 const Rule &rule_of(const wire::AnyMessage &message);
@@ -65,6 +67,8 @@ Status taken_session(const State &state, const SessionKey &key, const Caller &ca
 // ---- grain servers -------------------------------------------------------------------------
 // Why a server with this certificate may not call itself `host`; ok if it may.
 Status check_certified(const State &state, const Certified &certified, const std::string &host);
+// Why who came as the backup is not it: another host than the table's, or another key; ok for a process of this host.
+Status check_backup(const State &state, const Certified &certified);
 // A4: a server gets what a grain names that is leased to it, and brings what such a grain may have made.
 Status may_fetch(const State &state, HostId host, const std::string &digest);
 Status may_bring(const State &state, HostId host);

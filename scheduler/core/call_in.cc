@@ -101,6 +101,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.missing.clear();  // whoever restarts a server may have put something right
     if (too_open(host)) d.event("host " + host.config.name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
+    if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});
     reconcile(d, in, id);
     d.follow_up(FillHost{id});
 }

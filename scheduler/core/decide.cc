@@ -52,6 +52,7 @@ struct Dispatch {
     void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
     void operator()(const BackupCame &in) { backup_came(d, in); }
     void operator()(const ReportHandedOver &in) { hand_over(d, in); }
+    void operator()(const TellOfBackup &in) { tell_of_backup(d, in); }
     void operator()(const Tick &) {
         lose_hosts(d);
         wait_no_longer(d);

@@ -26,6 +26,7 @@ struct SetPolicy { Policy policy; };              // volatile
 struct SetTrust { Trust trust; };
 struct SetPending { PendingHosts pending; };      // volatile
 struct SetSources { Sources sources; };           // volatile
+struct SetBackupHost { BackupHost host; };        // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 struct SetHandedOver { std::string host; HandedOver up_to; };
 struct SetBackup { BackupLink link; };            // volatile
@@ -43,7 +44,7 @@ enum class File : std::uint8_t {
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
                             SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources, SetHandedOver,
-                            SetBackup, SetWaitingCall>;
+                            SetBackup, SetWaitingCall, SetBackupHost>;
 // Its special members are in variants.cc, as those of AnyMessage are in message.cc.
 class Change : public ChangeOf {
 public:
@@ -56,7 +57,7 @@ public:
     ~Change();
 };
 // Needs a commit before effects may leave? (SetPolicy, SetPending, SetSources, SetWaiters, SetBackup, SetWaitingCall,
-// most SetHosts and a volatile_only SetGrain do not.)
+// SetBackupHost, most SetHosts and a volatile_only SetGrain do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------

@@ -65,6 +65,12 @@ void hand_over(Draft &d, const ReportHandedOver &in);
 void backup_closed(Draft &d, ConnId conn);
 // True: the backup still has reports of that host, so its first call waits.
 bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in);
+// Its host (backup_host.cc): what servers are told about it, and it about them.
+wire::BackupPlace backup_place(const State &state);
+wire::MemberKeys member_keys(const State &state);
+void take_backup_host(Draft &d, const BackupHost &host);  // of the table
+void end_backup(Draft &d, const std::string &host);       // its certificate does not count any more
+void tell_of_backup(Draft &d, const TellOfBackup &in);
 // Follow-ups for those that have waited in vain.
 void wait_no_longer(Draft &d);
 

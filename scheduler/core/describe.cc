@@ -126,6 +126,7 @@ struct ChangeText {
         return Line("trust").number("codes", c.trust.codes.size()).number("keys", c.trust.keys.size());
     }
     std::string operator()(const SetSources &c) const { return Line("sources").number("hosts", c.sources.size()); }
+    std::string operator()(const SetBackupHost &c) const { return "backup host " + c.host.name; }
     std::string operator()(const SetPending &c) const { return Line("pending").number("hosts", c.pending.size()); }
     std::string operator()(const SetHandedOver &c) const {
         return Line("handed over " + c.host).number("store", c.up_to.store).number("up to", c.up_to.number);

@@ -111,6 +111,7 @@ struct InputText {
             .flag("waited", in.waited);
     }
     std::string operator()(const BackupCame &in) const { return Line("backup").number("store", in.store); }
+    std::string operator()(const TellOfBackup &in) const { return Line("tell of the backup").flag("place", in.place); }
     std::string operator()(const ReportHandedOver &in) const {
         const std::string what = in.report ? " " + text_of(in.report->key) : " useless";
         return Line("handed over " + in.host + what).number("number", in.number);

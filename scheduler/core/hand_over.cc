@@ -30,11 +30,17 @@ void decide_anew(Draft &d, const std::string &host, const WaitingCall &call, boo
 }  // namespace
 
 void backup_came(Draft &d, const BackupCame &in) {
+    if (Status s = check_backup(d.state, in.certified); !s) {
+        d.effect(SendServer{in.conn, wire::Refused{s.text}});
+        d.effect(CloseConnection{in.conn});
+        return d.event("audit: a backup was turned away: " + s.text);
+    }
     const BackupLink &known = d.state.backup;
     if (known.conn != 0 && known.conn != in.conn) d.effect(CloseConnection{known.conn});
-    heard(d, BackupLink{in.conn, in.store, known.patience});
+    heard(d, BackupLink{in.conn, in.store, known.patience, in.certified.host});
+    if (!in.certified.host.empty()) d.effect(SendServer{in.conn, member_keys(d.state)});
     d.effect(SendServer{in.conn, wire::BackupKnown{d.state.epoch}});
-    d.event("the backup is here");
+    d.event("the backup is here" + (in.certified.host.empty() ? "" : ", host " + in.certified.host));
 }
 
 void hand_over(Draft &d, const ReportHandedOver &in) {
@@ -58,7 +64,7 @@ void backup_closed(Draft &d, ConnId conn) {
     for (const auto &[host, call] : d.state.waiting_calls)
         if (call->conn == conn) d.change(SetWaitingCall{host, nullptr});
     if (d.state.backup.conn != conn) return;
-    d.change(SetBackup{BackupLink{0, 0, d.state.backup.patience}});
+    d.change(SetBackup{BackupLink{0, 0, d.state.backup.patience, {}}});
     d.event("the backup is gone");
 }
 

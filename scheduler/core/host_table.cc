@@ -52,9 +52,11 @@ void take_host_table(Draft &d, const HostTable &in) {
     std::set<std::string> listed;
     auto fresh = static_cast<HostId>(d.state.hosts.size());
     Sources sources;
+    BackupHost backup;
     for (const HostConfig &config : in.hosts) {
         if (config.source) sources[config.name] = config.users;
-        if (config.source || !listed.insert(config.name).second) continue;
+        if (!config.backup_at.empty()) backup = BackupHost{config.name, config.backup_at};
+        if (config.source || !config.backup_at.empty() || !listed.insert(config.name).second) continue;
         const HostId id = d.state.host_id(config.name);
         if (id != no_host) {
             update_host(d, id, config);
@@ -73,6 +75,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     for (const auto &[host, users] : d.state.sources)
         if (sources.count(host) == 0) d.effect(ClosePrograms{host});
     if (sources != d.state.sources) d.change(SetSources{std::move(sources)});
+    take_backup_host(d, backup);
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     d.event("host table with " + std::to_string(listed.size()) + " hosts taken");

@@ -130,7 +130,7 @@ struct BeginProgram {
 };
 struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
 struct ServerReport { ConnId conn = 0; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
-struct BackupCame { ConnId conn = 0; std::uint64_t store = 0; };
+struct BackupCame { ConnId conn = 0; std::uint64_t store = 0; Certified certified; };
 // report is null when it is useless: only its number counts.
 struct ReportHandedOver {
     ConnId conn = 0;
@@ -157,11 +157,12 @@ struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
 struct Usurp { HostId host = no_host; };          // one grain of an older session, then again (S4)
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
+struct TellOfBackup { bool place = false; };      // the backup whose certificates count; servers too: where it is
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
     ServerLaunchResult, ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp,
-    PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver>;
+    PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
 class Input : public InputOf {
 public:
     using InputOf::InputOf;

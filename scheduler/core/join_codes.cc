@@ -37,16 +37,20 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
 
 bool in_table(const State &state, HostRole role, const std::string &name) {
     if (role == HostRole::client) return state.sources.count(name) > 0;
+    if (role == HostRole::backup) return !name.empty() && state.backup_host.name == name;
     const Host *host = state.host(state.host_id(name));
     return host && host->configured;
 }
 
 Status not_in_table(HostRole role, const std::string &name) {
-    return fail(Code::not_found, "host \"" + name + "\" is not in the scheduler's host table" +
-                                     (role == HostRole::client ? " as one from which control programs call" : "") +
-                                     ": add a line for it there" +
-                                     (role == HostRole::client ? " with role=client" : "") +
-                                     " and have it reread with `dcs reload`");
+    const char *as = role == HostRole::client   ? " as one from which control programs call"
+                     : role == HostRole::backup ? " as the passive backup"
+                                                : "";
+    const char *with = role == HostRole::client   ? " with role=client"
+                       : role == HostRole::backup ? " with role=backup and address=HOST:PORT"
+                                                  : "";
+    return fail(Code::not_found, "host \"" + name + "\" is not in the scheduler's host table" + as +
+                                     ": add a line for it there" + with + " and have it reread with `dcs reload`");
 }
 
 void end_programs(Draft &d, const std::string &host) {
@@ -85,7 +89,10 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
                                        call.authority, expires_s});
     d.event("audit: " + caller.user + " made the code " + id + " for " +
             (call.host.empty() ? "any host" : "host " + call.host) +
-            (call.role == HostRole::client ? " from which control programs call" : "") + ", good for " +
+            (call.role == HostRole::client   ? " from which control programs call"
+             : call.role == HostRole::backup ? " as the passive backup"
+                                             : "") +
+            ", good for " +
             std::to_string(call.ttl_s) + " s");
 }
 
@@ -98,7 +105,9 @@ void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
     }
     for (const auto &[key, host] : d.state.pending)
         list.pending.push_back(
-            {host.host, host.address + (host.role == HostRole::client ? " (for control programs)" : ""),
+            {host.host, host.address + (host.role == HostRole::client   ? " (for control programs)"
+                                        : host.role == HostRole::backup ? " (the backup)"
+                                                                        : ""),
              std::string(key.begin(), key.end()), (d.now - host.asked).seconds()});
     list.address = call.address;
     list.authority = call.authority;
@@ -137,9 +146,11 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     const HostId id = d.state.host_id(call.host);
     Trust trust = d.state.trust;
-    const bool client = trust.clients.erase(call.host) > 0, had_key = trust.keys.erase(call.host) > 0 || client;
+    const bool client = trust.clients.erase(call.host) > 0, backup = trust.backups.erase(call.host) > 0;
+    const bool had_key = trust.keys.erase(call.host) > 0 || client || backup;
     const bool server = in_table(d.state, HostRole::server, call.host);
-    const bool listed = server || in_table(d.state, HostRole::client, call.host);
+    const bool listed = server || in_table(d.state, HostRole::client, call.host) ||
+                        in_table(d.state, HostRole::backup, call.host);
     if (!had_key && !listed)
         return d.refuse(caller, fail(Code::not_found, "there is no host \"" + call.host +
                                                           "\" in the host table; `dcs host ls` lists them"));
@@ -150,6 +161,8 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     if (rest.size() != d.state.pending.size()) d.change(SetPending{std::move(rest)});
     if (server) leave_table(d, id);
     if (client) end_programs(d, call.host);
+    if (backup) end_backup(d, call.host);
+    if (had_key) d.follow_up(TellOfBackup{backup});
     d.effect(RemoveHostLine{caller.conn, caller.request, call.host});
     d.event("audit: " + caller.user + " took host " + call.host + " out of the pool" +
             (had_key ? "; its certificate is revoked" : ""));

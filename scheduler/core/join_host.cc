@@ -10,7 +10,19 @@ namespace {
 // A host that waits asks every few seconds; one that does not any more has given up.
 constexpr Duration pending_patience = seconds(120);
 
-const char *as_client(HostRole role) { return role == HostRole::client ? ", for control programs to call from," : ""; }
+const char *as_what(HostRole role) {
+    if (role == HostRole::client) return ", for control programs to call from,";
+    return role == HostRole::backup ? ", to be the passive backup," : "";
+}
+
+const char *right_use(HostRole role) {
+    switch (role) {
+    case HostRole::client: return "the code is for a host from which control programs call: use it with --role client";
+    case HostRole::backup: return "the code is for the passive backup: use it with --role backup";
+    case HostRole::server: break;
+    }
+    return "the code is for a host with a grain server: use it without --role";
+}
 
 void turn_away(Draft &d, const JoinCall &in, const Status &why) {
     d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}});
@@ -25,10 +37,7 @@ Status check_code(const JoinCall &in, const JoinCode *code) {
     if (code->expires_s <= in.wall_s)
         return fail(Code::refused, "the code has expired; `dcs token create` on the scheduler's host makes a new one");
     if (code->role != in.role)
-        return fail(Code::refused,
-                    code->role == HostRole::client
-                        ? "the code is for a host from which control programs call: use it with --role client"
-                        : "the code is for a host with a grain server: use it without --role client");
+        return fail(Code::refused, right_use(code->role));
     if (code->key && *code->key != in.key)
         return fail(Code::refused, "the code was used already, by host " + code->host +
                                        "; `dcs token create` makes a new one");
@@ -63,7 +72,7 @@ void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
     if (!known && (pending.size() >= limits::pending_hosts || of_address >= limits::pending_of_address))
         return turn_away(d, in, fail(Code::limit, "too many hosts wait to be let in; try again later, or use a code"));
     if (!known)
-        d.event("audit: host " + name + " at " + in.address + " asks to be let in" + as_client(in.role) + ", key " +
+        d.event("audit: host " + name + " at " + in.address + " asks to be let in" + as_what(in.role) + ", key " +
                 in_words(in.key) + "; `dcs host approve` does it");
     pending[in.key] = PendingHost{name, in.address, d.now, in.role};
     d.change(SetPending{std::move(pending)});
@@ -74,6 +83,7 @@ void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
 // What had the name before has nothing to say any more.
 void end_former(Draft &d, HostRole role, const std::string &name) {
     if (role == HostRole::client) return end_programs(d, name);
+    if (role == HostRole::backup) return end_backup(d, name);
     const Host *host = d.state.host(d.state.host_id(name));
     if (host && host->conn != 0) d.effect(CloseConnection{host->conn});
 }
@@ -81,16 +91,18 @@ void end_former(Draft &d, HostRole role, const std::string &name) {
 void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::string &name) {
     Trust trust = d.state.trust;
     TokenHash &counts = trust.of(in.role)[name];
-    const bool had_other_key = counts != TokenHash{} && counts != in.key;
+    const TokenHash counted = counts;
+    const bool had_other_key = counted != TokenHash{} && counted != in.key;
     counts = in.key;
     JoinCode &code = trust.codes.at(hash);
     code.used = true;
     code.key = in.key;
     code.host = name;
     if (trust != d.state.trust) {
+        if (counted != in.key) d.follow_up(TellOfBackup{in.role == HostRole::backup});
         d.change(SetTrust{std::move(trust)});
         const JoinCode &was = d.state.trust.codes.at(hash);
-        d.event("audit: host " + name + " joined from " + in.address + as_client(in.role) + " with " +
+        d.event("audit: host " + name + " joined from " + in.address + as_what(in.role) + " with " +
                 (in.has_code ? "the code " + id_of_code(hash) : std::string("the consent")) + " of " + was.by +
                 ", key " + in_words(in.key) + (had_other_key ? "; its former certificate is revoked" : ""));
     }

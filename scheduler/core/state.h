@@ -214,6 +214,7 @@ struct HostConfig {
     std::vector<std::string> check, file_server, gateway;
     std::vector<std::string> accounts;             // whose grains run under their own account there (W1)
     bool source = false;                           // no grain server: control programs of `users` may call from there
+    std::string backup_at;                         // no grain server: the passive backup, whose door is there
     std::uint32_t require_confinement = 0;         // Rungs without which it gets no grains
     bool operator==(const HostConfig &) const = default;
 };
@@ -244,6 +245,7 @@ struct BackupLink {
     ConnId conn = 0;
     std::uint64_t store = 0;
     Instant patience = Instant::never();  // hosts wait for it, until then
+    std::string host;                     // whose certificate it showed; empty: a process of this host
     bool operator==(const BackupLink &) const = default;
 };
 struct ServerFirstCall;
@@ -315,7 +317,8 @@ struct AuthEntry {
 
 // How hosts come to have certificates (join_host.cc). A code is known by its hash; the consent of an operator to a
 // host that has none stands among them under the hash of its key.
-enum class HostRole : std::uint8_t { server, client };  // as in wire::CreateToken
+enum class HostRole : std::uint8_t { server, client, backup };  // as in wire::CreateToken
+constexpr bool good_role(std::uint8_t role) { return role <= static_cast<std::uint8_t>(HostRole::backup); }
 struct JoinCode {
     std::string host, by;            // host empty: any
     std::int64_t expires_s = 0;      // wall clock
@@ -328,8 +331,12 @@ struct Trust {
     std::map<TokenHash, JoinCode> codes;
     std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
     std::map<std::string, TokenHash> clients;  // the same of the hosts from which control programs call
-    const std::map<std::string, TokenHash> &of(HostRole r) const { return r == HostRole::client ? clients : keys; }
-    std::map<std::string, TokenHash> &of(HostRole r) { return r == HostRole::client ? clients : keys; }
+    std::map<std::string, TokenHash> backups;  // likewise
+    const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
+    std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }
+    static constexpr std::map<std::string, TokenHash> Trust::*place(HostRole r) {
+        return r == HostRole::client ? &Trust::clients : r == HostRole::backup ? &Trust::backups : &Trust::keys;
+    }
     bool operator==(const Trust &) const = default;
 };
 // A host that asked without a code.
@@ -343,6 +350,8 @@ using PendingHosts = std::map<TokenHash, PendingHost>;  // by the hash of its ke
 
 // Hosts from which control programs may call, and who may; nobody named: everybody but root.
 using Sources = std::map<std::string, std::vector<std::string>>;
+// The host of the table that is the passive backup; no name: there is none, or it is a process of this host.
+struct BackupHost { std::string name, address; bool operator==(const BackupHost &) const = default; };
 
 struct State {
     // entities
@@ -356,6 +365,7 @@ struct State {
     Trust trust;
     PendingHosts pending;            // volatile
     Sources sources;                 // volatile
+    BackupHost backup_host;          // volatile
     std::map<std::string, HandedOver> handed_over;   // by host
     BackupLink backup;               // volatile
     std::map<std::string, WaitingCall> waiting_calls;  // volatile, by host: until the backup has handed over

@@ -4,7 +4,7 @@
 
 namespace dcs::record {
 namespace {
-constexpr std::uint8_t trust_version = 2;  // 1: no roles, all keys are of grain servers
+constexpr std::uint8_t trust_version = 3;  // 1: no roles, all keys are of grain servers; 2: no backups
 }
 
 std::string encode_trust(const core::Trust &trust) {
@@ -22,7 +22,8 @@ std::string encode_trust(const core::Trust &trust) {
         w.u8(static_cast<std::uint8_t>(code.role));
     }
     w.var(trust.clients.size());
-    for (const auto *keys : {&trust.clients, &trust.keys})
+    w.var(trust.backups.size());
+    for (const auto *keys : {&trust.clients, &trust.backups, &trust.keys})
         for (const auto &[host, key] : *keys) {
             put_text(w, host);
             put(w, key);
@@ -36,7 +37,7 @@ Result<core::Trust> decode_trust(std::string_view file) {
     if (!file.empty()) return damaged("bytes follow its record");
     ByteReader r(*body);
     const std::uint8_t version = r.u8();
-    if (version != 1)
+    if (version != 1 && version != 2)
         if (auto s = check_version(version, trust_version); !s) return s;
     core::Trust trust;
     for (std::uint64_t left = r.var(); left > 0 && r.good(); --left) {
@@ -49,12 +50,17 @@ Result<core::Trust> decode_trust(std::string_view file) {
         code.used = r.u8() != 0;
         if (r.u8() != 0) get(r, code.key.emplace());
         const std::uint8_t role = version > 1 ? r.u8() : 0;
-        if (role > static_cast<std::uint8_t>(core::HostRole::client)) return damaged("a record does not decode");
+        if (!core::good_role(role)) return damaged("a record does not decode");
         code.role = static_cast<core::HostRole>(role);
     }
-    for (std::uint64_t left = version > 1 ? r.var() : 0; left > 0 && r.good(); --left) {
+    const std::uint64_t clients = version > 1 ? r.var() : 0, backups = version > 2 ? r.var() : 0;
+    for (std::uint64_t i = 0; i < clients && r.good(); ++i) {
         const std::string host = get_text(r);
         get(r, trust.clients[host]);
+    }
+    for (std::uint64_t i = 0; i < backups && r.good(); ++i) {
+        const std::string host = get_text(r);
+        get(r, trust.backups[host]);
     }
     while (r.good() && !r.at_end()) {
         const std::string host = get_text(r);

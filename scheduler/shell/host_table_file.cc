@@ -12,6 +12,7 @@
 #include "base/confinement.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
+#include "wire/backup_calls.h"
 
 namespace dcs::shell {
 namespace {
@@ -83,7 +84,14 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
     if (key == "accounts") return read_users(key, value, host.accounts);
     if (key == "role") {
         host.source = value == "client";
-        return host.source || value == "server" ? "" : "role must be server or client";
+        const bool known = host.source || value == "server" || value == "backup";
+        return known ? "" : "role must be server, client or backup";
+    }
+    if (key == "address") {
+        const auto address = parse_address(value);
+        host.backup_at = std::string(value);
+        const bool good = address && address->port != 0 && value.size() <= wire::place_bytes;
+        return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, of the backup's door";
     }
     if (key == "require_confinement") {
         const Result<Rungs> rungs = rungs_of(value);
@@ -109,6 +117,11 @@ std::string read_line(const Words &words, core::HostConfig &host) {
             return wrong;
     }
     const bool other = std::any_of(seen.begin(), seen.end(), [](auto key) { return key != "role" && key != "users"; });
+    if (std::find(words.begin(), words.end(), "role=backup") != words.end()) {
+        if (seen == std::set<std::string_view>{"role", "address"}) return "";
+        return "the passive backup, role=backup, has address=HOST:PORT and nothing else";
+    }
+    if (!host.backup_at.empty()) return "address= is for the passive backup, role=backup";
     if (host.source && other) return "a host of control programs, role=client, has users= and nothing else";
     if (host.interval > host.alert || host.alert > host.limit || host.limit > host.extended)
         return "the times must grow: interval <= alert <= limit <= extended";
@@ -120,12 +133,16 @@ std::string read_line(const Words &words, core::HostConfig &host) {
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
                                                        const std::string &file) {
     std::vector<core::HostConfig> hosts;
-    std::set<std::pair<std::string, bool>> names;  // one host may have both roles, a line for each
+    std::set<std::pair<std::string, int>> names;  // one host may have several roles, a line for each
+    const auto role_of = [](const core::HostConfig &h) { return h.source ? 1 : h.backup_at.empty() ? 0 : 2; };
+    bool backup = false;
     const Status read = each_line(text, file, [&](const Words &words) -> std::string {
         core::HostConfig host;
         std::string wrong = read_line(words, host);
-        if (wrong.empty() && !names.emplace(host.name, host.source).second)
+        if (wrong.empty() && !names.emplace(host.name, role_of(host)).second)
             wrong = "host " + host.name + " stands there twice";
+        if (wrong.empty() && !host.backup_at.empty() && std::exchange(backup, true))
+            wrong = "there is a passive backup already: a pool has one";
         if (wrong.empty()) hosts.push_back(std::move(host));
         return wrong;
     });

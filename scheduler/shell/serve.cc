@@ -206,6 +206,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     a.user = "host " + peer.name + " at " + arrival.address;
     switch (peer.role) {
     case pki::Role::grain_server: a.door = turn::Door::server; break;
+    case pki::Role::backup: a.door = turn::Door::backup; break;
     case pki::Role::client:
         a.door = turn::Door::begin;
         loop_.set_max_payload(a.conn, limits::hello_frame_bytes);

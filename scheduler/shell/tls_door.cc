@@ -47,7 +47,7 @@ Result<net::TlsContextPtr> TlsDoor::fresh_context() {
     net::TlsTrust trust;
     trust.authority = authority_.certificate.der;
     trust.role = pki::Role::grain_server;
-    trust.also = {pki::Role::client, pki::Role::program};
+    trust.also = {pki::Role::client, pki::Role::program, pki::Role::backup};
     trust.strangers = true;
     return net::tls_context(self, trust);
 }
@@ -78,7 +78,9 @@ std::string TlsDoor::authority_hash() const {
 
 Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key,
                                     core::HostRole role) const {
-    const auto wanted = role == core::HostRole::client ? pki::Role::client : pki::Role::grain_server;
+    const auto wanted = role == core::HostRole::client   ? pki::Role::client
+                        : role == core::HostRole::backup ? pki::Role::backup
+                                                         : pki::Role::grain_server;
     auto issued = pki::issue(authority_, public_key, wanted, host, wall_clock_s());
     if (!issued) return issued.status();
     if (const auto read = pki::read_certificate(*issued))

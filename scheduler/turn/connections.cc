@@ -42,7 +42,7 @@ bool Connections::erase(ConnId conn) {
 std::vector<ConnId> Connections::programs_of(const std::string &host) const {
     std::vector<ConnId> found;
     for (const auto &[conn, c] : table_)
-        if (c.door != Door::server && c.certified.host == host) found.push_back(conn);
+        if (!is_link(c.door) && c.certified.host == host) found.push_back(conn);
     return found;
 }
 

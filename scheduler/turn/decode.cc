@@ -358,7 +358,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
     const bool user = who->door == Door::user;
-    if (const std::int64_t end = who->certified.not_after_s; who->door != Door::server && end != 0 &&
+    if (const std::int64_t end = who->certified.not_after_s; !is_link(who->door) && end != 0 &&
                                                              context.outside.wall_s() > end) {
         Decoded d = refuse(Code::no_auth, "the certificate of this connection has expired");
         d.close = true;
@@ -369,6 +369,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
         return user ? nonsense(message.status().text) : hang_up(message.status().text);
     if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
     if (who->door == Door::begin) return begin_frame(context.outside, arrival, *who, std::move(*message));
+    if (who->door == Door::backup) return certified_backup_frame(context, arrival, *who, std::move(*message));
     return user ? user_frame(context, arrival, *who, std::move(*message))
                 : server_frame(context, arrival, *who, std::move(*message));
 }

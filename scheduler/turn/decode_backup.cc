@@ -1,5 +1,8 @@
 #include "scheduler/turn/decode_backup.h"
 
+#include "scheduler/core/authorise.h"
+#include "scheduler/turn/decode_join.h"
+
 namespace dcs::turn {
 namespace {
 
@@ -13,14 +16,14 @@ Decoded hang_up(std::string note) {
 Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::BackupCall &call) {
     if (who.greeted) return hang_up("a backup's first message came second");
     // A grain server's certificate makes nobody the backup, who may report for all.
-    if (!who.certified.host.empty() || !who.privileged)
+    if (who.door != Door::backup && (!who.certified.host.empty() || !who.privileged))
         return hang_up("host " + who.certified.host + " posed as the backup");
     if (call.protocol != wire::protocol_version)
         return hang_up("the backup speaks protocol " + std::to_string(call.protocol) + ", the scheduler " +
                        std::to_string(wire::protocol_version) + ": use programs of the same version");
     who.greeted = who.backup = true;
     Decoded d;
-    d.input = core::BackupCame{arrival.conn, call.store};
+    d.input = core::BackupCame{arrival.conn, call.store, who.certified};
     return d;
 }
 
@@ -44,6 +47,16 @@ const wire::GrainFile *missing_output(const Contents &contents, const wire::Grai
     for (const wire::GrainFile &file : report.files)
         if (report.ended && !file.digest.empty() && !contents.has(file)) return &file;
     return nullptr;
+}
+
+Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
+                               wire::AnyMessage message) {
+    if (!core::may_say(core::Party::backup, message))
+        return hang_up(std::string(wire::kind_name(message)) + " is not a message of the backup");
+    const auto *renew = std::get_if<wire::RenewCertificate>(&message);
+    if (!renew) return backup_frame(context, arrival, who, std::move(message));
+    if (context.state.backup.conn != arrival.conn) return hang_up("a backup's link begins with BackupCall");
+    return renewal(context.outside, who, *renew);
 }
 
 bool about_backup(const wire::AnyMessage &message) {

@@ -10,6 +10,9 @@ bool about_backup(const wire::AnyMessage &message);
 // Of a report that would end a grain with what it made, from whomever it comes: the first that is not here; or null.
 const wire::GrainFile *missing_output(const Contents &contents, const wire::GrainReport &report);
 
+// A frame of who came with the certificate of a backup.
+Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
+                               wire::AnyMessage message);
 // A frame of the backup's link, or one that is about_backup(). `who` came through the grain servers' door.
 Decoded backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message);
 

@@ -26,7 +26,7 @@ core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
     core::CreateCode create;
     create.host = std::move(call.host);
     create.ttl_s = call.ttl_s;
-    create.role = call.role == 1 ? core::HostRole::client : core::HostRole::server;
+    create.role = core::good_role(call.role) ? static_cast<core::HostRole>(call.role) : core::HostRole::server;
     create.wall_s = outside.wall_s();
     create.fresh = outside.fresh_token();
     create.hash = pki::sha256(bytes_of(create.fresh));
@@ -52,8 +52,9 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     if (!call->token.empty() && call->token.size() != std::tuple_size<Token>::value)
         return refuse(who, Code::invalid, "a code for joining has 32 bytes, this one has " +
                                               std::to_string(call->token.size()));
-    if (call->role > 1)
-        return refuse(who, Code::invalid, "a host joins for its grain server, or for its control programs");
+    if (!core::good_role(call->role))
+        return refuse(who, Code::invalid, "a host joins for its grain server, for its control programs, or as the "
+                                          "backup");
     auto request = pki::read_request(call->request);
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;
@@ -118,7 +119,8 @@ Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertif
     if (!request) return no(request.status().text);
     if (request->hash != who.certified.key)
         return no("it asks for another key than the one of its present certificate");
-    auto issued = outside.issue_certificate(who.certified.host, request->public_key, core::HostRole::server);
+    auto issued = outside.issue_certificate(who.certified.host, request->public_key,
+                                            who.door == Door::backup ? core::HostRole::backup : core::HostRole::server);
     if (!issued) return no(issued.status().text);
     Decoded d;
     d.reply = wire::Renewed{std::move(issued->certificate)};

@@ -27,8 +27,8 @@ Status too_much(const std::string &user, const std::string &what, const std::str
 void Intake::put(Door door, const std::string &user, Arrival arrival, bool privileged) {
     ++count_;
     bytes_ += arrival.payload.size();
-    Group &group = door == Door::server ? servers_ : privileged ? operators_ : users_;
-    const Name name = door == Door::server ? Name{"", arrival.conn} : Name{user, 0};
+    Group &group = is_link(door) ? servers_ : privileged ? operators_ : users_;
+    const Name name = is_link(door) ? Name{"", arrival.conn} : Name{user, 0};
     const auto [place, fresh] = group.lanes.try_emplace(name);
     Lane &lane = place->second;
     if (fresh) lane.credit = quantum;

@@ -16,8 +16,10 @@
 
 namespace dcs::turn {
 
-// join: other hosts that have no certificate yet; begin: dcs_begin of another host.
-enum class Door : std::uint8_t { user, server, join, begin };
+// join: other hosts that have no certificate yet; begin: dcs_begin of another host; backup: the passive backup of one.
+enum class Door : std::uint8_t { user, server, join, begin, backup };
+// Links that are kept, and go before users.
+constexpr bool is_link(Door door) { return door == Door::server || door == Door::backup; }
 
 struct Arrival {
     enum class Kind : std::uint8_t { opened, frame, closed };

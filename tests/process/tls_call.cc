@@ -1,5 +1,5 @@
-// A grain server that says what it likes: shows the certificate of PKI_DIR ("-": none, and believes whoever shows the
-// authority of the third argument's directory), calls itself NAME, and prints what comes of it.
+// A grain server that says what it likes to a scheduler or a backup: shows the certificate of PKI_DIR ("-": none, and
+// believes whoever shows the authority of the third argument's directory), calls itself NAME, and prints what comes.
 //   tls_call HOST:PORT PKI_DIR NAME [AUTHORITY_DIR]
 #include <cstdio>
 #include <string>
@@ -22,7 +22,7 @@ bool answered(const net::Arrival &a) {
     const auto *error = std::get_if<wire::ErrorReply>(&*message);
     std::printf("%s: %s\n", wire::kind_name(*message),
                 refused != nullptr ? refused->text.c_str() : error != nullptr ? error->text.c_str() : "");
-    return std::holds_alternative<wire::Configure>(*message);
+    return std::holds_alternative<wire::Configure>(*message) || std::holds_alternative<wire::BackupReady>(*message);
 }
 }  // namespace
 
@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
     net::TlsSelf self;
     net::TlsTrust trust;
     trust.role = pki::Role::scheduler;
+    trust.also = {pki::Role::backup};
     if (std::string(argv[2]) != "-") {
         const auto who = pki::read_identity(argv[2]);
         if (!who) {

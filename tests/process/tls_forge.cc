@@ -15,6 +15,7 @@ int main(int argc, char **argv) {
     const pki::Role wanted = role == "client" ? pki::Role::client
                              : role == "scheduler" ? pki::Role::scheduler
                              : role == "program" ? pki::Role::program
+                             : role == "backup"  ? pki::Role::backup
                                                    : pki::Role::grain_server;
     const std::int64_t now = wall_clock_s() - std::atol(argv[5]) * pki::day_s;
     const auto authority = pki::authority_in(argv[1], wall_clock_s());

@@ -158,13 +158,13 @@ void BackupNode::take_frame(ConnId conn, std::string bytes) {
 }
 
 void BackupNode::opened(ConnId conn, turn::Door, const std::string &) {
-    take({backup::Arrival::Kind::opened, conn, {}, {}, {}});
+    take({backup::Arrival::Kind::opened, conn, {}, {}, {}, {}});
 }
 void BackupNode::closed(ConnId conn, const std::string &why) {
-    take({backup::Arrival::Kind::closed, conn, {}, {}, why});
+    take({backup::Arrival::Kind::closed, conn, {}, {}, why, {}});
 }
 void BackupNode::link_opened(ConnId conn) {
-    if (conn == scheduler_) take({backup::Arrival::Kind::opened, conn, {}, {}, {}});
+    if (conn == scheduler_) take({backup::Arrival::Kind::opened, conn, {}, {}, {}, {}});
 }
 void BackupNode::link_frame(ConnId conn, std::string bytes) {
     if (conn == scheduler_) take_frame(conn, std::move(bytes));
@@ -172,7 +172,7 @@ void BackupNode::link_frame(ConnId conn, std::string bytes) {
 void BackupNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != scheduler_) return;
     scheduler_ = 0;
-    take({backup::Arrival::Kind::closed, conn, {}, {}, why});
+    take({backup::Arrival::Kind::closed, conn, {}, {}, why, {}});
 }
 
 void BackupNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {

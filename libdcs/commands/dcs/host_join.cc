@@ -5,15 +5,16 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/words.h"
 #include "call.h"
 #include "client_host.h"
-#include "hex.h"
 #include "json.h"
 #include "net/loop.h"
 #include "pki/authority.h"
 #include "pool.h"
+#include "roles.h"
 #include "table.h"
 #include "wire/message.h"
 
@@ -29,6 +30,7 @@ struct Order {
     wire::JoinHost call;
     Duration wait = seconds_of(usual_wait_s);
     bool client() const { return call.role == 1; }
+    bool backup() const { return call.role == 2; }
 };
 
 std::string own_name() {
@@ -38,10 +40,12 @@ std::string own_name() {
     return whole.substr(0, whole.find('.')).substr(0, limits::name_bytes);
 }
 
-std::string usual_directory() {
-    if (::geteuid() == 0) return "/var/lib/dcs/server";
+std::string usual_directory(const Order &order) {
+    if (order.client()) return client_directory;
+    const std::string name = order.backup() ? "backup" : "server";
+    if (::geteuid() == 0) return "/var/lib/dcs/" + name;
     const char *home = std::getenv("HOME");
-    return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-server" : "";
+    return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-" + name : "";
 }
 
 Result<Order> take_order(const Call &call) {
@@ -65,11 +69,12 @@ Result<Order> take_order(const Call &call) {
         order.wait = seconds_of(*s);
     }
     const std::string role = call.arguments.value("--role").value_or("server");
-    if (role != "server" && role != "client") return wrong("--role " + role + ": server or client");
-    order.call.role = role == "client";
+    const auto number = number_of_role(role);
+    if (!number) return wrong("--role " + role + ": server, client or backup");
+    order.call.role = *number;
     const auto directory = call.arguments.value("--dir");
-    order.directory = directory ? absolute_path(*directory) : order.client() ? client_directory : usual_directory();
-    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of this host's grain server");
+    order.directory = directory ? absolute_path(*directory) : usual_directory(order);
+    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of the daemon that is to run here");
     order.call.host = call.arguments.value("--host").value_or("");
     order.call.own_name = own_name();
     return order;
@@ -123,7 +128,9 @@ Result<pki::Identity> checked(const Order &order, const std::string &key, const 
     if (!authority || authority->fingerprint != order.authority)
         return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
     if (!own) return fail(Code::protocol, "the certificate that came: " + own.status().text);
-    const auto role = order.client() ? pki::Role::client : pki::Role::grain_server;
+    const auto role = order.client()   ? pki::Role::client
+                      : order.backup() ? pki::Role::backup
+                                       : pki::Role::grain_server;
     const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
     if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
     const auto public_key = pki::public_key_of(key);
@@ -137,6 +144,8 @@ int tell(const Call &call, const Order &order, const pki::Identity &who) {
     const std::string start =
         order.client()
             ? "dcs_begin PROGRAM"
+        : order.backup()
+            ? "dcs_backupd --dir " + order.directory + " --scheduler " + order.address + " --tls ADDRESS:PORT"
             : "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
     if (call.format == Format::json) {
         JsonObject json;
@@ -203,16 +212,18 @@ Examples:
   dcs host join pool.example:7001 --token 6f1c... --ca-hash 93aa...
   dcs host join pool.example:7001 --ca-hash 93aa... --host h1 --wait 1h
   dcs host join pool.example:7001 --role client --token 6f1c... --ca-hash 93aa...
+  dcs host join pool.example:7001 --role backup --token 6f1c... --ca-hash 93aa...
 
-Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|client] [--dir DIR] [--wait S]
+Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|client|backup] [--dir DIR] [--wait S]
                      [-o table|json|name] HOST:PORT
 
   --token CODE    made by `dcs token create`; works once
   --ca-hash HASH  of the certificate of the pool's authority, from the same line
   --host NAME     of this host in the pool's host table (default: what the code says, else what this host is called)
-  --role ROLE     server: it runs grains (default); client: users start control programs there, by dcs_begin
-  --dir DIR       of its grain server; key and certificate come into DIR/pki
-                  (default: /var/lib/dcs/server for root, else ~/.local/state/dcs-server);
+  --role ROLE     server: it runs grains (default); client: users start control programs there, by dcs_begin;
+                  backup: it takes grain servers' reports while the scheduler is away
+  --dir DIR       of its grain server or backup; key and certificate come into DIR/pki
+                  (default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);
                   of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)
   --wait S        without a code: wait so long to be let in (default 10m)
 )",

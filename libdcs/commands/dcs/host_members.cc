@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/hex.h"
 #include "base/words.h"
 #include "call.h"
 #include "client/call.h"
-#include "hex.h"
 #include "json.h"
 #include "table.h"
 #include "wire/message.h"

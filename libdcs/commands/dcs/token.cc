@@ -1,11 +1,12 @@
 // dcs token create, ls, revoke.
 #include <cstdio>
 
+#include "base/hex.h"
 #include "base/words.h"
 #include "call.h"
 #include "client/call.h"
-#include "hex.h"
 #include "json.h"
+#include "roles.h"
 #include "table.h"
 #include "wire/message.h"
 
@@ -31,16 +32,14 @@ int create(const Call &call) {
     }
     const std::string host = call.arguments.value("--host").value_or("");
     const std::string role = call.arguments.value("--role").value_or("server");
-    const bool client = role == "client";
-    if (!client && role != "server")
-        return call.fail(usage_failure("--role " + role + ": server or client"));
-    const auto made =
-        ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), std::uint8_t{client}});
+    const auto number = number_of_role(role);
+    if (!number) return call.fail(usage_failure("--role " + role + ": server, client or backup"));
+    const auto made = ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), *number});
     if (!made) return call.fail(failure_of("no code was made", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
     const std::string line =
-        "dcs host join " + made->address + (client ? " --role client" : "") + " --token " + token + " --ca-hash " +
-        authority;
+        "dcs host join " + made->address + (*number != 0 ? " --role " + role : "") + " --token " + token +
+        " --ca-hash " + authority;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("id", made->id).add("host", host).add("role", role).add("token", token).add("address", made->address);
@@ -102,12 +101,14 @@ Examples:
   dcs token create --host h1
   dcs token create --host h1 --ttl 5m | ssh h1 sh
   dcs token create --host desk1 --role client
+  dcs token create --host vault --role backup
 
-Usage: dcs token create [--host NAME] [--role server|client] [--ttl S] [-o table|json|name]
+Usage: dcs token create [--host NAME] [--role server|client|backup] [--ttl S] [-o table|json|name]
 
   --host NAME   only for that host of the host table, also to take the place of one that has joined
                 (default: for any that is in the table and has not joined yet)
-  --role ROLE   what the host is to be: server, which runs grains (default), or client, from which control programs call
+  --role ROLE   what the host is to be: server, which runs grains (default); client, from which control programs call;
+                backup, which takes servers' reports while the scheduler is away
   --ttl S       for so long (default 1h; also 90s, 5m; at most 30 days)
 )",
                                 {{"--host", 0, true}, {"--role", 0, true}, {"--ttl", 0, true}},

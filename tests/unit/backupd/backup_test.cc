@@ -246,3 +246,63 @@ TEST_CASE("nonsense closes its connection, and a question is answered") {
 }
 
 }  // namespace dcs::backup
+
+TEST_CASE("a server of another host is believed if the scheduler has said that its key counts") {
+    Bench b;
+    const Guest h1{"h1", TokenHash{1}}, old{"h1", TokenHash{9}}, h2{"h2", TokenHash{2}};
+    const auto calls = [&](ConnId conn, const Guest &guest, const std::string &name) {
+        wire::FirstCall call;
+        call.host = name;
+        b.post(conn, call, 0, guest);
+        b.run();
+        return !b.all<wire::BackupReady>(conn).empty();
+    };
+    const auto told = [&](std::vector<wire::MemberKey> members) {
+        b.post(Bench::scheduler_conn, wire::MemberKeys{std::move(members)});
+        b.run();
+    };
+    const auto bytes = [](const Guest &g) { return std::string(g.key->begin(), g.key->end()); };
+    CHECK_FALSE(calls(1, h1, "h1"));
+    CHECK(b.all<wire::Refused>(1).size() == 1);
+    b.post(1, report_of(1, 1), 0, h1);  // what it says all the same is not held
+    b.run();
+    CHECK(b.state().reports == 0);
+    b.scheduler_comes();
+    told({{"h1", bytes(h1)}, {"h2", bytes(h2)}});
+    REQUIRE(b.saved.size() == 1);
+    CHECK(b.saved[0].size() == 2);
+    told({{"h1", bytes(h1)}, {"h2", bytes(h2)}});
+    CHECK(b.saved.size() == 1);
+    CHECK(calls(2, h1, "h1"));
+    CHECK(calls(3, h2, "h2"));
+    CHECK_FALSE(calls(4, old, "h1"));
+    CHECK(b.all<wire::BackupReady>(2).size() == 1);
+    CHECK_FALSE(calls(5, h2, "h1"));  // somebody else's name
+    CHECK_FALSE(calls(6, Guest{"h3", TokenHash{3}}, "h3"));
+    CHECK(calls(7, {}, "h4"));  // of this host, known by the kernel
+    b.post(2, wire::AskBackup{}, 1, h1);  // is asked on this host only
+    b.run();
+    CHECK(b.closed.back() == 2);
+    // It is taken out of the pool: its link ends, what it has given stays.
+    b.post(3, report_of(1, 1), 0, h2);
+    b.run();
+    told({{"h1", bytes(h1)}});
+    CHECK(b.closed.back() == 3);
+    b.post(3, report_of(1, 2), 0, h2);
+    b.run();
+    CHECK(b.state().reports == 1);
+    CHECK(b.saved.back().size() == 1);
+}
+
+TEST_CASE("a scheduler that refuses the backup is tried again; a certificate that it sends goes to who asked for it") {
+    Bench b;
+    b.scheduler_comes();
+    b.post(Bench::scheduler_conn, wire::Renewed{"fresh"});
+    b.run();
+    CHECK(b.certificates == std::vector<std::string>{"fresh"});
+    b.post(Bench::scheduler_conn, wire::Refused{"not you"});
+    b.run();
+    CHECK(b.closed.back() == Bench::scheduler_conn);
+    CHECK(b.state().link == Link::down);
+    CHECK(b.state().link_at > b.clock);
+}

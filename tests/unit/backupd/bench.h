@@ -46,13 +46,14 @@ public:
         return {};
     }
 
-    void post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0) {
+    void post(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0, Guest guest = {}) {
         const std::string frame = wire::encode(message, request);
         const std::string_view all = frame;
         Arrival a;
         a.conn = conn;
         a.header = *wire::decode_header(all.substr(0, wire::header_bytes), limits::server_frame_bytes);
         a.payload = frame.substr(wire::header_bytes);
+        a.guest = std::move(guest);
         turn_->take(std::move(a));
     }
     void server(ConnId conn, const std::string &host) {
@@ -80,14 +81,14 @@ public:
         scheduler_there = true;
         clock = std::max(clock, turn_->next_wakeup());
         run();
-        turn_->take({Arrival::Kind::opened, scheduler_conn, {}, {}, {}});
+        turn_->take({Arrival::Kind::opened, scheduler_conn, {}, {}, {}, {}});
         run();
         post(scheduler_conn, wire::BackupKnown{1});
         run();
     }
     void scheduler_goes() {
         scheduler_there = false;
-        turn_->take({Arrival::Kind::closed, scheduler_conn, {}, {}, "it died"});
+        turn_->take({Arrival::Kind::closed, scheduler_conn, {}, {}, "it died", {}});
         run();
     }
     template <class M> std::vector<M> all(ConnId conn) const {
@@ -102,6 +103,8 @@ public:
     std::vector<Sent> sent;
     std::vector<ConnId> closed;
     std::vector<std::string> reports;  // of the last start
+    std::vector<Members> saved;
+    std::vector<std::string> certificates;
     Instant clock{seconds(1000).ns};
     bool scheduler_there = false;
     std::string fatal_words;
@@ -117,6 +120,8 @@ private:
         if (!scheduler_there) return fail(Code::unreachable, "nobody is there");
         return ConnId{scheduler_conn};
     }
+    void save(const Members &members) override { saved.push_back(members); }
+    void renewed(const wire::Renewed &answer) override { certificates.push_back(answer.certificate); }
     void log(Level, const std::string &) override {}
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override {
         job_ = std::move(updates);

@@ -165,3 +165,33 @@ TEST_CASE("what the wrong one of the two says ends its connection") {
     c.one<Disconnect>();
     REQUIRE(c.state.grains.count(id()) == 1);
 }
+
+TEST_CASE("a backup of another host is the one that the scheduler names, and remembered") {
+    Bench b;
+    b.connect();
+    b.message(wire::BackupPlace{"vault", "vault:7002", "key"});  // this server's scheduler is on its own host
+    REQUIRE_FALSE(b.state.has_backup);
+    b.state.asks_for_backup = true;
+    b.clear();
+    b.message(wire::BackupPlace{"vault", "vault:7002", "key"});
+    REQUIRE(b.state.has_backup);
+    REQUIRE(b.state.backup_place.address == "vault:7002");
+    REQUIRE(b.take<SaveConfig>().size() == 1);
+    b.message(wire::BackupPlace{"vault", "vault:7002", "key"});
+    REQUIRE(b.none<SaveConfig>());
+    b.message(wire::BackupPlace{});
+    REQUIRE_FALSE(b.state.has_backup);
+    REQUIRE(b.take<SaveConfig>().size() == 1);
+}
+
+TEST_CASE("a backup that refuses this server is like one that does not answer") {
+    WithBackup b;
+    b.end_grain();
+    b.lose_scheduler();
+    b.message(wire::Refused{"your key does not count"});
+    REQUIRE(b.state.link == Link::greeting);
+    b.in(LinkClosed{"the peer closed"});
+    REQUIRE(b.state.link == Link::down);
+    REQUIRE(b.state.peer == Peer::scheduler);
+    REQUIRE_FALSE(b.state.grains.empty());
+}

@@ -49,6 +49,14 @@ TEST_CASE("a host table line says what it says") {
     CHECK(both->at(2).users.empty());
     for (const char *wrong : {"h1 role=both", "h1 role=client slots=1", "h1 role=client\nh1 role=client", "h1 role="})
         CHECK_FALSE(shell::parse_host_table(wrong, "hosts"));
+    const auto backup = shell::parse_host_table("h1\nh1 role=backup address=vault.example:7002", "hosts");
+    REQUIRE(backup);
+    CHECK(backup->at(0).backup_at.empty());
+    CHECK(backup->at(1).backup_at == "vault.example:7002");
+    for (const char *wrong : {"b role=backup", "b role=backup address=vault", "b address=vault:1",
+                              "b role=backup address=vault:1 slots=1", "b role=client address=vault:1",
+                              "b role=backup address=a:1\nc role=backup address=a:2"})
+        CHECK_FALSE(shell::parse_host_table(wrong, "hosts"));
     const auto more = shell::parse_host_table(
         "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
         "hosts");

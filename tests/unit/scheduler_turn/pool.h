@@ -34,7 +34,9 @@ public:
     TlsDoor tls_door() override { return {"pool:7001", std::string(32, 'a')}; }
     Result<wire::Joined> issue_certificate(const std::string &name, const std::string &,
                                            core::HostRole role) override {
-        const char *of = role == core::HostRole::client ? "certificate of client " : "certificate of ";
+        const char *of = role == core::HostRole::client   ? "certificate of client "
+                         : role == core::HostRole::backup ? "certificate of backup "
+                                                          : "certificate of ";
         return wire::Joined{name, of + name, "authority"};
     }
     Result<wire::Begun> issue_program(const core::SendProgram &p) override {

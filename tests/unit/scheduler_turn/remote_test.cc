@@ -195,6 +195,22 @@ TEST_CASE("records of before there were such programs are read") {
     trust.clients["desk1"] = TokenHash{2};
     trust.codes[TokenHash{3}].role = core::HostRole::client;
     CHECK(*record::decode_trust(record::encode_trust(trust)) == trust);
+    trust.backups["vault"] = TokenHash{8};
+    trust.codes[TokenHash{3}].role = core::HostRole::backup;
+    CHECK(*record::decode_trust(record::encode_trust(trust)) == trust);
+    ByteWriter second;  // before there were backups
+    second.u8(2);
+    second.var(0);
+    second.var(1);
+    record::put_text(second, "desk1");
+    record::put(second, TokenHash{2});
+    record::put_text(second, "h1");
+    record::put(second, TokenHash{1});
+    const auto read = record::decode_trust(record::framed(second.bytes()));
+    REQUIRE(read);
+    CHECK(read->clients == trust.clients);
+    CHECK(read->keys == trust.keys);
+    CHECK(read->backups.empty());
 
     std::map<TokenHash, core::AuthEntry> table;
     table[TokenHash{4}] = {"ann", "x", 5, "", {}};

@@ -209,6 +209,8 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(HandOverTaken);
     SAME_NAME(AskBackup);
     SAME_NAME(BackupStatus);
+    SAME_NAME(BackupPlace);
+    SAME_NAME(MemberKeys);
 #undef SAME_NAME
 }
 

@@ -126,7 +126,8 @@ inline std::vector<AnyMessage> all() {
         BeginControl{protocol_version, "ann", "find_factor", "key"}, Begun{"token", "certificate", "authority"},
         HeldByBackup{1ull << 40, 5}, BackupReady{2, 3}, BackupHas{2, 3, ReportAck{key, 2, 4, true, Verdict::have_it}},
         BackupCall{protocol_version, 7}, BackupKnown{9}, HandOver{"h1", 11, report}, HandOverTaken{"h1", 11},
-        AskBackup{protocol_version}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5}};
+        AskBackup{protocol_version}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5},
+        BackupPlace{"bk", "bk:7002", std::string(32, 'k')}, MemberKeys{{{"h1", std::string(32, 'k')}}}};
 }
 
 }  // namespace dcs::wire::samples

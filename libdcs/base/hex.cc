@@ -1,6 +1,6 @@
-#include "hex.h"
+#include "base/hex.h"
 
-namespace dcs::commands {
+namespace dcs {
 namespace {
 constexpr std::string_view digits = "0123456789abcdef";
 }
@@ -26,4 +26,4 @@ std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size)
     return bytes;
 }
 
-}  // namespace dcs::commands
+}  // namespace dcs

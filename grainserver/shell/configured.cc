@@ -1,0 +1,52 @@
+#include "grainserver/shell/configured.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+
+#include "base/hex.h"
+#include "base/limits.h"
+#include "grainserver/files/small_file.h"
+
+namespace dcs::server {
+namespace {
+constexpr const char *file_name = "configured";
+constexpr std::size_t file_bytes = 1024;
+}  // namespace
+
+// Text: interval in nanoseconds, slots, epoch; name of the backup's store and number; name, address and key of a backup
+// of another host. Each group is there as of some version on.
+void load_configured(int directory, State &state) {
+    const Result<std::string> text = files::read_file(directory, file_name, file_bytes);
+    std::int64_t interval = 0;
+    std::int32_t slots = 0;
+    std::uint64_t epoch = 0;
+    std::uint64_t store = 0, number = 0;
+    char name[limits::name_bytes + 1] = "", address[wire::place_bytes + 1] = "", key[2 * sizeof(TokenHash) + 1] = "";
+    constexpr const char *format = "%" SCNd64 " %" SCNd32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %64s %255s %64s";
+    static_assert(sizeof name == 65 && sizeof address == 256 && sizeof key == 65);
+    if (!text ||
+        std::sscanf(text->c_str(), format, &interval, &slots, &epoch, &store, &number, name, address, key) < 3)
+        return;
+    if (interval <= 0 || slots < 0) return;
+    state.interval = Duration{interval};
+    state.slots = slots;
+    state.epoch = epoch;
+    state.backup_store = store;
+    state.backup_number = number;
+    const auto hash = bytes_of_hex(key, sizeof(TokenHash));
+    if (!state.asks_for_backup || !hash) return;
+    state.backup_place = wire::BackupPlace{name, address, *hash};
+    state.has_backup = true;
+}
+
+Status save_configured(int directory, const State &state) {
+    std::string text = std::to_string(state.interval.ns) + " " + std::to_string(state.slots) + " " +
+                       std::to_string(state.epoch) + " " + std::to_string(state.backup_store) + " " +
+                       std::to_string(state.backup_number);
+    if (const wire::BackupPlace &at = state.backup_place; !at.address.empty())
+        text += " " + at.name + " " + at.address + " " + hex_of(at.key);
+    return files::write_file(directory, file_name, text + "\n");
+}
+
+}  // namespace dcs::server

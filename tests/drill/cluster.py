@@ -1,0 +1,190 @@
+"""The daemons of a drill: a scheduler, a passive backup and grain servers, each on a host of its own, and who starts them
+again when they have died. They are the test builds, which can be told to die at a named point."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from network import end_with_parent
+from pool import BIN, bin_directory, lock_holder, process_cpu, start_time, wait_for
+
+SERVERS = ["h1", "h2", "h3", "h4"]
+HOSTS = ["scheduler", "backup", *SERVERS]
+SLOTS = 2
+INTERVAL = 0.5
+TIMES = f"interval={INTERVAL} alert=3 limit=6 extended=12"
+PORT, BACKUP_PORT = 7001, 7002
+TESTS = os.path.join(os.path.dirname(BIN), "tests")
+
+
+class Cluster:
+    def __init__(self, network, points, plants=""):
+        self.network, self.points = network, points
+        self.base = tempfile.mkdtemp(prefix="dcs-drill-")
+        self.bin = bin_directory(os.path.join(self.base, "bin"),
+                                 ("dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
+        self.env = dict(os.environ, DCS_DIR=self.base, DCS_PATIENCE_S="900")
+        self.env.pop("DCS_AUTH_FD", None)
+        self.env.pop("DCS_PLANTED", None)
+        self.plants = {"DCS_PLANTED": plants} if plants else {}
+        self.running = {}                     # name -> Popen
+        self.rest = dict.fromkeys(HOSTS, 0.0)  # not started before that time
+        self.deaths = dict.fromkeys(HOSTS, 0)
+        os.mkdir(os.path.join(self.base, "scheduler"))
+        with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
+            file.write(f"backup role=backup address={network.address('backup')}:{BACKUP_PORT}\n")
+            file.writelines(f"{name} class=0x1 slots={SLOTS} {TIMES}\n" for name in SERVERS)
+
+    def directory(self, name):
+        return os.path.join(self.base, name)
+
+    def command(self, name):
+        words = ["--dir", self.directory(name), "--log-level", "info"]
+        door = f"{self.network.address('scheduler')}:{PORT}"
+        if name == "scheduler":
+            return ["dcs_scheduler", *words, "--tls", door]
+        if name == "backup":
+            return ["dcs_backupd", *words, "--scheduler", door, "--tls", f"{self.network.address('backup')}:{BACKUP_PORT}"]
+        return ["dcs_grainserver", *words, "--name", name, "--scheduler", door, "--run-as", "self", "--courtesy", "priority"]
+
+    def start(self, name, armed=None):
+        """armed: a point at which it is to die, and at which visit."""
+        program, *words = self.command(name)
+        env = dict(self.env, **self.plants, DCS_FAILPOINT_LOG=self.points.log_of(name))
+        if armed:
+            env["DCS_FAILPOINTS"] = f"{armed[0]}=kill@{armed[1]}"
+        with open(os.path.join(self.base, name + ".log"), "ab") as log:
+            self.running[name] = subprocess.Popen([*self.network.inside(name), os.path.join(self.bin, program), *words],
+                                                  env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                                  preexec_fn=end_with_parent)
+
+    def alive(self, name):
+        return name in self.running and self.running[name].poll() is None
+
+    def form(self):
+        """Everybody joins, and the pool works."""
+        self.start("scheduler")
+        wait_for("the scheduler", lambda: self.dcs("host", "ls", check=False).returncode == 0)
+        for name in ["backup", *SERVERS]:
+            role = ["--role", "backup"] if name == "backup" else []
+            line = self.dcs("token", "create", "--host", name, *role).stdout.split()
+            self.dcs(*line[1:], "--dir", self.directory(name), inside=name)
+            self.start(name)
+        wait_for("all hosts", lambda: [h["connected"] for h in self.json("host", "ls")["hosts"]] == [True] * len(SERVERS))
+        for name in SERVERS:
+            wait_for(f"{name} to know the backup", lambda: "the passive backup is" in self.text(name))
+        wait_for("the backup to know its servers", lambda: self.members() == SERVERS)
+
+    def members(self):
+        path = os.path.join(self.base, "backup/members")
+        return [line.split()[0] for line in open(path)] if os.path.exists(path) else []
+
+    def supervise(self, arm):
+        """Starts what has died, unless it is to rest; `arm(name)` says what its new life shall end at."""
+        for name in HOSTS:
+            if not self.alive(name) and time.monotonic() >= self.rest[name]:
+                self.points.learn(name)
+                self.deaths[name] += 1
+                self.start(name, arm(name))
+
+    def kill(self, name, rest=0.0):
+        self.rest[name] = time.monotonic() + rest
+        if not self.alive(name):
+            return False
+        self.running[name].kill()
+        self.running[name].wait()
+        return True
+
+    def kill_launcher(self, name):
+        pid = lock_holder(os.path.join(self.directory(name), "launcher.lock"))
+        if pid and start_time(pid) is not None:
+            os.kill(pid, signal.SIGKILL)
+        return bool(pid)
+
+    def kill_host(self, name, rest):
+        """Server, launcher and grains, as when a power supply fails."""
+        self.kill(name, rest)
+        self.kill_launcher(name)
+        for _ in range(100):
+            grains = self.grain_processes([name])
+            if not grains:
+                break
+            for _, _, pid, _ in grains:
+                try:
+                    os.killpg(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.02)
+
+    def grain_processes(self, names=tuple(SERVERS)):
+        """As Pool's."""
+        found = []
+        for name in names:
+            grains = os.path.join(self.directory(name), "grains")
+            try:
+                entries = os.listdir(grains)
+            except OSError:
+                continue
+            for entry in entries:
+                try:
+                    pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
+                except (OSError, ValueError):
+                    continue
+                if process_cpu(int(pid), int(start)) is not None:
+                    found.append((name, entry, int(pid), int(start)))
+        return found
+
+    def dcs(self, *words, check=True, inside=None):
+        prefix = self.network.inside(inside) if inside else []
+        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="5"),
+                                timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+        assert not check or result.returncode == 0, f"dcs {words}: {result.returncode}\n{result.stdout}{result.stderr}"
+        return result
+
+    def json(self, *words):
+        return json.loads(self.dcs(*words, "-o", "json").stdout)
+
+    def backup_status(self):
+        result = self.dcs("backup", "status", "-o", "json", check=False)
+        return json.loads(result.stdout) if result.returncode == 0 else None
+
+    def text(self, name):
+        return open(os.path.join(self.base, name + ".log"), errors="replace").read()
+
+    def end(self, show):
+        if show:
+            for name in HOSTS:
+                print(f"---- {name}", *self.text(name).splitlines()[-30:], sep="\n", flush=True)
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+        for name in SERVERS:
+            self.kill_host(name, 0)
+        left = wait_for("the end of all grains", lambda: not self.left_over() or self.end_left_over(), 60)
+        assert left is not None
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def left_over(self):
+        mark = re.compile(rb"(^|[\0=])" + re.escape(self.base.encode()) + rb"/h\d")
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                text = open(f"/proc/{pid}/cmdline", "rb").read() + b"\0" + open(f"/proc/{pid}/environ", "rb").read()
+            except OSError:
+                continue
+            if mark.search(text) and start_time(int(pid)) is not None:
+                found.append(int(pid))
+        return found
+
+    def end_left_over(self):
+        """Keepers and what launchers that were killed left: all of it names this drill's own directory."""
+        for pid in self.left_over():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return False

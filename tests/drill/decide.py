@@ -1,0 +1,48 @@
+"""A control program of the drill that decides by results: decide.py ROUND ORDER. The result of each grain says what its
+two successors compute. Everything that it takes it notes in the file ORDER first, in the order in which it came; it
+prints what came of it all when there is nothing left."""
+import sys
+
+import dcs
+
+LAST = 63  # grains n have the successors 2n and 2n + 1
+STEP = "sleep 0.$(($1 % 4 + 1)); echo $((($2 * 31 + $1) % 1009))"
+
+
+def result_of(number, value):
+    return (value * 31 + number) % 1009
+
+
+def expected():
+    """What it prints if nobody disturbs it."""
+    values, lines = {1: 7}, []
+    for number in range(1, LAST + 1):
+        result = result_of(number, values[number])
+        lines.append(f"{number} {result}\n")
+        values[2 * number], values[2 * number + 1] = result + 1, result + 2
+    return "".join(lines)
+
+
+def main():
+    results = {}
+    with open(sys.argv[2], "a") as order, dcs.Session(f"decide-{sys.argv[1]}") as session:
+        def submit(number, value):
+            session.submit(number, ["/bin/sh", "-c", STEP, "step", str(number), str(value)])
+
+        print("run", file=order, flush=True)
+        submit(1, 7)
+        while len(results) < LAST:
+            result = session.wait().check()
+            number = result.grain
+            print(number, file=order, flush=True)
+            assert number not in results, f"grain {number} came twice"
+            results[number] = int(result.output)
+            for successor in (2 * number, 2 * number + 1):
+                if successor <= LAST:
+                    submit(successor, results[number] + 1 + successor % 2)
+    for number in sorted(results):
+        print(number, results[number])
+
+
+if __name__ == "__main__":
+    main()
