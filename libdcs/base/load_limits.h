@@ -2,6 +2,7 @@
 // How much one peer or user may load the scheduler with, so that it still serves the others. limits.h has the limits of
 // things themselves.
 #include <cstddef>
+#include <cstdint>
 
 namespace dcs::limits {
 
@@ -12,6 +13,12 @@ inline constexpr std::size_t queued_bytes = 64u << 20;
 // Held in memory for the connections of one user through one door: messages of which a part has come, and answers that
 // were not read yet. Three of the largest each way, and nobody fills the memory with thousands of halves.
 inline constexpr std::size_t held_bytes = 128u << 20;
+// Calls that wait for a result: of one session, where each thread of a control program has one, and of one user.
+inline constexpr std::size_t parked_waits = 1024;
+inline constexpr std::size_t parked_waits_per_user = 4096;
+// With less free than this where the backing store lies, what grains of one user report is taken only while he has no
+// more than his share; the servers keep it meanwhile.
+inline constexpr std::uint64_t reports_leave_bytes = 256u << 20;
 // Above this a connection is not read any more until its peer has read what it asked for.
 inline constexpr std::size_t unread_bytes = 4u << 20;
 // Connections that are kept for root, the scheduler's own account and other hosts.

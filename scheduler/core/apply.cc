@@ -45,6 +45,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     auto it = state.sessions.find(key);
     if (it != state.sessions.end()) {
         before = it->second.info;
+        count_stored(state, key, stored_by(*before), false);
         stays = next && next->seniority == before->seniority && next->status == before->status;
         if (!stays) count_session(state, key, it->second, false);
     }
@@ -58,6 +59,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
     if (it == state.sessions.end()) it = state.sessions.emplace(key, Session{}).first;
     Session &session = it->second;
     session.info = std::move(*next);
+    count_stored(state, key, stored_by(session.info), true);
     session.results.resize(static_cast<std::size_t>(session.info.result_count), -1);
     if (!stays) count_session(state, key, session, true);
     refresh_unpacked(state, key, session);
@@ -69,7 +71,7 @@ void count_grains_outside(State &state, const SessionKey &key, const Session &se
     if (session.counts[static_cast<int>(GrainStatus::running)] == 0 && session.with_files == 0) return;
     for (const auto &[number, g] : session.grains) {
         if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, in);
-        count_files(state, g, in);
+        count_files(state, key.user, g, in);
     }
 }
 
@@ -80,6 +82,7 @@ Session take_out(State &state, const SessionKey &key) {
     DCS_REQUIRE(!node.empty(), "only an existing session can be erased");
     Session session = std::move(node.mapped());
     count_session(state, key, session, false);
+    count_stored(state, key, stored_by(session.info) + session.own_trees, false);
     note_waiters(state, key, session.waiters, false);
     state.unpacked.erase(key);
     count_grains_outside(state, key, session, false);
@@ -89,6 +92,7 @@ Session take_out(State &state, const SessionKey &key) {
 void put_back(State &state, const SessionKey &key, Session session) {
     count_grains_outside(state, key, session, true);
     count_session(state, key, session, true);
+    count_stored(state, key, stored_by(session.info) + session.own_trees, true);
     note_waiters(state, key, session.waiters, true);
     refresh_unpacked(state, key, session);
     state.sessions.insert_or_assign(key, std::move(session));

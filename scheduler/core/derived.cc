@@ -80,8 +80,24 @@ void refresh_unpacked(State &state, const SessionKey &key, const Session &sessio
         state.unpacked.erase(key);
 }
 
-void count_files(State &state, const Grain &g, bool in) {
+std::uint64_t stored_by(const Grain &g) {
+    if (!g.own_tree) return 0;
+    return on_disk(1) + on_disk(g.params_own_file ? g.params_length : 0) + on_disk(g.checkpoint_length) +
+           on_disk(g.message_length) + on_disk(g.out_length) + on_disk(g.err_length);
+}
+
+std::uint64_t stored_by(const SessionInfo &info) {
+    return on_disk(1) + on_disk(info.inputs_length) + on_disk(info.results_length) + on_disk(info.grains_length);
+}
+
+void count_stored(State &state, const SessionKey &key, std::uint64_t bytes, bool in) {
+    const auto more = static_cast<std::int64_t>(bytes);
+    state.stored.add_session(key.user, in ? more : -more);
+}
+
+void count_files(State &state, const std::string &user, const Grain &g, bool in) {
     const auto count = [&](const std::string &digest) {
+        state.stored.use(user, digest, in);
         if ((state.contents[digest] += in ? 1 : -1) == 0) state.contents.erase(digest);
     };
     for (const std::string &digest : g.files->digests) count(digest);
@@ -126,7 +142,12 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (g.status == GrainStatus::running) run_there(state, key, g, in);
     if (g.files.get() != GrainFiles()) {
         session.with_files += in ? 1 : -1;
-        count_files(state, g, in);
+        count_files(state, key.session.user, g, in);
+    }
+    if (g.own_tree) {
+        const std::uint64_t bytes = stored_by(g);
+        session.own_trees = in ? session.own_trees + bytes : session.own_trees - bytes;
+        count_stored(state, key.session, bytes, in);
     }
     const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
     if (!unfinished || session.info.status != SessionStatus::active) return;
@@ -137,6 +158,11 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
 
 // Which connections have calls of this session parked, in or out.
 void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter> &waiters, bool in) {
+    if (!waiters.empty()) {
+        std::int64_t &parked = state.parked[key.user];
+        parked += (in ? 1 : -1) * static_cast<std::int64_t>(waiters.size());
+        if (parked == 0) state.parked.erase(key.user);
+    }
     for (const Waiter &w : waiters) {
         if (in) {
             state.waiting_conns[w.conn].insert(key);

@@ -119,6 +119,8 @@ struct ChangeText {
             .add("sessions", c.policy.sessions_per_user)
             .add("grains", c.policy.grains_per_user)
             .add("running", c.policy.running_per_user)
+            .add("stored_mb", c.policy.stored_mb_per_user)
+            .number("stored_share", static_cast<std::size_t>(c.policy.stored_share))
             .add("probation", c.policy.probation)
             .number("users", c.policy.users.size());
     }

@@ -38,6 +38,14 @@ SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &
 
 }  // namespace
 
+namespace {
+std::uint64_t stored_by(const ImportContent &content) {
+    std::uint64_t bytes = on_disk(1) + on_disk(content.inputs.size()) + on_disk(content.results.size());
+    for (const ImportedFile &file : content.files) bytes += on_disk(1) + on_disk(file.bytes.size());
+    return bytes;
+}
+}  // namespace
+
 void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
     if (call.number < 0)
         return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
@@ -49,6 +57,8 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
                                                       "begin the import again"));
     if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
     const ImportContent &content = *call.content;
+    if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_by(content)); !s)
+        return d.refuse(caller, s);
     const SessionInfo info = info_of(d.state, caller, key, content);
     if (old) {
         raise_fences(d, *old);

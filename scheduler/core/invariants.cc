@@ -1,6 +1,7 @@
 // Every cross reference recomputed from the entities and compared with what State keeps.
 #include <algorithm>
 
+#include "scheduler/core/derived.h"
 #include "scheduler/core/decision.h"
 
 namespace dcs::core {
@@ -26,6 +27,7 @@ struct Checker {
     void check_session(const SessionKey &key, const Session &session);
     void check_hosts();
     void check_indexes();
+    void check_stored();
 };
 
 void Checker::check_grain(const SessionKey &key, const Session &session, GrainNumber number,
@@ -170,6 +172,25 @@ void Checker::check_hosts() {
     require(state.waiting_calls.empty() || state.backup.patience != Instant::never(), "first calls wait for ever");
 }
 
+void Checker::check_stored() {
+    Stored stored = state.stored.facts();
+    std::map<std::string, std::int64_t> parked;
+    for (const auto &[key, session] : state.sessions) {
+        std::uint64_t own_trees = 0;
+        for (const auto &[number, g] : session.grains) {
+            own_trees += stored_by(g);
+            for (const std::string &digest : g.files->digests) stored.use(key.user, digest, true);
+            for (const wire::GrainFile &file : g.files->outputs)
+                if (!file.digest.empty()) stored.use(key.user, file.digest, true);
+        }
+        require(own_trees == session.own_trees, "the disk that session " + to_text(key) + "'s grains take differs");
+        stored.add_session(key.user, static_cast<std::int64_t>(stored_by(session.info) + own_trees));
+        if (!session.waiters.empty()) parked[key.user] += static_cast<std::int64_t>(session.waiters.size());
+    }
+    require(stored == state.stored, "what users have stored differs from their sessions");
+    require(parked == state.parked, "parked calls of users differ");
+}
+
 void Checker::check_indexes() {
     std::map<std::uint64_t, SessionKey> active;
     decltype(state.waiting) waiting;
@@ -199,6 +220,7 @@ void Checker::check_indexes() {
     require(running == state.running, "running grains differ from their hosts");
     require(users == state.users, "counts of users differ from their sessions");
     require(contents == state.contents, "contents that grains name differ");
+    check_stored();
     require(parked == state.waiting_conns, "parked calls differ from the sessions'");
     std::vector<Used> used(state.hosts.size());
     for (std::size_t i = 0; i < running.size(); ++i)

@@ -38,6 +38,8 @@ bool within_quota(Opening &o) {
 
 void create(Opening &o) {
     if (!within_quota(o)) return;
+    if (Status s = check_stored(o.d.state, o.key.user, o.caller.privileged, on_disk(1)); !s)
+        return o.d.refuse(o.caller, s);
     SessionInfo &info = o.d.info(o.key);
     info.seniority = o.d.state.next_seniority;
     info.ident = o.auth.ident;

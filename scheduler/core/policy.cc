@@ -1,6 +1,7 @@
 // The pool's rules (read at the start and reread), and who may call at all.
 #include <algorithm>
 
+#include "base/load_limits.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -45,6 +46,50 @@ Status check_session_quota(const State &state, const std::string &user) {
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more) {
     return within(counts_of(state, user).unfinished, more, state.policy.grains_per_user, user,
                   "unfinished grains", "wait until some have finished");
+}
+
+namespace {
+std::string in_mb(std::uint64_t bytes) {
+    const std::uint64_t tenths = (bytes * 10 + (1u << 20) - 1) >> 20;
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
+}
+
+// Of what is free and what he has; all that there is where nobody is limited.
+std::uint64_t share_of(const State &state, const UserStored &has) {
+    const auto free = state.stored.free_bytes();
+    if (!free || state.policy.stored_share == 0) return UINT64_MAX;
+    const auto percent = static_cast<std::uint64_t>(state.policy.stored_share);
+    return *free / 100 * percent + has.all() / 100 * percent;  // their sum may be no number on a disk without end
+}
+
+Status too_much(const std::string &user, const UserStored &has, std::uint64_t more, const std::string &most) {
+    return fail(Code::limit, user + " has " + in_mb(has.all()) + " on the scheduler's disk (sessions " +
+                                 in_mb(has.sessions) + ", contents " + in_mb(has.contents) + "), this would add " +
+                                 in_mb(more) + ", and " + most +
+                                 ": remove sessions that are not needed any more (dcs session clean), or ask whoever "
+                                 "runs the pool for more");
+}
+}  // namespace
+
+Status check_stored(const State &state, const std::string &user, bool privileged, std::uint64_t more) {
+    const UserStored has = state.stored.of(user);
+    const std::uint64_t most = static_cast<std::uint64_t>(state.policy.stored_mb_per_user) << 20;
+    if (most != 0 && has.all() + more > most)
+        return too_much(user, has, more, "the pool's rules allow " + in_mb(most));
+    if (privileged) return Status::ok();
+    if (const std::uint64_t share = share_of(state, has); has.all() + more > share)
+        return too_much(user, has, more, "the pool's rules allow " + in_mb(share) + " now, " +
+                                             std::to_string(state.policy.stored_share) +
+                                             " % of what he has and what is free there");
+    return Status::ok();
+}
+
+bool may_report(const State &state, const std::string &user, std::uint64_t more) {
+    const auto free = state.stored.free_bytes();
+    const bool others = state.stored.users().size() > 1 || state.stored.users().count(user) == 0;
+    if (!free || !others || more == 0 || *free >= limits::reports_leave_bytes + more) return true;
+    const UserStored has = state.stored.of(user);
+    return has.all() + more <= share_of(state, has);
 }
 
 }  // namespace dcs::core

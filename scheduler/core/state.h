@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/limits.h"
+#include "scheduler/core/stored.h"
 #include "wire/server_calls.h"
 #include "wire/user_calls.h"
 
@@ -196,6 +197,7 @@ struct Session {
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
     std::int32_t with_files = 0;                   // grains that name contents, or may
+    std::uint64_t own_trees = 0;                   // disk that grains with trees of their own take
     std::set<GrainNumber> packable;                // once the session is closed, see packable()
     // volatile
     std::vector<Waiter> waiters;                   // parked d_gwait calls
@@ -294,6 +296,8 @@ const std::string &binary_class_of(const Host &host);
 struct Policy {
     bool fair_share = false;         // users with fewer running grains go first, then seniority
     std::int32_t sessions_per_user = 0, grains_per_user = 0, running_per_user = 0;
+    std::int32_t stored_mb_per_user = 0;  // of disk: sessions and contents
+    std::int32_t stored_share = 50;  // most that a user may have of what is free and what he has, in percent
     std::int32_t probation = 0;      // so many grains blamed in a row: one grain at a time until one finishes
     std::vector<std::string> users;  // who may call; empty: everybody
     bool operator==(const Policy &) const = default;
@@ -383,6 +387,8 @@ struct State {
     std::vector<Used> used;                                 // by HostId: what its grains asked for
     std::map<std::string, std::int64_t> contents;           // by how many grains each is named
     std::set<SessionKey> unpacked;                          // terminated, with packable grains
+    std::map<std::string, std::int64_t> parked;             // calls that wait, by user
+    Stored stored;                                          // with facts of the disk
 
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;

@@ -90,9 +90,17 @@ bool look_at(Submission &s, const SubmitGrain &call) {
     return true;
 }
 
+// What the submission adds to what its user has on the disk, but for its line in the session's list of grains.
+std::uint64_t stored_by(const SubmitGrain &call) {
+    return call.params.size() > shared_bytes ? on_disk(1) + on_disk(call.params.size()) : call.params.size();
+}
+
 // What one user and one session may have waiting.
 Status check_room(const Submission &s) {
     if (s.fresh.empty()) return Status::ok();
+    std::uint64_t bytes = 0;
+    for (const SubmitGrain *call : s.fresh) bytes += stored_by(*call);
+    if (Status status = check_stored(s.d.state, s.key.user, s.caller.privileged, bytes); !status) return status;
     const auto more = static_cast<std::int64_t>(s.fresh.size());
     if (Status status = check_grain_quota(s.d.state, s.key.user, more); !status) return status;
     const std::size_t shapes = s.d.state.session(s.key)->ready.size();

@@ -2,14 +2,12 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
 namespace {
-
-// Parked calls of one session; a control program needs one per thread.
-constexpr std::size_t waiters_per_session = 1024;
 
 struct Answer {
     std::int32_t index = -1;  // of the result, if there is one
@@ -85,9 +83,14 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &w
         w = waiter;
         return;
     }
-    if (waiters.size() >= waiters_per_session)
-        return d.refuse(caller, fail(Code::limit, "too many calls of session " + to_text(key) +
-                                                      " wait already"));
+    const auto parked = d.state.parked.find(key.user);
+    const std::int64_t of_user = parked == d.state.parked.end() ? 0 : parked->second;
+    const bool session_full = waiters.size() >= limits::parked_waits;
+    if (session_full || of_user >= static_cast<std::int64_t>(limits::parked_waits_per_user))
+        return d.refuse(caller, fail(Code::limit, (session_full ? "session " + to_text(key) : key.user) + " has " +
+            std::to_string(session_full ? waiters.size() : static_cast<std::size_t>(of_user)) +
+            " calls that wait for results, and may have no more: wait until some are answered, or take many "
+            "results with one call (d_gwait_many)"));
     waiters.push_back(waiter);
 }
 

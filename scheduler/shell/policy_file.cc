@@ -11,6 +11,8 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     if (rule == "sessions_per_user") return &policy.sessions_per_user;
     if (rule == "grains_per_user") return &policy.grains_per_user;
     if (rule == "running_per_user") return &policy.running_per_user;
+    if (rule == "stored_mb_per_user") return &policy.stored_mb_per_user;
+    if (rule == "stored_share") return &policy.stored_share;
     if (rule == "probation") return &policy.probation;
     return nullptr;
 }
@@ -20,6 +22,9 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     std::int32_t *number = number_of(rule, policy);
     if (number == nullptr && rule != "fair_share" && rule != "user") return "there is no rule `" + rule + "`";
     if (words.size() != 2) return "`" + rule + "` takes one word";
+    if (rule == "stored_share")
+        return read_whole(words[1], *number) && *number >= 0 && *number <= 100
+                   ? "" : rule + " must be a number of per cent, 0 for no such rule";
     if (number != nullptr)
         return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number, 0 for no limit";
     if (rule == "user") {

@@ -4,6 +4,8 @@
 //   sessions_per_user 20     open sessions of one user (default of this and the next: 0, no limit)
 //   grains_per_user 100000   unfinished grains
 //   running_per_user 64      grains that run at the same time
+//   stored_mb_per_user 5000  what a user has stored: sessions and contents, in MB (default 0: no limit)
+//   stored_share 50          and at most so many per cent of what is free and what he has (0: no such rule)
 //   probation 3              so many grains blamed on a host in a row: one at a time until one finishes
 //   user ann                 who may call, any number of lines (default: everybody)
 #include <string>

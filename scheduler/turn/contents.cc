@@ -55,7 +55,7 @@ Status Contents::check(const std::vector<wire::GrainFile> &files) {
 
 // ---- what comes in ------------------------------------------------------------------------
 
-void Contents::put(const Peer &peer, const wire::PutContent &piece) {
+void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     if (Status s = check_piece(piece); !s) return refuse_put(peer, piece.digest, s);
     if (library_->find(piece.digest)) {
         library_->use(piece.digest, outside_.now());
@@ -64,7 +64,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece) {
     }
     const Key key{peer.conn, piece.digest};
     if (piece.offset == 0)
-        if (Status s = begin(peer, piece); !s) return refuse_put(peer, piece.digest, s);
+        if (Status s = begin(peer, piece, state); !s) return refuse_put(peer, piece.digest, s);
     const auto found = uploads_.find(key);
     const bool follows = found != uploads_.end() && found->second.total == piece.total && !found->second.sealing;
     if (!follows || found->second.next != piece.offset) {
@@ -85,22 +85,30 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece) {
     seal(key, upload);
 }
 
-Status Contents::begin(const Peer &peer, const wire::PutContent &piece) {
+Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     const auto found = uploads_.find(Key{peer.conn, piece.digest});
     if (found != uploads_.end() && found->second.sealing)
         return fail(Code::invalid, name_of(piece.digest) + " came whole and is being checked: wait for the answer");
     if (found != uploads_.end()) forget(found);
-    if (Status s = check_room(peer); !s) return s;
+    if (Status s = check_room(peer, piece.total, state); !s) return s;
     auto temporary = library_->begin(piece.total);
     if (!temporary) return temporary.status();
     uploads_[Key{peer.conn, piece.digest}] = Upload{peer, *temporary, piece.total, 0, outside_.now(), false};
     return Status::ok();
 }
 
-Status Contents::check_room(const Peer &peer) {
+Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::State &state) {
     drop_stalled();
     std::size_t own = 0;
-    for (const auto &[key, upload] : uploads_) own += upload.peer.owner == peer.owner;
+    std::uint64_t bytes = core::on_disk(size);
+    for (const auto &[key, upload] : uploads_) {
+        if (upload.peer.owner != peer.owner) continue;
+        ++own;
+        bytes += core::on_disk(upload.total);
+    }
+    // What hosts bring is the output of grains that were let in.
+    if (Status s = peer.server ? Status::ok() : core::check_stored(state, peer.owner, peer.privileged, bytes); !s)
+        return s;
     if (own >= limits::content_uploads_each || uploads_.size() >= limits::content_uploads)
         return fail(Code::limit, std::to_string(own) + " uploads of " + peer.owner + " and " +
                                      std::to_string(uploads_.size()) + " of all are under way: wait for one to end");
@@ -114,16 +122,21 @@ void Contents::seal(const Key &key, Upload &upload) {
     outside_.start_library_job({library::Job::Kind::seal, key.second, upload.total, upload.temporary});
 }
 
-void Contents::done(const library::JobDone &done) {
-    done.job.kind == library::Job::Kind::seal ? sealed(done) : checked(done);
+void Contents::tell(core::Stored &stored) const {
+    for (const auto &[digest, content] : library_->all()) stored.came(digest, content.size);
 }
 
-void Contents::sealed(const library::JobDone &done) {
+void Contents::done(const library::JobDone &done, core::Stored &stored) {
+    done.job.kind == library::Job::Kind::seal ? sealed(done, stored) : checked(done, stored);
+}
+
+void Contents::sealed(const library::JobDone &done, core::Stored &stored) {
     const std::string &digest = done.job.digest;
     sealing_.erase(digest);
     if (done.status) {
         damaged_.erase(digest);
         library_->set(digest, done.job.size, outside_.now());
+        stored.came(digest, done.job.size);
     } else {
         outside_.log(Level::warning, name_of(digest) + " was not taken: " + done.status.text);
     }
@@ -137,6 +150,7 @@ void Contents::sealed(const library::JobDone &done) {
             others.push_back(upload->first);  // its own bytes may be the right ones
             continue;
         }
+        if (done.status && !peer.server) stored.brought(digest, peer.owner);
         if (done.status)
             answer_put(peer, digest, upload->second.total);
         else
@@ -203,7 +217,7 @@ void Contents::send(const Peer &peer, const std::string &digest, std::uint64_t o
     if (first) outside_.start_library_job({library::Job::Kind::check, digest, content->size, {}});
 }
 
-void Contents::checked(const library::JobDone &done) {
+void Contents::checked(const library::JobDone &done, core::Stored &stored) {
     const std::string &digest = done.job.digest;
     const std::vector<Parked> parked = std::move(checking_[digest]);
     checking_.erase(digest);
@@ -212,6 +226,7 @@ void Contents::checked(const library::JobDone &done) {
         library_->set(digest, done.job.size, outside_.now());
     } else if (there && (done.status.code == Code::invalid || done.status.code == Code::not_found)) {
         library_->set_aside(digest);
+        stored.gone(digest);
         damaged_[digest] = done.status.text;
         outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
                                        "; submit a grain with it again, and it is uploaded anew");

@@ -19,6 +19,7 @@ struct Peer {
     std::uint64_t request = 0;
     bool server = false;
     std::string owner;         // whose share of the uploads it takes: a user, or "host NAME"
+    bool privileged = false;   // a user who is not limited by what is free
 };
 
 class Contents {
@@ -27,7 +28,7 @@ public:
         : library_(std::move(library)), outside_(outside) {}
 
     wire::AnyMessage missing(const wire::AskContents &call);
-    void put(const Peer &peer, const wire::PutContent &piece);
+    void put(const Peer &peer, const wire::PutContent &piece, const core::State &state);
     // A piece of a content, to a server as ContentPiece, to a control program as Piece. Whether it may have it
     // was asked before.
     void send(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max);
@@ -39,9 +40,11 @@ public:
     Status check(const std::vector<wire::GrainFile> &files);
 
     void drop(ConnId conn);
-    void done(const library::JobDone &done);
+    // Who has stored what is kept in step from tell() on, which says what is there.
+    void tell(core::Stored &stored) const;
+    void done(const library::JobDone &done, core::Stored &stored);
     // In an idle moment: uploads that stand still go, and a few contents that nobody names or asks for.
-    void sweep(const core::State &state);
+    void sweep(const core::State &state, core::Stored &stored);
     // never() while there is nothing that could go.
     Instant sweep_wakeup() const;
     const std::map<std::string, std::string> &damaged() const { return damaged_; }  // digest -> why
@@ -57,13 +60,13 @@ private:
     using Key = std::pair<ConnId, std::string>;
     struct Parked { Peer peer; std::uint64_t offset = 0, max = 0; };
 
-    Status begin(const Peer &peer, const wire::PutContent &piece);
-    Status check_room(const Peer &peer);
+    Status begin(const Peer &peer, const wire::PutContent &piece, const core::State &state);
+    Status check_room(const Peer &peer, std::uint64_t size, const core::State &state);
     void drop_upload(ConnId conn, const std::string &digest);
     void drop_stalled();
     void seal(const Key &key, Upload &upload);
-    void sealed(const library::JobDone &done);
-    void checked(const library::JobDone &done);
+    void sealed(const library::JobDone &done, core::Stored &stored);
+    void checked(const library::JobDone &done, core::Stored &stored);
     void forget(std::map<Key, Upload>::iterator upload);
     void answer_put(const Peer &peer, const std::string &digest, std::uint64_t next);
     void send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max);

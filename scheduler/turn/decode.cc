@@ -225,7 +225,8 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
         return d;
     }
     if (const auto *put = std::get_if<wire::PutContent>(&message)) {
-        context.contents.put(Peer{arrival.conn, arrival.header.request, false, who.user}, *put);
+        context.contents.put(Peer{arrival.conn, arrival.header.request, false, who.user, who.privileged}, *put,
+                             context.state);
         return {};
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
@@ -259,7 +260,7 @@ bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId
     const auto *put = std::get_if<wire::PutContent>(&message);
     if (!put) return false;
     if (const Status s = core::may_bring(context.state, host); s)
-        context.contents.put(peer, *put);
+        context.contents.put(peer, *put, context.state);
     else
         context.contents.refuse_put(peer, put->digest, s);
     return true;
@@ -270,6 +271,10 @@ bool counts(const core::State &state, core::HostId host, const wire::GrainReport
     const core::Grain *grain = state.grain(wire::key_of(report.key));
     return grain && grain->status == core::GrainStatus::running && grain->host == host &&
            grain->lease == report.incarnation;
+}
+
+std::uint64_t brought_by(const wire::GrainReport &report) {
+    return report.out.size() + report.err.size() + report.checkpoint.size();
 }
 
 Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
@@ -308,6 +313,13 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
             d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
                      to_text(*file) + "; its server brings it again";
+            return d;
+        }
+        if (ours && !core::may_report(context.state, report->key.user, brought_by(*report))) {
+            d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, report->ended,
+                                      wire::Verdict::later};
+            d.note = "grain " + to_text(wire::key_of(report->key)) + " has to wait with what it reports: its user has "
+                     "more than his share of the scheduler's disk, which is nearly full";
             return d;
         }
         d.input = core::ServerReport{

@@ -23,7 +23,7 @@ Instant Contents::sweep_wakeup() const {
     return library_->all().empty() && uploads_.empty() ? Instant::never() : sweep_not_before_;
 }
 
-void Contents::sweep(const core::State &state) {
+void Contents::sweep(const core::State &state, core::Stored &stored) {
     const Instant now = outside_.now();
     drop_stalled();
     sweep_not_before_ = now + sweep_again;
@@ -41,7 +41,10 @@ void Contents::sweep(const core::State &state) {
         swept_up_to_.clear();
     else
         sweep_not_before_ = now + sweep_pause;
-    for (const std::string &digest : gone) library_->remove(digest);
+    for (const std::string &digest : gone) {
+        library_->remove(digest);
+        stored.gone(digest);
+    }
     if (!gone.empty())
         outside_.log(Level::info,
                      "library: " + std::to_string(gone.size()) + " contents that no grain names were removed");

@@ -56,7 +56,7 @@ void Turn::tidy() {
     now_ = outside_.now();
     if (now_ >= pack_not_before_ && pack_some()) return;
     if (hosts_stale_ && now_ >= hosts_not_before_) return start_commit(store::Room::ordinary);
-    if (now_ >= contents_.sweep_wakeup()) contents_.sweep(state_);
+    if (now_ >= contents_.sweep_wakeup()) contents_.sweep(state_, state_.stored);
     if (now_ >= scrub_not_before_) scrub_some();
 }
 

@@ -40,6 +40,8 @@ Turn::Turn(Setup setup, store::Store &store, Outside &outside)
     : state_(std::move(setup.state)), store_(store), outside_(outside), contents_(std::move(setup.library), outside),
       perform_(state_, store, scrub_, contents_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
+    contents_.tell(state_.stored);
+    measure();
 }
 
 // ---- what arrives -------------------------------------------------------------------------
@@ -79,7 +81,8 @@ void Turn::take_policy(core::Policy policy) {
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
 
 void Turn::take_library_job(const library::JobDone &done) {
-    if (phase_ != Phase::dead) contents_.done(done);
+    if (phase_ == Phase::dead) return;
+    contents_.done(done, state_.stored);
 }
 
 bool Turn::full() const {
@@ -121,8 +124,15 @@ bool Turn::tick_is_due() const {
     return intake_.empty() || now_ - deadline > stood_still;
 }
 
+// How much room there is, for who may still store what.
+void Turn::measure() {
+    if (state_.policy.stored_share == 0) return;
+    if (const auto room = store_.space()) state_.stored.measured(room->free_bytes);
+}
+
 bool Turn::gather() {
     intake_.begin_turn();
+    if (!intake_.empty()) measure();
     while (taken_weight_ < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
         if (!delayed_.empty() && delayed_.begin()->first <= now_) {
             core::Input input = std::move(delayed_.begin()->second);

@@ -82,6 +82,7 @@ private:
     bool pack_some();
     void scrub_some();
     bool gather();
+    void measure();
     void take_one(Arrival arrival);
     void decide_new(core::Input input);
     // What may need the disk: everything, the input's own decision (not its follow-ups), nothing.

@@ -79,20 +79,24 @@ def same_number_other_session(desk):
         assert f"{user}-1" in out and other not in out, out
 
 
-def nothing_is_heard(desk, listener):
+def token_of(desk):
+    """Of a program that dcs_begin starts for ann: its token, and the key in its credentials."""
     read, write = os.pipe()
-    uid_words = ("dcs_begin", desk.world.witness, str(REPORT_FD))
     os.dup2(write, REPORT_FD)
     os.set_inheritable(REPORT_FD, True)
-    process = desk.popen("ann", *uid_words, pass_fds=[REPORT_FD])
+    process = desk.popen("ann", "dcs_begin", desk.world.witness, str(REPORT_FD), pass_fds=[REPORT_FD])
     os.close(write)
     os.close(REPORT_FD)
     with os.fdopen(read, "rb") as report:
-        text = report.read().decode(errors="replace")
+        words = report.read().decode(errors="replace")
     process.communicate(timeout=60)
-    credentials = bytes.fromhex(re.search(r"credentials: (\w+)", text)[1]).decode()
+    credentials = bytes.fromhex(re.search(r"credentials: (\w+)", words)[1]).decode()
     token = re.search(r"token (\w{64})", credentials)[1]
-    key = "".join(re.search(r"BEGIN PRIVATE KEY-----\n(.*?)-----END", credentials, re.DOTALL)[1].split())
+    return token, "".join(re.search(r"BEGIN PRIVATE KEY-----\n(.*?)-----END", credentials, re.DOTALL)[1].split())
+
+
+def nothing_is_heard(desk, listener):
+    token, key = token_of(desk)
     other = socket.create_server(("127.0.0.1", 0))  # that it would be heard
     with socket.create_connection(other.getsockname()) as plain:
         plain.sendall(b"said in the clear")

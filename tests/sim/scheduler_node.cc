@@ -36,6 +36,7 @@ Status SchedulerNode::recover() {
     watch_->started(rebuilt->state, *store_);
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
+    setup.state.policy.stored_share = 0;  // its disks are full for other reasons
     auto library = library::Library::open(medium_.disk(), clock_.now);
     if (!library) return library.status();
     setup.library = std::move(*library);

@@ -107,6 +107,7 @@ bool World::start() {
     people.ledger.crashed(rebuilt->state);
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
+    setup.state.policy.stored_share = 0;  // its disks are full for other reasons
     auto library = library::Library::open(disk, people.clock);
     if (!library) return complain(library.status().text), false;
     setup.library = std::move(*library);

@@ -149,7 +149,10 @@ private:
         for (const SessionKey &key : s.unpacked) put("unpacked", to_text(key));
         for (const auto &[digest, grains] : s.contents) put("content", digest, grains);
         const Policy &p = s.policy;
-        put("\npolicy", p.fair_share, p.sessions_per_user, p.grains_per_user, p.running_per_user, p.probation);
+        put("\npolicy", p.fair_share, p.sessions_per_user, p.grains_per_user, p.running_per_user, p.probation,
+            p.stored_mb_per_user, p.stored_share);
+        for (const auto &[user, has] : s.stored.users()) put("stored", user, has.sessions, has.contents);
+        for (const auto &[user, calls] : s.parked) put("parked calls", user, calls);
         for (const std::string &user : p.users) put(user);
     }
     std::ostringstream out_;

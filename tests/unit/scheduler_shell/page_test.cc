@@ -43,6 +43,8 @@ TEST_CASE("the policy of the page about scheduling is one") {
     CHECK(policy->sessions_per_user == 20);
     CHECK(policy->grains_per_user == 100000);
     CHECK(policy->running_per_user == 64);
+    CHECK(policy->stored_mb_per_user == 5000);
+    CHECK(policy->stored_share == 50);
     CHECK(policy->probation == 3);
     CHECK(policy->users == std::vector<std::string>{"ann", "bob"});
 }

@@ -11,6 +11,8 @@ TEST_CASE("a policy says what it says") {
         "sessions_per_user 20\n"
         "\tgrains_per_user\t100000\r\n"
         "running_per_user 64\n"
+        "stored_mb_per_user 5000\n"
+        "stored_share 40\n"
         "\n"
         "probation 3\n"
         "user ann\nuser bob",
@@ -21,6 +23,8 @@ TEST_CASE("a policy says what it says") {
     expected.sessions_per_user = 20;
     expected.grains_per_user = 100000;
     expected.running_per_user = 64;
+    expected.stored_mb_per_user = 5000;
+    expected.stored_share = 40;
     expected.probation = 3;
     expected.users = {"ann", "bob"};
     CHECK(*policy == expected);
@@ -37,6 +41,9 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         {"probation -1", "policy:1: probation must be a number"},
         {"probation 1x", "policy:1: probation must be a number"},
         {"probation 99999999999", "policy:1: probation must be a number"},
+        {"stored_share 101", "policy:1: stored_share must be a number of per cent"},
+        {"stored_share -1", "policy:1: stored_share must be a number of per cent"},
+        {"stored_mb_per_user much", "policy:1: stored_mb_per_user must be a number"},
         {"grains_per_user", "policy:1: `grains_per_user` takes one word"},
         {"user a/b", "policy:1: user must be a login name"},
         {"user ann bob", "policy:1: `user` takes one word"},
