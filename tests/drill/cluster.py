@@ -34,6 +34,7 @@ class Cluster:
         self.running = {}                     # name -> Popen
         self.rest = dict.fromkeys(HOSTS, 0.0)  # not started before that time
         self.deaths = dict.fromkeys(HOSTS, 0)
+        self.armed = {}                       # name -> the point at which it is to die
         os.mkdir(os.path.join(self.base, "scheduler"))
         with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
             file.write(f"backup role=backup address={network.address('backup')}:{BACKUP_PORT}\n")
@@ -54,6 +55,7 @@ class Cluster:
     def start(self, name, armed=None):
         """armed: a point at which it is to die, and at which visit."""
         program, *words = self.command(name)
+        self.armed[name] = armed
         env = dict(self.env, **self.plants, DCS_FAILPOINT_LOG=self.points.log_of(name))
         if armed:
             env["DCS_FAILPOINTS"] = f"{armed[0]}=kill@{armed[1]}"

@@ -20,6 +20,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "tests/process"), os.path.join(ROOT, "libdcs/python")]
 os.environ.setdefault("DCS_LIBRARY", os.path.join(os.environ.get("DCS_BIN", ROOT + "/build/release/bin"), "../lib/libdcs.so"))
+from calm import Calm  # noqa: E402
 from cluster import HOSTS, INTERVAL, SERVERS, Cluster  # noqa: E402
 from hurry import Hurry  # noqa: E402
 from network import Network  # noqa: E402
@@ -159,6 +160,9 @@ def disturb(a, rng, cluster, programs, points, faults):
             program.supervise(another_round=True)
         time.sleep(0.03)
     faults.repair(all_of_it=True)
+    for name in SERVERS:  # a server hands what it was told to die at on to each launcher that it starts
+        if cluster.armed.get(name):
+            faults.kill(name, 0)
 
 
 def settle(cluster, programs, points):
@@ -192,6 +196,7 @@ def drained(cluster):
 def tell(a, cluster, programs, points, faults, took):
     deaths = sum(cluster.deaths.values())
     kills = deaths + sum(program.kills for program in programs) + faults.count["kill launcher"] + faults.count["kill host"]
+    kills += sum(points.killed["launcher"].values())
     at_points = sum(sum(role.values()) for role in points.killed.values())
     print(f"{kills} kills, of them {at_points} of {len(points.hit())} named points; each daemon: {cluster.deaths}")
     print(f"{sum(faults.count[k] for k in ('cut', 'half-open', 'reset', 'isolated'))} partitions, of {len(faults.parted)} "
@@ -215,6 +220,7 @@ def run(a, network):
             disturb(a, rng, cluster, programs, points, faults)
             took = settle(cluster, programs, points)
             drained(cluster)
+            Calm(rng, cluster).run()
         tell(a, cluster, programs, points, faults, took)
         if a.points:
             points.print_table()
@@ -249,7 +255,7 @@ def main():
         return 77
     try:
         run(a, network)
-    except Wrong as wrong:
+    except (Wrong, AssertionError) as wrong:
         print(f"WRONG: {wrong}")
         return 1
     finally:
