@@ -9,6 +9,7 @@
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
@@ -61,12 +62,25 @@ Result<State> load(store::Store &store, const Arguments &line) {
     return state;
 }
 
+// What this process keeps of the file system; what is open stays open.
+Status fence_in(const std::string &state) {
+    if (Status s = give_up_capabilities(); !s) return s;
+    const Result<bool> fenced = give_up_files(state);
+    if (!fenced) return fenced.status();
+    if (!*fenced) log_warn("this kernel has no Landlock: the backup keeps its account's rights to files");
+    return Status::ok();
+}
+
 Status run(const Arguments &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     if (!own) return own.status();
     auto signals = Signals::open();
     if (!signals) return signals.status();
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    if (Status s = open_door(*loop, line.directory); !s) return s;
     failpoint("backup.start.before_recovery");
+    if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
     auto disk = store::open_posix_disk(own->state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
@@ -79,10 +93,7 @@ Status run(const Arguments &line) {
     auto loaded = load(**store, line);
     if (!loaded) return loaded.status();
     failpoint("backup.start.after_recovery");
-    const std::unique_ptr<net::Loop> loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     Service service({line.directory, line.scheduler, line.ready_fd}, *signals, **store, *loop, std::move(*loaded));
-    if (Status s = service.listen(); !s) return s;
     return service.run();
 }
 

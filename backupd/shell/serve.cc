@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 
@@ -35,8 +36,8 @@ Service::Service(ServeSettings settings, Signals &signals, store::Store &store, 
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), storage_(store, loop),
       turn_(std::move(state), store, *this) {}
 
-Status Service::listen() {
-    const auto door = loop_.listen_unix(settings_.directory, "backup.sock", 0600, frame_limits());
+Status open_door(net::Loop &loop, const std::string &directory) {
+    const auto door = loop.listen_unix(directory, "backup.sock", 0600, frame_limits());
     return door ? Status::ok() : door.status();
 }
 
@@ -46,6 +47,9 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    const Result<bool> fenced = give_up_calls(true);  // it comes to the scheduler over one
+    if (!fenced) return fenced.status();
+    if (!*fenced) log_warn("this kernel does not filter system calls (seccomp)");
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
     while (!stopping_) step();
     return stop();

@@ -16,13 +16,15 @@ struct ServeSettings {
     int ready_fd = -1;
 };
 
+// backup.sock, mode 0600. Nobody is heard before the loop runs.
+Status open_door(net::Loop &loop, const std::string &directory);
+
 class Service final : private Outside {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, State state);
-    // Makes backup.sock, mode 0600.
-    Status listen();
-    // Says ready and serves until TERM or INT comes; then all is committed and synced.
+    // Says ready, gives up the system calls that serving does not need, and serves until TERM or INT comes; then all is
+    // committed and synced.
     Status run();
 
 private:
