@@ -25,6 +25,7 @@ enum class Ask : std::uint8_t {
 };
 enum class Settings : std::uint8_t { hosts, policy, limits, last = limits };
 
+inline constexpr unsigned patience_s = 30;  // for one answer
 inline constexpr std::size_t name_max = 208, point_size = 64, reply_max = 4096;
 
 // The x and y of a public key; certificates are for keys on P-256 only.

@@ -14,7 +14,7 @@
 namespace dcs::keeper {
 namespace {
 
-constexpr timeval patience{30, 0};
+constexpr timeval patience{patience_s + 5, 0};  // the keeper ends by itself if it can
 
 // Of the right size and with at most one descriptor; nothing when the connection is over or out of time.
 std::optional<std::string> receive(int socket, int *fd) {

@@ -60,7 +60,9 @@ void serve(int socket, Keeper &keeper) {
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return;
         int fd = -1;
+        ::alarm(patience_s);  // a name service that hangs ends it, and so the scheduler's waiting
         const Reply reply = keeper.answer({packet, static_cast<std::size_t>(n)}, wall_clock_s(), &fd);
+        ::alarm(0);
         if (!reply.status) log_debug(reply.status.text);
         const bool sent = send_reply(socket, to_packet(reply), fd);
         if (fd >= 0) ::close(fd);
@@ -87,7 +89,6 @@ void run_keeper(int socket, Place place) {
     Status s = placed ? give_up_capabilities(kept) : fail(Code::io_error, "the keeper has no descriptors");
     // What it holds is in no core file, and no process of the same user may look at it.
     if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "not to be looked at", errno);
-    if (s && ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "to end in time", errno);
     if (!s) log_error(s.text);
     Keeper keeper(std::move(place));
     if (s) serve(only, keeper);

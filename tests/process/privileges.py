@@ -7,9 +7,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
-from pool import BIN, Pool, program, wait_for
+from pool import Pool, wait_for
 from tls import TOOLS, TlsPool
 
 FULL = bool(os.environ.get("DCS_TESTS_FULL"))
@@ -116,6 +115,8 @@ def pries(kind):
 
 
 def dies_in_words(how):
+    """SIGKILL; SIGSTOP: it is silent; SIGALRM: it hangs, over a file as it would over a name service."""
+    words = {signal.SIGKILL: "was killed by signal 9", signal.SIGSTOP: "does not answer", signal.SIGALRM: "was killed by signal 14"}
     with TlsPool() as pool:
         pool.join("h1")
         pool.start_server("h1")
@@ -123,13 +124,22 @@ def dies_in_words(how):
         scheduler = pool.running["scheduler"]
         keeper = keeper_of(scheduler.pid)
         authority = open(os.path.join(pool.directory, "pki", "authority.pem")).read()
-        os.kill(keeper, how)
-        if how == signal.SIGSTOP:  # whoever calls now waits with the scheduler, and not for ever
-            assert pool.dcs("status", check=False).returncode == 5
+        hosts = os.path.join(pool.directory, "hosts")
+        if how == signal.SIGALRM:
+            os.rename(hosts, hosts + ".away")
+            os.mkfifo(hosts)
+        else:
+            os.kill(keeper, how)
+        if how != signal.SIGKILL:  # whoever calls now waits with the scheduler, and not for ever
+            result = pool.dcs("reload", check=False)
+            assert result.returncode != 0, result
         assert scheduler.wait(timeout=120) == 1
         del pool.running["scheduler"]
-        what = "does not answer" if how == signal.SIGSTOP else "was killed by signal 9"
-        pool.logged("scheduler.log", f"the scheduler's keeper {what}, and the scheduler stops: start it again")
+        pool.logged("scheduler.log", f"the scheduler's keeper {words[how]}, and the scheduler stops: start it again")
+        if how == signal.SIGSTOP:
+            os.kill(keeper, signal.SIGCONT)
+        if how == signal.SIGALRM:
+            os.rename(hosts + ".away", hosts)
         wait_for("the end of the keeper", lambda: not os.path.exists(f"/proc/{keeper}"))
         pool.start_scheduler()
         assert open(os.path.join(pool.directory, "pki", "authority.pem")).read() == authority
@@ -186,6 +196,7 @@ def main():
     dies_in_words(signal.SIGKILL)
     if FULL:
         dies_in_words(signal.SIGSTOP)
+        dies_in_words(signal.SIGALRM)
     private_pool()
     return 0
 
