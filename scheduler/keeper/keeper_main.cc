@@ -74,11 +74,12 @@ void serve(int socket, Keeper &keeper) {
 
 void run_keeper(int socket, Place place) {
     constexpr int only = 3;
+    const bool moved = socket == only || ::dup3(socket, only, O_CLOEXEC) == only;
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    // Locks among them: they are the scheduler's, and free when it is gone.
-    const bool placed = nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(nothing, 1) == 1 &&
-                        (socket == only || ::dup3(socket, only, O_CLOEXEC) == only);
-    close_from(only + 1);
+    // Whoever started us without a standard error has the socket there.
+    const bool placed = moved && nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(nothing, 1) == 1 &&
+                        (socket != STDERR_FILENO || ::dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
+    close_from(only + 1);  // locks among them: they are the scheduler's, and free when it is gone
     ::setsid();
     // It ends with the scheduler, by whatever that ends, and not before: a signal to the whole group is for the other.
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);

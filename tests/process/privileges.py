@@ -26,7 +26,7 @@ REFUSED = {  # by Landlock and the file's mode, or by the filter
 NO = {"EPERM", "EACCES", "ENOSYS", "EXDEV"}
 ANSWERS = {"ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
            "ask_hidden": "INVALID", "ask_unknown": "INVALID", "ask_own": "REFUSED", "ask_good": "ok"}
-NEEDED = "state_new state_read state_rename state_unlink resolver thread own_signal inet"
+NEEDED = "state_new state_read state_rename state_unlink resolver look_up thread own_signal inet"
 
 
 def status(pid, name):

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -200,6 +201,11 @@ private:
         attempt("state_rename", ::rename(file.c_str(), (file + "2").c_str()));
         attempt("state_unlink", ::unlink((file + "2").c_str()));
         open("resolver", "/etc/nsswitch.conf", O_RDONLY);
+        addrinfo hints{}, *found = nullptr;
+        hints.ai_socktype = SOCK_STREAM;
+        const int unknown = ::getaddrinfo("localhost", nullptr, &hints, &found);
+        tell("look_up", unknown == 0 ? "ok" : ::gai_strerror(unknown));
+        if (found != nullptr) ::freeaddrinfo(found);
         bool ran = false;
         std::thread([&ran] { ran = true; }).join();
         tell("thread", ran ? "ok" : "none");
