@@ -10,6 +10,7 @@
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
@@ -65,6 +66,15 @@ Result<State> load(store::Store &store, const Arguments &line) {
     return state;
 }
 
+// What this process keeps of the file system; what is open stays open.
+Status fence_in(const std::vector<std::string> &directories) {
+    if (Status s = give_up_capabilities(); !s) return s;
+    const Result<bool> fenced = give_up_files(directories);
+    if (!fenced) return fenced.status();
+    if (!*fenced) log_warn("this kernel has no Landlock: the backup keeps its account's rights to files");
+    return Status::ok();
+}
+
 Status run(const Arguments &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     if (!own) return own.status();
@@ -75,7 +85,15 @@ Status run(const Arguments &line) {
     if (!members) return members.status();
     auto signals = Signals::open();
     if (!signals) return signals.status();
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    const Result<Doors> doors = open_doors(*loop, line.directory, line.tls, link);
+    if (!doors) return doors.status();
     failpoint("backup.start.before_recovery");
+    // Before a byte is read that somebody else wrote. With TLS it renews its certificate and keeps who its peers are.
+    std::vector<std::string> files{own->state};
+    if (link.tls()) files = {line.directory, pki};
+    if (Status s = fence_in(files); !s) return s;
     auto disk = store::open_posix_disk(own->state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
@@ -89,10 +107,7 @@ Status run(const Arguments &line) {
     if (!loaded) return loaded.status();
     loaded->members = std::move(*members);
     failpoint("backup.start.after_recovery");
-    const std::unique_ptr<net::Loop> loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
-    Service service({line.directory, line.tls, line.ready_fd}, *signals, **store, *loop, link, std::move(*loaded));
-    if (Status s = service.listen(); !s) return s;
+    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded));
     return service.run();
 }
 

@@ -10,6 +10,7 @@
 #include "backupd/shell/members_file.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 
@@ -35,21 +36,24 @@ net::Limits frame_limits() {
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-                 State state)
-    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), storage_(store, loop),
-      turn_(std::move(state), store, *this) {}
+                 Doors doors, State state)
+    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), doors_(doors),
+      storage_(store, loop), turn_(std::move(state), store, *this) {}
 
-Status Service::listen() {
-    const auto door = loop_.listen_unix(settings_.directory, "backup.sock", 0600, frame_limits());
-    if (!door || settings_.tls_address.empty()) return door.status();
-    auto context = link_.context_for(pki::Role::grain_server);
+Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
+                         const net::PoolLink &link) {
+    Doors doors;
+    const auto own = loop.listen_unix(directory, "backup.sock", 0600, frame_limits());
+    if (!own) return own.status();
+    if (tls_address.empty()) return doors;
+    auto context = link.context_for(pki::Role::grain_server);
     if (!context) return context.status();
-    const auto tls_door = loop_.listen_tls(settings_.tls_address, frame_limits(), *context);
-    if (!tls_door) return tls_door.status();
-    tls_door_ = *tls_door;
-    log_info("grain servers of other hosts are served at port " + std::to_string(loop_.port_of(tls_door_)) +
+    const auto tls = loop.listen_tls(tls_address, frame_limits(), *context);
+    if (!tls) return tls.status();
+    doors.tls = *tls;
+    log_info("grain servers of other hosts are served at port " + std::to_string(loop.port_of(doors.tls)) +
              " with TLS 1.3");
-    return Status::ok();
+    return doors;
 }
 
 Status Service::run() {
@@ -58,6 +62,9 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    const Result<bool> fenced = give_up_calls(true);  // it comes to the scheduler over one
+    if (!fenced) return fenced.status();
+    if (!*fenced) log_warn("this kernel does not filter system calls (seccomp)");
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
     while (!stopping_) step();
     return stop();
@@ -92,7 +99,7 @@ void Service::renewed(const wire::Renewed &answer) {
     const Status s = link_.renewed(answer);
     if (!s) return log_error(s.text);
     const auto context = link_.context_for(pki::Role::grain_server);
-    if (context && tls_door_ >= 0) loop_.set_tls(tls_door_, *context);
+    if (context && doors_.tls >= 0) loop_.set_tls(doors_.tls, *context);
     log_info("the certificate of this backup was renewed");
 }
 
@@ -146,7 +153,7 @@ void Service::handle(net::Arrival arrival) {
 // By the certificate at the one door, by the account at the other.
 bool Service::may_come_in(const net::Arrival &opened) {
     if (opened.door < 0) return true;  // our own connection to the scheduler
-    if (opened.door == tls_door_) {
+    if (opened.door == doors_.tls) {
         certified_[opened.conn] = Guest{opened.certified.name, opened.certified.key};
         return true;
     }

@@ -14,18 +14,25 @@ namespace dcs::backup {
 
 struct ServeSettings {
     std::string directory;  // where backup.sock is made
-    std::string tls_address;  // of the door for grain servers of other hosts; empty: none
     int ready_fd = -1;
 };
+
+struct Doors {
+    net::Door tls = -1;  // for grain servers of other hosts; -1: none
+};
+
+// backup.sock, mode 0600, and at `tls_address`, unless that is empty, the door for other hosts. Nobody is heard before
+// the loop runs.
+Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
+                         const net::PoolLink &link);
 
 class Service final : private Outside {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-            State state);
-    // Makes backup.sock, mode 0600, and opens the door for other hosts.
-    Status listen();
-    // Says ready and serves until TERM or INT comes; then all is committed and synced.
+            Doors doors, State state);
+    // Says ready, gives up the system calls that serving does not need, and serves until TERM or INT comes; then all is
+    // committed and synced.
     Status run();
 
 private:
@@ -53,8 +60,8 @@ private:
     store::Store &store_;
     net::Loop &loop_;
     net::PoolLink &link_;
-    net::Door tls_door_ = -1;
-    std::map<ConnId, Guest> certified_;  // peers at that door
+    const Doors doors_;
+    std::map<ConnId, Guest> certified_;  // peers at the door for other hosts
     storage::StorageThread storage_;
     Turn turn_;
     bool stopping_ = false;

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -14,35 +13,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/landlock.h"
+
 namespace dcs::files {
 namespace {
-// linux/landlock.h of ABI 6; older headers lack the last two fields and some rights.
-struct RulesetAttr { std::uint64_t files, network, scoped; };
-constexpr std::uint64_t scope_abstract_sockets = 1, scope_signals = 2;
-constexpr std::uint64_t right_write = LANDLOCK_ACCESS_FS_WRITE_FILE, right_truncate = 1ull << 14;
-constexpr std::uint64_t all_writes =
-    right_write | right_truncate | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-    LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-    LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
-constexpr int scoping_since = 6;
+constexpr std::uint64_t right_write = landlock::write_file | landlock::truncate;
+constexpr std::uint64_t all_writes = right_write | landlock::remove_directory | landlock::remove_file |
+                                     landlock::make_device | landlock::make_directory | landlock::make_file |
+                                     landlock::make_socket | landlock::make_fifo | landlock::make_link |
+                                     landlock::move;
 constexpr const char *scratch[] = {"/tmp", "/var/tmp", "/dev/shm"};
 constexpr const char *scratch_name = "tmp";  // in the room
 constexpr const char *devices[] = {"/dev", "/proc"};  // written to, never made: permissions say the rest
 
-int landlock_abi() {
-    return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
-}
-
-int add_rule(int ruleset, int directory, std::uint64_t rights) noexcept {
-    landlock_path_beneath_attr attr{};
-    attr.allowed_access = rights;
-    attr.parent_fd = directory;
-    return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) == 0 ? 0 : errno;
-}
-
 Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
-    const int error = add_rule(ruleset, directory, rights);
+    const int error = landlock::allow(ruleset, directory, rights);
     return error == 0 ? Status::ok() : file_error("the fence around " + name, error);
 }
 
@@ -56,7 +41,7 @@ Status open_what_it_may_write(int ruleset, const FenceWish &wish) {
     for (const char *path : scratch)
         if (Status s = allow_path(ruleset, path, all_writes); !s) return s;
     for (const char *path : devices)
-        if (Status s = allow_path(ruleset, path, right_write | right_truncate); !s) return s;
+        if (Status s = allow_path(ruleset, path, right_write); !s) return s;
     for (const std::string &path : wish.writable)
         if (Status s = allow_path(ruleset, path, all_writes); !s) return s;
     return Status::ok();
@@ -121,8 +106,8 @@ Result<Fence> make_fence(const FenceWish &wish) {
         if (fence.filter.empty()) return fail(Code::invalid, "there is no filter of system calls for this machine");
     }
     if (!(wish.rungs & (rung_scope | rung_files))) return fence;
-    const RulesetAttr attr{(wish.rungs & rung_files) ? all_writes : 0, 0, scope_abstract_sockets | scope_signals};
-    fence.ruleset = Fd(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0)));
+    fence.ruleset = Fd(landlock::new_ruleset((wish.rungs & rung_files) ? all_writes : 0,
+                                             landlock::abstract_sockets | landlock::signals));
     if (!fence.ruleset) return file_error("the fence of a grain", errno);
     if (wish.rungs & rung_files)
         if (Status s = open_what_it_may_write(fence.ruleset.get(), wish); !s) return s;
@@ -140,14 +125,15 @@ int enter_namespaces(const Fence &fence, int room, uid_t uid, gid_t gid) noexcep
     if (fd < 0) return errno;
     int error = own_mounts(fd);
     // Seen from /tmp it does not lie in the room any more.
-    if (error == 0 && (fence.rungs & rung_files)) error = add_rule(fence.ruleset.get(), fd, all_writes);
+    if (error == 0 && (fence.rungs & rung_files)) error = landlock::allow(fence.ruleset.get(), fd, all_writes);
     ::close(here);
     ::close(fd);
     return error;
 }
 
 int put_fence_on(const Fence &fence) noexcept {
-    if (fence.ruleset && ::syscall(SYS_landlock_restrict_self, fence.ruleset.get(), 0) != 0) return errno;
+    const int error = fence.ruleset ? landlock::restrict_self(fence.ruleset.get()) : 0;
+    if (error != 0) return error;
     return fence.filter.empty() ? 0 : put_filter_on(fence.filter);
 }
 
@@ -167,8 +153,9 @@ Available rungs_available(bool users, const std::string &directory) {
     note(rung_accounts, users, "all grains run under this server's account (--run-as self)");
     note(rung_filter | rung_no_network, filter_available() && fence_works(rung_filter | rung_no_network, room),
          "its kernel does not filter system calls (seccomp)");
-    note(rung_scope | rung_files, landlock_abi() >= scoping_since && fence_works(rung_scope | rung_files, room),
-         "its kernel has no Landlock of version " + std::to_string(scoping_since) + " (Linux 6.12)");
+    const bool scopes = landlock::version() >= landlock::scoping_since;
+    note(rung_scope | rung_files, scopes && fence_works(rung_scope | rung_files, room),
+         "its kernel has no Landlock of version " + std::to_string(landlock::scoping_since) + " (Linux 6.12)");
     if (::geteuid() != 0)
         note(rung_namespaces, false, "only a server that is root can make namespaces");
     else if (is_below_scratch(directory))

@@ -1,18 +1,17 @@
 #include "grainserver/files/syscall_filter.h"
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 
-#include <linux/audit.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/call_program.h"
 
 namespace dcs::files {
 namespace {
@@ -26,16 +25,8 @@ struct Numbers {
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
 constexpr int nr_pidfd_getfd = 438, nr_clone3 = 435, nr_mount_setattr = 442, nr_quotactl_fd = 443;
 
-#if defined(__x86_64__)
-constexpr std::uint32_t own_arch = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t own_arch = AUDIT_ARCH_AARCH64;
-#else
-constexpr std::uint32_t own_arch = 0;
-#endif
-
 const Numbers own_numbers{
-    own_arch,
+    own_machine,
     {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig,
      SYS_fsmount, SYS_fspick, nr_mount_setattr, SYS_swapon, SYS_swapoff, SYS_quotactl, nr_quotactl_fd, SYS_acct,
      SYS_reboot, SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open,
@@ -81,74 +72,33 @@ constexpr std::uint32_t x32_bit = 0x40000000;         // the third table of numb
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
 constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
 
-std::uint32_t argument(unsigned which) {  // its lower half, which is all that these calls look at
-    const bool low_first = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-    return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * which + (low_first ? 0 : 4));
-}
-
-class Program {
-public:
-    std::vector<sock_filter> code;
-    void load(std::uint32_t offset) { put(BPF_LD | BPF_W | BPF_ABS, offset); }
-    void answer(std::uint32_t what) { put(BPF_RET | BPF_K, what); }
-    void answer_if(std::uint32_t value, std::uint32_t what) {
-        put(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
-        answer(what);
-    }
-    void answer_if_any(std::uint32_t bits, std::uint32_t what) {
-        put(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
-        answer(what);
-    }
-    // Around what follows, unless the accumulator is `value`; end() says where that ends.
-    std::size_t begin_if(std::uint32_t value) {
-        put(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
-        put(BPF_JMP | BPF_JA, 0);
-        return code.size();
-    }
-    void end(std::size_t begun) { code[begun - 1].k = static_cast<std::uint32_t>(code.size() - begun); }
-
-private:
-    void put(int op, std::uint32_t k, std::uint8_t yes = 0, std::uint8_t no = 0) {
-        code.push_back({static_cast<std::uint16_t>(op), yes, no, k});
-    }
-};
-
-void about_call(Program &p, int number, unsigned which, std::initializer_list<std::uint32_t> words, std::uint32_t hit,
-                std::uint32_t other) {
+void about_flags(CallProgram &p, int number, std::uint32_t flags) {
     const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
-    p.load(argument(which));
-    for (const std::uint32_t word : words) p.answer_if(word, hit);
-    p.answer(other);
-    p.end(begun);
-}
-
-void about_flags(Program &p, int number, std::uint32_t flags) {
-    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
-    p.load(argument(0));
+    p.load_argument(0);
     p.answer_if_any(flags, denied);
     p.answer(SECCOMP_RET_ALLOW);
     p.end(begun);
 }
 
-void block(Program &p, const Numbers &n, const FilterWish &wish) {
+void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     const std::size_t begun = p.begin_if(n.arch);
-    p.load(offsetof(seccomp_data, nr));
+    p.load_number();
     if (n.arch == AUDIT_ARCH_X86_64) p.answer_if_any(x32_bit, absent);
     for (const int number : n.never) p.answer_if(static_cast<std::uint32_t>(number), denied);
     // Its flags lie in memory, out of a filter's sight: without it, clone is used.
     p.answer_if(static_cast<std::uint32_t>(n.clone3), absent);
     about_flags(p, n.clone, new_namespaces & ~0xffu);
     about_flags(p, n.unshare, new_namespaces);
-    about_call(p, n.ioctl, 1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW);
+    p.about_call(n.ioctl, 1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW);
     if (!wish.may_trace) {
         for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), denied);
-        about_call(p, n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, denied);
+        p.about_call(n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, denied);
     }
     // Families of sockets that programs use; the others are seldom looked after.
     if (wish.network) {
-        about_call(p, n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
+        p.about_call(n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
     } else {
-        about_call(p, n.socket, 0, {AF_UNIX}, SECCOMP_RET_ALLOW, no_network);
+        p.about_call(n.socket, 0, {AF_UNIX}, SECCOMP_RET_ALLOW, no_network);
         if (n.socketcall >= 0) p.answer_if(static_cast<std::uint32_t>(n.socketcall), no_network);
     }
     p.answer(SECCOMP_RET_ALLOW);
@@ -157,9 +107,9 @@ void block(Program &p, const Numbers &n, const FilterWish &wish) {
 }  // namespace
 
 std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
-    if (own_arch == 0) return {};
-    Program p;
-    p.load(offsetof(seccomp_data, arch));
+    if (own_machine == 0) return {};
+    CallProgram p;
+    p.load_machine();
     block(p, own_numbers, wish);
 #if defined(__x86_64__)
     block(p, numbers_of_i386, wish);
@@ -170,7 +120,7 @@ std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
 
 bool filter_available() {
     const std::uint32_t action = SECCOMP_RET_ERRNO;
-    return own_arch != 0 && ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+    return own_machine != 0 && ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 int put_filter_on(const std::vector<sock_filter> &program) noexcept {

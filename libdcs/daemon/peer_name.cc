@@ -14,7 +14,9 @@ constexpr std::size_t most_known = 4096;
 
 std::string number_name(std::uint32_t uid) { return "uid" + std::to_string(uid); }
 
-std::string look_up(std::uint32_t uid) {
+}  // namespace
+
+std::string login_name(std::uint32_t uid) {
     std::vector<char> buffer(1024);
     for (;;) {
         passwd entry = {};
@@ -29,7 +31,7 @@ std::string look_up(std::uint32_t uid) {
     }
 }
 
-}  // namespace
+PeerNames::PeerNames() : look_up_(login_name) {}
 
 bool usable_login_name(const std::string &name, std::uint32_t uid) {
     if (name.empty() || name.size() > limits::name_bytes || name[0] == '-' || name[0] == '.') return false;
@@ -63,7 +65,7 @@ Result<std::uint32_t> group_number(const std::string &group) {
 std::string PeerNames::of(std::uint32_t uid) {
     auto it = known_.find(uid);
     if (it != known_.end()) return it->second;
-    std::string name = look_up(uid);
+    std::string name = look_up_(uid);
     if (!usable_login_name(name, uid)) return number_name(uid);
     if (known_.size() >= most_known) known_.clear();
     known_[uid] = name;

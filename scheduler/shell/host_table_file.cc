@@ -1,15 +1,11 @@
 #include "scheduler/shell/host_table_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <fcntl.h>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/confinement.h"
+#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
 #include "wire/backup_calls.h"
@@ -150,59 +146,13 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
     return hosts;
 }
 
-namespace {
-
-std::string without_line_of(std::string_view text, const std::string &host) {
-    std::string kept;
-    while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        const std::string_view line = text.substr(0, end == std::string_view::npos ? end : end + 1);
-        text.remove_prefix(line.size());
-        const std::size_t from = line.find_first_not_of(" \t\r\n");
-        const std::string_view rest = from == std::string_view::npos ? "" : line.substr(from);
-        if (rest.substr(0, rest.find_first_of(" \t\r\n#")) != host) kept += line;
-    }
-    return kept;
-}
-
-// In the place of `file`, with its mode; after a power failure there is the old one or the new one.
-Status replace_file(const std::string &file, const std::string &text) {
-    const std::string fresh = file + ".new";
-    const auto failed = [&](int fd) {
-        const Status why = fail_errno(Code::io_error, "writing " + fresh, errno);
-        if (fd >= 0) ::close(fd);
-        ::unlink(fresh.c_str());
-        return why;
-    };
-    struct stat st {};
-    if (::stat(file.c_str(), &st) != 0) return fail_errno(Code::io_error, file, errno);
-    ::unlink(fresh.c_str());
-    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return failed(fd);
-    const bool same_owner = ::fchown(fd, st.st_uid, st.st_gid) == 0 || ::geteuid() != 0;
-    if (!same_owner || ::fchmod(fd, st.st_mode & 0777) != 0 ||
-        ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd) != 0)
-        return failed(fd);
-    ::close(fd);
-    return ::rename(fresh.c_str(), file.c_str()) == 0 ? Status::ok() : failed(-1);
-}
-
-}  // namespace
-
-Status remove_from_host_table(const std::string &file, const std::string &host) {
-    const Result<std::string> text = read_settings(file, "the host table");
+Result<std::vector<core::HostConfig>> host_table_of(const Result<std::string> &text, const std::string &file) {
     if (!text) return text.status();
-    char *real = ::realpath(file.c_str(), nullptr);  // the file itself, not a link to it
-    const std::string path = real != nullptr ? real : file;
-    ::free(real);
-    const std::string kept = without_line_of(*text, host);
-    return kept == *text ? Status::ok() : replace_file(path, kept);
+    return parse_host_table(*text, file);
 }
 
 Result<std::vector<core::HostConfig>> read_host_table(const std::string &file) {
-    const Result<std::string> text = read_settings(file, "the host table");
-    if (!text) return text.status();
-    return parse_host_table(*text, file);
+    return host_table_of(keeper::read_settings(file, "the host table"), file);
 }
 
 }  // namespace dcs::shell

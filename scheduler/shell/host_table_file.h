@@ -20,10 +20,9 @@ namespace dcs::shell {
 // The whole table, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
                                                        const std::string &file);
+// Of what was read, or why it was not.
+Result<std::vector<core::HostConfig>> host_table_of(const Result<std::string> &text, const std::string &file);
 // not_found or io_error if it cannot be read.
 Result<std::vector<core::HostConfig>> read_host_table(const std::string &file);
-
-// Writes the file anew without the host's line, everything else as it was; on an error it is as it was.
-Status remove_from_host_table(const std::string &file, const std::string &host);
 
 }  // namespace dcs::shell

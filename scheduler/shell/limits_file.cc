@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -49,7 +50,10 @@ Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &
 }
 
 Result<turn::UserLimits> read_limits(const std::string &file) {
-    const Result<std::string> text = read_settings(file, "the limits");
+    return limits_of(keeper::read_settings(file, "the limits"), file);
+}
+
+Result<turn::UserLimits> limits_of(const Result<std::string> &text, const std::string &file) {
     if (text) return parse_limits(*text, file);
     if (text.status().code == Code::not_found) return turn::UserLimits{};
     return text.status();

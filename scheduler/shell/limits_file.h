@@ -13,5 +13,6 @@ namespace dcs::shell {
 Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &file);
 // A missing file is the defaults. io_error if it cannot be read.
 Result<turn::UserLimits> read_limits(const std::string &file);
+Result<turn::UserLimits> limits_of(const Result<std::string> &text, const std::string &file);  // of what was read
 
 }  // namespace dcs::shell

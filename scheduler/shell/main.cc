@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
@@ -100,9 +101,6 @@ Result<ServeSettings> settings_of(const Arguments &line) {
     settings.directory = line.directory;
     settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
     settings.ready_fd = line.ready_fd;
-    settings.tls_address = line.tls;
-    settings.group = line.group == "none" ? "" : line.group;
-    if (!line.group.empty()) settings.group_afar = settings.group;
     for (const std::string_view name : split_at_commas(line.masters)) {
         if (!is_name(name)) return fail(Code::invalid, "--master: `" + std::string(name) + "` is no login name");
         settings.masters.emplace_back(name);
@@ -121,6 +119,22 @@ Result<ServeSettings> settings_of(const Arguments &line) {
     return settings;
 }
 
+keeper::Place keeper_place(const Arguments &line, const ServeSettings &settings) {
+    const std::string members = line.group.empty() ? "dcs" : line.group == "none" ? "" : line.group;
+    return {line.directory + "/pki", settings.hosts_file, settings.policy_file, settings.limits_file, members};
+}
+
+// What this process keeps of the file system; what is open stays open. The keeper has the rest.
+Status fence_in(const std::string &state) {
+    if (Status s = give_up_capabilities(); !s) return s;
+    const Result<bool> fenced = give_up_files({state});
+    if (!fenced) return fenced.status();
+    if (!*fenced)
+        log_warn("this kernel has no Landlock: the scheduler keeps its account's rights to files; SECURITY.md says "
+                 "what that means");
+    return Status::ok();
+}
+
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
     raise_descriptor_limit();
@@ -131,8 +145,19 @@ Status run(const Arguments &line) {
     if (!settings) return settings.status();
     auto signals = Signals::open();
     if (!signals) return signals.status();
-
+    const auto keeper = keeper::KeeperClient::start(keeper_place(line, *settings));
+    if (!keeper) return keeper.status();
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    failpoint("shell.start.before_listen");
+    auto doors = open_doors(*loop, **keeper, line.directory, line.group == "none" ? "" : line.group, line.tls);
+    if (!doors) return doors.status();
+    failpoint("shell.start.after_listen");
+    auto suspect = Suspect::open(line.directory + "/suspect");
+    if (!suspect) return suspect.status();
     failpoint("shell.start.before_recovery");
+    if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
+
     auto disk = store::open_posix_disk(own->state);
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
@@ -143,8 +168,6 @@ Status run(const Arguments &line) {
     if (!store) return store.status();
     report_recovery(recovery);
     failpoint("shell.start.after_recovery");
-    auto suspect = Suspect::open(line.directory + "/suspect");
-    if (!suspect) return suspect.status();
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     auto rebuilt = record::rebuild(**store, boot_clock(), [&](const SessionKey &session) {
         (*suspect)->working_on(session_text(session));
@@ -156,8 +179,6 @@ Status run(const Arguments &line) {
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
                      std::to_string((*store)->turn()));
 
-    const std::unique_ptr<net::Loop> loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
     setup.set_aside = std::move(rebuilt->set_aside);
@@ -169,10 +190,7 @@ Status run(const Arguments &line) {
     auto library_disk = store::open_posix_disk(own->state);  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
-                    std::move(setup));
-    failpoint("shell.start.before_listen");
-    if (Status s = service.listen(); !s) return s;
-    failpoint("shell.start.after_listen");
+                    **keeper, std::move(*doors), std::move(setup));
     return service.run();
 }
 

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -52,7 +53,10 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
 }
 
 Result<core::Policy> read_policy(const std::string &file) {
-    const Result<std::string> text = read_settings(file, "the policy");
+    return policy_of(keeper::read_settings(file, "the policy"), file);
+}
+
+Result<core::Policy> policy_of(const Result<std::string> &text, const std::string &file) {
     if (text) return parse_policy(*text, file);
     if (text.status().code == Code::not_found) return core::Policy{};
     return text.status();

@@ -76,7 +76,8 @@ ProbeSocket connect_probe(const sockaddr_storage &to, std::uint16_t port) {
     return probe;
 }
 
-std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t cookie) {
+std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t cookie,
+                                      const std::function<int(bool v6)> &raw_socket) {
     ProbeSocket probe;
     probe.echo = true;
     probe.events = POLLIN;
@@ -86,7 +87,7 @@ std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t 
     probe.fd = ::socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (probe.fd < 0) {
         probe.with_header = !probe.v6;
-        probe.fd = ::socket(to.ss_family, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+        probe.fd = raw_socket(probe.v6);
     }
     if (probe.fd < 0) return {};
     Echo echo;

@@ -1,6 +1,7 @@
 #pragma once
 // One attempt to find out whether anybody is at an address, as a socket to be polled.
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include <sys/socket.h>
@@ -23,7 +24,9 @@ struct ProbeSocket {
 // so somebody may be there.
 ProbeSocket connect_probe(const sockaddr_storage &to, std::uint16_t port);
 // Sends an ICMP echo request likewise. Nothing, if this process may not.
-std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t cookie);
+// `raw_socket` opens one where only root may, and answers -1 if it cannot be had.
+std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t cookie,
+                                      const std::function<int(bool v6)> &raw_socket);
 // What poll's events say.
 Seen look_at(const ProbeSocket &probe);
 

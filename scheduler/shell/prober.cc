@@ -30,7 +30,8 @@ struct Prober::Lookup {
     }
 };
 
-Prober::Prober(net::Loop &loop) : loop_(loop), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Prober::Prober(net::Loop &loop, RawSocket raw_socket)
+    : loop_(loop), raw_socket_(std::move(raw_socket)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     thread_ = std::thread([this] { work(); });
 }
 
@@ -167,7 +168,7 @@ void Prober::try_target(Targets::iterator target) {
     for (const sockaddr_storage &place : t.places) {
         if (t.address.port != 0) {
             add(target, connect_probe(place, t.address.port));
-        } else if (const std::optional<ProbeSocket> echo = echo_probe(place, next_cookie_++)) {
+        } else if (const std::optional<ProbeSocket> echo = echo_probe(place, next_cookie_++, raw_socket_)) {
             add(target, *echo);
         } else {
             for (const std::uint16_t port : common_ports) add(target, connect_probe(place, port));

@@ -3,6 +3,7 @@
 // an answer), else an ICMP echo where the process may send one, else TCP to two ports. All that is asked is
 // under way together, each address once however many hosts name it, and is over after some seconds.
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,8 +24,9 @@ namespace dcs::shell {
 
 class Prober {
 public:
+    using RawSocket = std::function<int(bool v6)>;  // see echo_probe()
     // `loop` is woken when a result is there. It outlives this.
-    explicit Prober(net::Loop &loop);
+    Prober(net::Loop &loop, RawSocket raw_socket);
     ~Prober();  // what is under way is dropped
     Prober(const Prober &) = delete;
     Prober &operator=(const Prober &) = delete;
@@ -66,6 +68,7 @@ private:
     void wake();
 
     net::Loop &loop_;
+    const RawSocket raw_socket_;  // of the thread
     int wake_fd_ = -1;
 
     std::mutex mutex_;

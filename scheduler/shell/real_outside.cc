@@ -7,7 +7,6 @@
 #include "daemon/log.h"
 #include "pki/digest.h"
 #include "scheduler/core/authorise.h"
-#include "scheduler/shell/login.h"
 
 namespace dcs::shell {
 
@@ -57,7 +56,7 @@ Result<wire::Begun> RealOutside::issue_program(const core::SendProgram &program)
     return tls_ != nullptr ? tls_->issue(program) : Outside::issue_program(program);
 }
 
-Status RealOutside::check_login(const std::string &user) { return dcs::shell::check_login(user, group_); }
+Status RealOutside::check_login(const std::string &user) { return keeper_.check_login(user); }
 
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying, start it again: it recovers");

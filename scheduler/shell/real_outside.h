@@ -15,8 +15,8 @@ namespace dcs::shell {
 class RealOutside final : public turn::Outside {
 public:
     RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, Suspect &suspect,
-                Prober &prober)
-        : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober) {}
+                Prober &prober, keeper::KeeperClient &keeper)
+        : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober), keeper_(keeper) {}
     Instant now() override;
     std::int64_t wall_s() override;
     Token fresh_token() override;
@@ -36,10 +36,7 @@ public:
     Status check_login(const std::string &user) override;
     Status remove_host_line(const std::string &host) override { return remove_line_(host); }
     void on_remove_line(std::function<Status(const std::string &)> remove) { remove_line_ = std::move(remove); }
-    void use_tls(shell::TlsDoor *door, std::string group) {
-        tls_ = door;
-        group_ = std::move(group);
-    }
+    void use_tls(shell::TlsDoor *door) { tls_ = door; }
     // What reread_settings() is: the Service has the files.
     void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     [[noreturn]] void fatal(const std::string &why) override;
@@ -50,8 +47,8 @@ private:
     LibraryThread &library_;
     Suspect &suspect_;
     Prober &prober_;
+    keeper::KeeperClient &keeper_;
     shell::TlsDoor *tls_ = nullptr;
-    std::string group_;  // of check_login()
     std::function<Status(const std::string &)> remove_line_;
     std::function<Status()> reread_ = [] { return Status::ok(); };
 };

@@ -5,12 +5,12 @@
 #include <csignal>
 #include <utility>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/load_limits.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 #include "scheduler/shell/host_table_file.h"
@@ -30,60 +30,27 @@ constexpr std::size_t arrivals_at_once = 1024;
 // Replies to the last commit leave within this, or their peers ask again.
 constexpr Duration farewell = milliseconds(100);
 
-// Both doors let in only who the kernel names, so frames may be large from the first one on.
-net::Limits door_limits(std::size_t max_payload) {
-    net::Limits limits;
-    limits.max_payload = max_payload;
-    return limits;
-}
-
 bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
-
-// Members of the group come through the directory to this socket, and to nothing else in there.
-Status open_to_group(const std::string &directory, const std::string &socket, const std::string &group) {
-    const auto gid = group_number(group);
-    if (!gid) return fail(gid.status().code, "--group: " + gid.status().text);
-    const std::string path = directory + "/" + socket;
-    if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0 || ::chmod(path.c_str(), 0660) != 0 ||
-        ::chmod(directory.c_str(), 0711) != 0)
-        return fail_errno(Code::io_error, "opening " + path + " to the group " + group, errno);
-    log_info("members of the group " + group + " may call");
-    return Status::ok();
-}
 
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-                 std::unique_ptr<store::Disk> library_disk, net::Loop &loop, turn::Turn::Setup setup)
-    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop),
-      storage_(store, loop), library_(std::move(library_disk), loop), prober_(loop),
-      outside_(loop, storage_, library_, suspect, prober_), turn_(std::move(setup), store, outside_) {}
-
-Status Service::listen() {
+                 std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
+                 turn::Turn::Setup setup)
+    : settings_(std::move(settings)), signals_(signals), keeper_(keeper),
+      names_([this](std::uint32_t uid) { return keeper_.user_name(uid); }), store_(store), loop_(loop),
+      storage_(store, loop), library_(std::move(library_disk), loop),
+      prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
+      outside_(loop, storage_, library_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
+      doors_(std::move(doors)) {
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
-    net::Limits users = door_limits(limits::user_frame_bytes);
-    users.per_user = limits::connections_per_user + limits::refused_connections;
-    auto user = loop_.listen_unix(settings_.directory, "user.sock", 0600, users);
-    if (!user) return user.status();
-    if (!settings_.group.empty())
-        if (Status s = open_to_group(settings_.directory, "user.sock", settings_.group); !s) return s;
-    net::Limits servers = door_limits(limits::server_frame_bytes);
-    servers.per_user = limits::connections;  // all of a pool's servers may be one user's
-    auto server = loop_.listen_unix(settings_.directory, "server.sock", 0600, servers);
-    if (!server) return server.status();
-    user_door_ = *user;
-    server_door_ = *server;
-    if (settings_.tls_address.empty()) return Status::ok();
-    auto tls = TlsDoor::open(loop_, settings_.directory + "/pki", settings_.tls_address);
-    if (!tls) return tls.status();
-    tls_ = std::move(*tls);
-    outside_.use_tls(tls_.get(), settings_.group_afar);
-    return Status::ok();
+    outside_.use_tls(doors_.tls.get());
 }
 
 Status Service::run() {
     loop_.watch(signals_.fd());
+    loop_.watch(keeper_.fd());
     turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
@@ -92,6 +59,10 @@ Status Service::run() {
     failpoint("shell.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    // The service manager's socket was the last thing to be reached by name.
+    const Result<bool> fenced = give_up_calls();
+    if (!fenced) return fenced.status();
+    if (!*fenced) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
     log_info("serving in " + settings_.directory);
     while (!stopping_) step();
     return stop();
@@ -119,7 +90,8 @@ void Service::step() {
     else
         arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
-    if (tls_) tls_->look_after(boot_clock());
+    if (keeper_.lost()) keeper_is_gone();
+    if (doors_.tls) doors_.tls->look_after(boot_clock());
     if (auto done = storage_.take()) storage_answered(std::move(*done));
     for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
@@ -157,10 +129,10 @@ void Service::handle(net::Arrival arrival) {
     a.conn = arrival.conn;
     switch (arrival.what) {
     case net::What::woken: return;
-    case net::What::ready: return handle_signals();
-    case net::What::refused: return tls_->refused(boot_clock(), arrival.address, arrival.why);
+    case net::What::ready: return arrival.watch == keeper_.fd() ? keeper_is_gone() : handle_signals();
+    case net::What::refused: return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
     case net::What::opened:
-        return tls_ && arrival.door == tls_->door() ? opened_from_afar(arrival) : opened(arrival);
+        return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
@@ -179,8 +151,9 @@ void Service::opened(const net::Arrival &arrival) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
     a.conn = arrival.conn;
-    a.door = arrival.door == server_door_ ? turn::Door::server : turn::Door::user;
+    a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
     a.user = names_.of(arrival.peer.uid);
+    if (keeper_.lost()) return loop_.close(arrival.conn);  // nobody can say who that is
     const bool ours = owner_or_root(arrival.peer.uid);
     const std::vector<std::string> &masters = settings_.masters;
     a.privileged = ours || std::find(masters.begin(), masters.end(), a.user) != masters.end();
@@ -230,6 +203,15 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     turn_.take(std::move(a));
 }
 
+// Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.
+void Service::keeper_is_gone() {
+    if (!keeper_.gone() || stopping_) return;
+    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", and the scheduler stops: "
+                  "start it again. Nothing is lost; programs and grain servers come back by themselves");
+    log_error(ended_.text);
+    stopping_ = true;
+}
+
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         if (signal == SIGHUP)
@@ -241,9 +223,13 @@ void Service::handle_signals() {
 
 // All three files are read and checked, whole, before anything changes.
 Status Service::reread_settings() {
-    auto hosts = read_host_table(settings_.hosts_file);
-    auto policy = read_policy(settings_.policy_file);
-    const auto limits = read_limits(settings_.limits_file);
+    using keeper::Settings;
+    const auto text = [this](Settings which, const std::string &file, const char *what) {
+        return keeper_.settings(which, file, what);
+    };
+    auto hosts = host_table_of(text(Settings::hosts, settings_.hosts_file, "the host table"), settings_.hosts_file);
+    auto policy = policy_of(text(Settings::policy, settings_.policy_file, "the policy"), settings_.policy_file);
+    const auto limits = limits_of(text(Settings::limits, settings_.limits_file, "the limits"), settings_.limits_file);
     if (!hosts || !policy || !limits) {
         const Status why = !hosts ? hosts.status() : !policy ? policy.status() : limits.status();
         log_error("the old host table, policy and limits stay: " + why.text);
@@ -257,7 +243,7 @@ Status Service::reread_settings() {
 }
 
 Status Service::remove_host_line(const std::string &host) {
-    if (Status s = remove_from_host_table(settings_.hosts_file, host); !s) return s;
+    if (Status s = keeper_.remove_host(host); !s) return s;
     return reread_settings();
 }
 
@@ -277,7 +263,7 @@ Status Service::stop() {
         return fail(Code::io_error, "the backing store is in doubt: " + flushed.status.text);
     if (!flushed.status) log_warn("last flush: " + flushed.status.text);
     log_info("stopped");
-    return Status::ok();
+    return ended_;
 }
 
 }  // namespace dcs::shell

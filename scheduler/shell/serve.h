@@ -8,8 +8,8 @@
 #include "daemon/signals.h"
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
+#include "scheduler/shell/doors.h"
 #include "scheduler/shell/real_outside.h"
-#include "scheduler/shell/tls_door.h"
 #include "scheduler/turn/turn.h"
 
 namespace dcs::shell {
@@ -22,9 +22,6 @@ struct ServeSettings {
     core::Policy policy;
     turn::UserLimits limits;
     int ready_fd = -1;
-    std::string tls_address;                // of the door for other hosts; empty: none
-    std::string group;                      // whose members may call here; empty: the scheduler's own account and root
-    std::string group_afar = "dcs";         // whose control programs may call from other hosts; empty: anybody's
     std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
 };
 
@@ -32,10 +29,10 @@ class Service {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-            std::unique_ptr<store::Disk> library_disk, net::Loop &loop, turn::Turn::Setup setup);
-    // Makes user.sock and server.sock (mode 0600), and the door for other hosts if there is to be one.
-    Status listen();
-    // Says ready and serves. Returns when stopped, all committed and synced; otherwise why not.
+            std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
+            turn::Turn::Setup setup);
+    // Says ready, gives up the system calls that serving does not need (daemon/fence.h), and serves. Returns when
+    // stopped, all committed and synced; otherwise why not.
     Status run();
 
 private:
@@ -43,6 +40,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void opened_from_afar(const net::Arrival &arrival);
+    void keeper_is_gone();
     void handle_signals();
     Status reread_settings();
     Status remove_host_line(const std::string &host);
@@ -53,6 +51,7 @@ private:
 
     ServeSettings settings_;
     Signals &signals_;
+    keeper::KeeperClient &keeper_;
     PeerNames names_;
     store::Store &store_;
     net::Loop &loop_;
@@ -61,9 +60,9 @@ private:
     Prober prober_;
     RealOutside outside_;
     turn::Turn turn_;
-    net::Door user_door_ = -1, server_door_ = -1;
-    std::unique_ptr<TlsDoor> tls_;
+    Doors doors_;
     bool stopping_ = false;
+    Status ended_;  // why it stops, if nobody told it to
     Instant last_activity_{}, last_tidy_{};
     bool tidying_ = false;  // the commit in flight is nobody's wish
     Instant flush_not_before_{};

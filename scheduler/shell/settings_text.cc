@@ -1,11 +1,7 @@
 #include "scheduler/shell/settings_text.h"
 
-#include <cerrno>
-#include <cstdio>
 namespace dcs::shell {
 namespace {
-
-constexpr std::size_t max_file_bytes = 16u << 20;
 
 Words split(std::string_view text, bool (*at)(char)) {
     Words words;
@@ -50,24 +46,6 @@ bool is_name(std::string_view name, std::size_t most) {
         if (!ok) return false;
     }
     return true;
-}
-
-Result<std::string> read_settings(const std::string &file, const std::string &what) {
-    std::FILE *f = std::fopen(file.c_str(), "re");
-    if (!f) {
-        const int error = errno;
-        return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, what + " " + file, error);
-    }
-    std::string text;
-    char buffer[8192];
-    std::size_t n = 0;
-    while (text.size() <= max_file_bytes && (n = std::fread(buffer, 1, sizeof buffer, f)) > 0)
-        text.append(buffer, n);
-    const bool bad = std::ferror(f) != 0;
-    std::fclose(f);
-    if (bad) return fail(Code::io_error, what + " " + file + " cannot be read");
-    if (text.size() > max_file_bytes) return fail(Code::limit, what + " " + file + " is larger than 16 MiB");
-    return text;
 }
 
 }  // namespace dcs::shell

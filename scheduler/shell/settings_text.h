@@ -27,7 +27,4 @@ template <class T> bool read_whole(std::string_view text, T &value, int base = 1
     return !text.empty() && error == std::errc() && stop == end;
 }
 
-// At most 16 MiB. `what` as in "the host table": for errors. not_found or io_error if it cannot be read.
-Result<std::string> read_settings(const std::string &file, const std::string &what);
-
 }  // namespace dcs::shell

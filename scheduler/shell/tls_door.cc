@@ -32,32 +32,33 @@ std::string told_address(net::TcpAddress address, std::uint16_t port) {
 
 }  // namespace
 
-// A key of our own that is never written down: it is certified anew at each start.
+// A key of our own that is never written down: it is made and certified anew at each start.
 Result<net::TlsContextPtr> TlsDoor::fresh_context() {
     net::TlsSelf self;
-    self.key = pki::new_key();
-    self.authority = authority_.certificate.der;
-    auto issued = pki::issue(authority_, *pki::public_key_of(self.key), pki::Role::scheduler, "scheduler",
-                             wall_clock_s());
+    if (key_.empty()) key_ = pki::new_key();
+    self.key = key_;
+    self.authority = authority_.der;
+    auto issued = keeper_.own_certificate(*pki::public_key_of(self.key));
     if (!issued) return issued.status();
     auto own = pki::read_certificate(*issued);
     if (!own) return own.status();
     own_ = std::move(*own);
     self.certificate = own_.der;
     net::TlsTrust trust;
-    trust.authority = authority_.certificate.der;
+    trust.authority = authority_.der;
     trust.role = pki::Role::grain_server;
     trust.also = {pki::Role::client, pki::Role::program, pki::Role::backup};
     trust.strangers = true;
     return net::tls_context(self, trust);
 }
 
-Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, const std::string &directory,
+Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, keeper::KeeperClient &keeper,
                                                const std::string &address) {
     auto at = net::parse_tcp_address(address);
     if (!at) return fail(at.status().code, "--tls: " + at.status().text);
-    std::unique_ptr<TlsDoor> door(new TlsDoor(loop));
-    auto authority = pki::authority_in(directory, wall_clock_s());
+    std::unique_ptr<TlsDoor> door(new TlsDoor(loop, keeper));
+    const auto der = keeper.authority();
+    auto authority = der ? pki::read_certificate(*der) : Result<pki::Certificate>(der.status());
     if (!authority) return fail(authority.status().code, "the pool's authority: " + authority.status().text);
     door->authority_ = std::move(*authority);
     auto context = door->fresh_context();
@@ -67,12 +68,12 @@ Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, const std::strin
     door->door_ = *opened;
     door->told_ = told_address(*at, loop.port_of(*opened));
     log_info("other hosts are served at " + door->told_ + " with TLS 1.3; the pool's authority is " +
-             in_words(door->authority_.certificate.fingerprint));
+             in_words(door->authority_.fingerprint));
     return door;
 }
 
 std::string TlsDoor::authority_hash() const {
-    const TokenHash &hash = authority_.certificate.fingerprint;
+    const TokenHash &hash = authority_.fingerprint;
     return std::string(hash.begin(), hash.end());
 }
 
@@ -81,27 +82,26 @@ Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &
     const auto wanted = role == core::HostRole::client   ? pki::Role::client
                         : role == core::HostRole::backup ? pki::Role::backup
                                                          : pki::Role::grain_server;
-    auto issued = pki::issue(authority_, public_key, wanted, host, wall_clock_s());
+    auto issued = keeper_.certificate(wanted, host, public_key);
     if (!issued) return issued.status();
     if (const auto read = pki::read_certificate(*issued))
         log_audit("audit: certificate " + read->serial + " for " + pki::name_of(wanted) + " issued to host " + host);
-    return wire::Joined{host, std::move(*issued), authority_.certificate.der};
+    return wire::Joined{host, std::move(*issued), authority_.der};
 }
 
 Result<wire::Begun> TlsDoor::issue(const core::SendProgram &program) const {
     const std::string name = pki::name_of(pki::ProgramName{program.user, program.host, program.ident});
-    auto issued = pki::issue(authority_, program.public_key, pki::Role::program, name, wall_clock_s(),
-                             pki::program_life_s);
+    auto issued = keeper_.certificate(pki::Role::program, name, program.public_key);
     if (!issued) return issued.status();
     if (const auto read = pki::read_certificate(*issued))
         log_audit("audit: certificate " + read->serial + " issued to control program " + name);
-    return wire::Begun{"", std::move(*issued), authority_.certificate.der};
+    return wire::Begun{"", std::move(*issued), authority_.der};
 }
 
 void TlsDoor::look_after(Instant now) {
     if (now < look_at_) return;
     look_at_ = now + look_pause;
-    if (authority_.certificate.not_after_s - wall_clock_s() < 365 * pki::day_s)
+    if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
         log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");
     if (!pki::wants_renewal(own_, wall_clock_s())) return;
     const auto context = fresh_context();

@@ -5,6 +5,7 @@
 
 #include "net/loop.h"
 #include "pki/authority.h"
+#include "scheduler/keeper/keeper_client.h"
 #include "scheduler/core/decision.h"
 #include "wire/join_calls.h"
 
@@ -12,8 +13,8 @@ namespace dcs::shell {
 
 class TlsDoor {
 public:
-    // Opens the door at `address`. The authority lies in `directory`; it is made there at the first time.
-    static Result<std::unique_ptr<TlsDoor>> open(net::Loop &loop, const std::string &directory,
+    // Opens the door at `address`. The authority's key is the keeper's.
+    static Result<std::unique_ptr<TlsDoor>> open(net::Loop &loop, keeper::KeeperClient &keeper,
                                                  const std::string &address);
 
     net::Door door() const { return door_; }
@@ -27,12 +28,13 @@ public:
     void refused(Instant now, const std::string &address, const std::string &why);
 
 private:
-    explicit TlsDoor(net::Loop &loop) : loop_(loop) {}
+    TlsDoor(net::Loop &loop, keeper::KeeperClient &keeper) : loop_(loop), keeper_(keeper) {}
     Result<net::TlsContextPtr> fresh_context();
 
     net::Loop &loop_;
-    pki::Authority authority_;
-    pki::Certificate own_;
+    keeper::KeeperClient &keeper_;
+    pki::Certificate authority_, own_;
+    std::string key_;  // our own
     net::Door door_ = -1;
     std::string told_;
     Instant look_at_{};

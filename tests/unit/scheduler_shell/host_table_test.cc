@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "support/catch.h"
 
@@ -144,18 +145,18 @@ TEST_CASE("a host's line is taken out, everything else stays as it is") {
     write(before);
     REQUIRE(::chmod(file.c_str(), 0640) == 0);
     REQUIRE(::symlink("hosts", link.c_str()) == 0);
-    CHECK(shell::remove_from_host_table(file, "h3"));
+    CHECK(keeper::remove_from_host_table(file, "h3"));
     CHECK(text() == before);
-    CHECK(shell::remove_from_host_table(link, "h1"));
+    CHECK(keeper::remove_from_host_table(link, "h1"));
     CHECK(text() == "# h1 is not a host here\n\nh10 slots=2\n\th2\nh1x");
     struct stat st {};
     REQUIRE(::lstat(link.c_str(), &st) == 0);
     CHECK(S_ISLNK(st.st_mode));
     REQUIRE(::stat(file.c_str(), &st) == 0);
     CHECK((st.st_mode & 0777) == 0640);
-    CHECK(shell::remove_from_host_table(file, "h1x"));
+    CHECK(keeper::remove_from_host_table(file, "h1x"));
     CHECK(text() == "# h1 is not a host here\n\nh10 slots=2\n\th2\n");
-    CHECK(shell::remove_from_host_table(dir + "/none", "h1").code == Code::not_found);
+    CHECK(keeper::remove_from_host_table(dir + "/none", "h1").code == Code::not_found);
     for (const std::string &path : {link, file}) ::unlink(path.c_str());
     ::rmdir(dir.c_str());
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "scheduler/keeper/echo_socket.h"
 #include "scheduler/shell/prober.h"
 #include "support/catch.h"
 
@@ -63,7 +64,7 @@ core::ProbeHost probe_of(int host, std::vector<std::string> check, std::vector<s
 }
 struct Bench {
     std::unique_ptr<net::Loop> loop = net::Loop::create();
-    Prober prober{*loop};
+    Prober prober{*loop, keeper::raw_echo_socket};
     // Waits by the loop, as the daemon does; how long it took comes back in `took`.
     std::map<int, core::ProbeResult> results(std::size_t count, Duration *took = nullptr) {
         std::map<int, core::ProbeResult> found;
@@ -167,7 +168,7 @@ TEST_CASE("an echo's reply is known by its cookie; another's and our own request
     sockaddr_storage to{};
     const sockaddr_in a = at_loopback(0);
     std::memcpy(&to, &a, sizeof a);
-    const std::optional<shell::ProbeSocket> first = shell::echo_probe(to, 1);
+    const std::optional<shell::ProbeSocket> first = shell::echo_probe(to, 1, keeper::raw_echo_socket);
     if (!first) {
         WARN("this process may not send echo requests: not tested");
         return;

@@ -1,4 +1,4 @@
-#include "scheduler/shell/login.h"
+#include "scheduler/keeper/login.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,7 @@
 #include <grp.h>
 #include <pwd.h>
 
-namespace dcs::shell {
+namespace dcs::keeper {
 namespace {
 
 bool is_member(const std::string &user, gid_t own, gid_t wanted) {
@@ -39,4 +39,4 @@ Status check_login(const std::string &user, const std::string &group) {
     return Status::ok();
 }
 
-}  // namespace dcs::shell
+}  // namespace dcs::keeper

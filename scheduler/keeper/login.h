@@ -4,10 +4,10 @@
 
 #include "base/status.h"
 
-namespace dcs::shell {
+namespace dcs::keeper {
 
 // refused: there is no such user here, or he is not of that group. An empty group: everybody is, known here or not.
 // May look up names at a server of the site.
 Status check_login(const std::string &user, const std::string &group);
 
-}  // namespace dcs::shell
+}  // namespace dcs::keeper

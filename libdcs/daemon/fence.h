@@ -1,0 +1,27 @@
+#pragma once
+// What a daemon gives up before it reads a byte of strangers: the rights of root, files, and system calls. For good.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dcs {
+
+// Capabilities that stay, as bits by number (linux/capability.h). All others leave every set of this process, the
+// bounding set too; no new privileges can be had. Before any thread starts.
+Status give_up_capabilities(std::uint64_t keep = 0);
+
+// Of all files it keeps those below these directories, and reads what the C library wants when it looks up a name, loads a
+// module or tells the time. No other file can be opened, listed, made, renamed or removed, and no other process be
+// traced, nor signalled where the kernel can see to that; what is open stays open. False: this kernel has no Landlock
+// of version 2. After give_up_capabilities(), before any thread starts.
+Result<bool> give_up_files(const std::vector<std::string> &directories);
+
+// Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
+// threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of
+// files, Unix sockets to others (unless `unix_sockets`: they say who comes), namespaces, keys, and what nobody here has
+// heard of. False: there is no such filter on this machine, or in a build with sanitizers, which need more.
+Result<bool> give_up_calls(bool unix_sockets = false);
+
+}  // namespace dcs

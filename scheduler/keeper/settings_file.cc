@@ -1,0 +1,93 @@
+#include "scheduler/keeper/settings_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dcs::keeper {
+namespace {
+
+constexpr std::size_t max_file_bytes = 16u << 20;
+
+std::string without_line_of(std::string_view text, const std::string &host) {
+    std::string kept;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end == std::string_view::npos ? end : end + 1);
+        text.remove_prefix(line.size());
+        const std::size_t from = line.find_first_not_of(" \t\r\n");
+        const std::string_view rest = from == std::string_view::npos ? "" : line.substr(from);
+        if (rest.substr(0, rest.find_first_of(" \t\r\n#")) != host) kept += line;
+    }
+    return kept;
+}
+
+// In the place of `file`, with its mode; after a power failure there is the old one or the new one.
+Status replace_file(const std::string &file, const std::string &text) {
+    const std::string fresh = file + ".new";
+    const auto failed = [&](int fd) {
+        const Status why = fail_errno(Code::io_error, "writing " + fresh, errno);
+        if (fd >= 0) ::close(fd);
+        ::unlink(fresh.c_str());
+        return why;
+    };
+    struct stat st {};
+    if (::stat(file.c_str(), &st) != 0) return fail_errno(Code::io_error, file, errno);
+    ::unlink(fresh.c_str());
+    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return failed(fd);
+    const bool same_owner = ::fchown(fd, st.st_uid, st.st_gid) == 0 || ::geteuid() != 0;
+    if (!same_owner || ::fchmod(fd, st.st_mode & 0777) != 0 ||
+        ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd) != 0)
+        return failed(fd);
+    ::close(fd);
+    return ::rename(fresh.c_str(), file.c_str()) == 0 ? Status::ok() : failed(-1);
+}
+
+}  // namespace
+
+Result<int> open_settings(const std::string &file, const std::string &what) {
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) return fd;
+    const int error = errno;
+    return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, what + " " + file, error);
+}
+
+Result<std::string> read_settings(int fd, const std::string &file, const std::string &what) {
+    std::string text;
+    char buffer[8192];
+    ssize_t n = 1;
+    while (n != 0 && text.size() <= max_file_bytes) {
+        n = ::read(fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
+    const int error = errno;
+    ::close(fd);
+    if (n < 0) return fail_errno(Code::io_error, what + " " + file + " cannot be read", error);
+    if (text.size() > max_file_bytes) return fail(Code::limit, what + " " + file + " is larger than 16 MiB");
+    return text;
+}
+
+Result<std::string> read_settings(const std::string &file, const std::string &what) {
+    const Result<int> fd = open_settings(file, what);
+    if (!fd) return fd.status();
+    return read_settings(*fd, file, what);
+}
+
+Status remove_from_host_table(const std::string &file, const std::string &host) {
+    const Result<std::string> text = read_settings(file, "the host table");
+    if (!text) return text.status();
+    char *real = ::realpath(file.c_str(), nullptr);  // the file itself, not a link to it
+    const std::string path = real != nullptr ? real : file;
+    ::free(real);
+    const std::string kept = without_line_of(*text, host);
+    return kept == *text ? Status::ok() : replace_file(path, kept);
+}
+
+}  // namespace dcs::keeper

@@ -1,0 +1,59 @@
+#include "scheduler/shell/doors.h"
+
+#include <cerrno>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/load_limits.h"
+#include "daemon/log.h"
+#include "daemon/peer_name.h"
+
+namespace dcs::shell {
+namespace {
+
+// Both doors let in only who the kernel names, so frames may be large from the first one on.
+net::Limits door_limits(std::size_t max_payload) {
+    net::Limits limits;
+    limits.max_payload = max_payload;
+    return limits;
+}
+
+// Members of the group come through the directory to this socket, and to nothing else in there.
+Status open_to_group(const std::string &directory, const std::string &socket, const std::string &group) {
+    const auto gid = group_number(group);
+    if (!gid) return fail(gid.status().code, "--group: " + gid.status().text);
+    const std::string path = directory + "/" + socket;
+    if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0 || ::chmod(path.c_str(), 0660) != 0 ||
+        ::chmod(directory.c_str(), 0711) != 0)
+        return fail_errno(Code::io_error, "opening " + path + " to the group " + group, errno);
+    log_info("members of the group " + group + " may call");
+    return Status::ok();
+}
+
+}  // namespace
+
+Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const std::string &directory,
+                         const std::string &group, const std::string &tls_address) {
+    Doors doors;
+    net::Limits users = door_limits(limits::user_frame_bytes);
+    users.per_user = limits::connections_per_user + limits::refused_connections;
+    const auto user = loop.listen_unix(directory, "user.sock", 0600, users);
+    if (!user) return user.status();
+    if (!group.empty())
+        if (Status s = open_to_group(directory, "user.sock", group); !s) return s;
+    net::Limits servers = door_limits(limits::server_frame_bytes);
+    servers.per_user = limits::connections;  // all of a pool's servers may be one user's
+    const auto server = loop.listen_unix(directory, "server.sock", 0600, servers);
+    if (!server) return server.status();
+    doors.user = *user;
+    doors.server = *server;
+    if (tls_address.empty()) return doors;
+    auto tls = TlsDoor::open(loop, keeper, tls_address);
+    if (!tls) return tls.status();
+    doors.tls = std::move(*tls);
+    return doors;
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,22 @@
+#pragma once
+// The scheduler's doors. They are made while it still has what its starter has: sockets in its directory, one of them
+// for a group, and a port of any number.
+#include <memory>
+#include <string>
+
+#include "net/loop.h"
+#include "scheduler/keeper/keeper_client.h"
+#include "scheduler/shell/tls_door.h"
+
+namespace dcs::shell {
+
+struct Doors {
+    net::Door user = -1, server = -1;
+    std::unique_ptr<TlsDoor> tls;  // null: none
+};
+// user.sock and server.sock in `directory` (mode 0600; user.sock for the members of `group` too, unless it is empty),
+// and the door for other hosts at `tls_address`, unless it is empty. Nobody is heard before the loop runs.
+Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const std::string &directory,
+                         const std::string &group, const std::string &tls_address);
+
+}  // namespace dcs::shell

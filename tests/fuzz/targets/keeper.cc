@@ -1,0 +1,45 @@
+// What the scheduler asks of its keeper, and the answers: whoever took over the scheduler writes the one, and a request
+// is either exactly what some request makes, or none.
+#include "scheduler/keeper/keeper_calls.h"
+
+#include "fuzz.h"
+
+namespace dcs::fuzz {
+
+using namespace keeper;
+
+void run(std::string_view bytes) {
+    if (const auto request = read_packet(bytes)) {
+        expect(to_packet(*request) == bytes, "nothing hides in a request");
+        const bool for_host = request->role == pki::Role::grain_server || request->role == pki::Role::client ||
+                              request->role == pki::Role::program;
+        expect((request->ask == Ask::certificate) == for_host, "certificates are for hosts and programs only");
+        expect(request->name.size() < name_max, "names end");
+    }
+    if (const auto reply = read_reply(bytes)) {
+        expect(reply->status ? reply->status.text.empty() : reply->bytes.empty(), "bytes, or a reason");
+        expect(to_packet(*reply) == bytes, "a reply keeps what it says");
+    }
+    if (const auto point = point_of(bytes)) expect(public_key_of(*point) == bytes, "a key has one form");
+}
+
+std::vector<Seed> seeds() {
+    std::vector<Seed> all;
+    for (auto ask = static_cast<std::uint8_t>(Ask::authority); ask <= static_cast<std::uint8_t>(Ask::last); ++ask) {
+        Request request;
+        request.ask = static_cast<Ask>(ask);
+        request.number = request.ask == Ask::echo_socket ? 4 : request.ask == Ask::user_name ? 1000 : 0;
+        const bool certificate = request.ask == Ask::certificate;
+        if (certificate) request.role = pki::Role::program;
+        if (certificate || request.ask == Ask::own_certificate) request.point.fill(7);
+        if (certificate || request.ask == Ask::remove_host || request.ask == Ask::check_login)
+            request.name = certificate ? "ann/desk1/dcs" : "h1";
+        all.push_back({"ask-" + std::to_string(ask), to_packet(request)});
+    }
+    all.push_back({"bytes", to_packet(Reply{Status::ok(), "bytes"})});
+    all.push_back({"refused", to_packet(Reply{fail(Code::refused, "why"), ""})});
+    all.push_back({"key", public_key_of(Point{})});
+    return all;
+}
+
+}  // namespace dcs::fuzz

@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""The scheduler's process that reads strangers' bytes has no power: as root and as an ordinary user it tries from inside what
+it should not be able to; what it asks of its keeper is what the table says; and when the keeper dies it says so and ends."""
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from pool import Pool, wait_for
+from tls import TOOLS, TlsPool
+
+FULL = bool(os.environ.get("DCS_TESTS_FULL"))
+USER = 54321  # nobody's
+LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
+# CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_NET_RAW: docs/SECURITY.md says what for.
+KEEPER_POWER = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 13
+
+REFUSED = {  # by Landlock and the file's mode, or by the filter
+    "files": "shadow key pki hosts hosts_write new_file file_read file_write unlink rename link sysctl procmem",
+    "calls": "file_cut truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
+             "io_uring unheard_of exec fork ptrace readmem kill_keeper kill_init kill_all prlimit renice unix socketpair raw packet "
+             "uevent low_port",
+}
+NO = {"EPERM", "EACCES", "ENOSYS", "EXDEV"}
+ANSWERS = {"ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
+           "ask_hidden": "INVALID", "ask_unknown": "INVALID", "ask_own": "REFUSED", "ask_good": "ok"}
+NEEDED = "state_new state_read state_rename state_unlink resolver look_up thread own_signal inet"
+
+
+def status(pid, name):
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith(name + ":"):
+            return line.split()[1]
+    raise AssertionError(f"no {name} of {pid}")
+
+
+def keeper_of(pid):
+    found = open(f"/proc/{pid}/task/{pid}/children").read().split()
+    assert len(found) == 1 and open(f"/proc/{found[0]}/comm").read() == "dcs_keeper\n", found
+    return int(found[0])
+
+
+def has_no_power(pid):
+    threads = os.listdir(f"/proc/{pid}/task")
+    for thread in threads:
+        of = f"{pid}/task/{thread}"
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb") + (("CapBnd",) if status(pid, "Uid") == "0" else ()):
+            assert int(status(of, name), 16) == 0, (of, name, status(of, name))
+        assert status(of, "NoNewPrivs") == "1" and status(of, "Seccomp") == "2", of
+    return len(threads)
+
+
+class Private(TlsPool):
+    """One whose scheduler runs as an ordinary user, if there is a choice, and is one that pries."""
+    uid = 0
+
+    def __init__(self):
+        self.outside = tempfile.mkdtemp(prefix="dcs-pry-")
+        self.report, self.file = os.path.join(self.outside, "report"), os.path.join(self.outside, "file")
+        super().__init__()
+
+    def table(self, *hosts):
+        with open(self.file, "w") as file:
+            file.write("kept")
+        open(self.report, "w").close()
+        super().table(*hosts)
+        for path in (self.outside, self.file, self.report, self.base, self.directory, os.path.join(self.directory, "hosts")):
+            os.chown(path, self.uid, self.uid)
+
+    def start(self, name, what, *arguments):
+        if what != "dcs_scheduler":
+            return super().start(name, what, *arguments)
+        env = dict(self.env, DCS_PRY_LOG=self.report, DCS_PRY_FILE=self.file, DCS_PRY_DIR=self.directory)
+        with open(os.path.join(self.base, name + ".log"), "a") as log:
+            self.running[name] = subprocess.Popen([os.path.join(TOOLS, "dcs_scheduler_pry"), *arguments], stderr=log, env=env,
+                                                  user=self.uid, group=self.uid, extra_groups=[], cwd="/")
+
+    def __exit__(self, *what):
+        super().__exit__(*what)
+        shutil.rmtree(self.outside)
+
+
+class Users(Private):
+    uid = USER
+
+
+def pries(kind):
+    with kind() as pool:
+        pool.join("h1")
+        pid = pool.running["scheduler"].pid
+        assert int(status(pid, "Uid")) == kind.uid
+        assert has_no_power(pid) >= 3  # the loop, storage, the library, probes
+        power = int(status(keeper_of(pid), "CapPrm"), 16)
+        assert power == (KEEPER_POWER if kind.uid == 0 else 0), hex(power)
+        assert status(keeper_of(pid), "NoNewPrivs") == "1"
+        assert os.stat(f"/proc/{keeper_of(pid)}/mem").st_uid == 0  # nobody may look into it
+        pool.stop("scheduler")
+        got = dict(line.split() for line in open(pool.report))
+        if os.uname().machine != "x86_64":
+            got["int80"] = "ENOSYS"
+        refused = REFUSED["calls"].split() + ["int80"]
+        if LANDLOCK >= 2:
+            refused += REFUSED["files"].split()
+        else:
+            print("SKIPPED: this kernel has no Landlock of version 2: what a scheduler can open is not looked at")
+        assert {name: got[name] for name in refused if got[name] not in NO} == {}, got
+        assert {name: got[name] for name in ANSWERS} == ANSWERS, got
+        assert {got[name] for name in NEEDED.split()} == {"ok"}, got
+        assert len(got) == len(ANSWERS) + len(NEEDED.split()) + len(" ".join(REFUSED.values()).split()) + 1, got
+        assert open(pool.file).read() == "kept" and os.stat(pool.file).st_mode & 0o7777 == 0o644
+        pool.start_scheduler()  # it has spoilt nothing
+        pool.join("h2")
+
+
+def dies_in_words(how):
+    """SIGKILL; SIGSTOP: it is silent; SIGALRM: it hangs, over a file as it would over a name service."""
+    words = {signal.SIGKILL: "was killed by signal 9", signal.SIGSTOP: "does not answer", signal.SIGALRM: "was killed by signal 14"}
+    with TlsPool() as pool:
+        pool.join("h1")
+        pool.start_server("h1")
+        pool.wait_active("h1")
+        scheduler = pool.running["scheduler"]
+        keeper = keeper_of(scheduler.pid)
+        authority = open(os.path.join(pool.directory, "pki", "authority.pem")).read()
+        hosts = os.path.join(pool.directory, "hosts")
+        if how == signal.SIGALRM:
+            os.rename(hosts, hosts + ".away")
+            os.mkfifo(hosts)
+        else:
+            os.kill(keeper, how)
+        if how != signal.SIGKILL:  # whoever calls now waits with the scheduler, and not for ever
+            result = pool.dcs("reload", check=False)
+            assert result.returncode != 0, result
+        assert scheduler.wait(timeout=120) == 1
+        del pool.running["scheduler"]
+        pool.logged("scheduler.log", f"the scheduler's keeper {words[how]}, and the scheduler stops: start it again")
+        if how == signal.SIGSTOP:
+            os.kill(keeper, signal.SIGCONT)
+        if how == signal.SIGALRM:
+            os.rename(hosts + ".away", hosts)
+        wait_for("the end of the keeper", lambda: not os.path.exists(f"/proc/{keeper}"))
+        pool.start_scheduler()
+        assert open(os.path.join(pool.directory, "pki", "authority.pem")).read() == authority
+        pool.wait_active("h1")
+        pool.join("h2")
+        assert pool.dcs("run", "--", "/bin/echo", "works").stdout == "works\n"
+
+
+def ends_with_its_scheduler():
+    with TlsPool() as pool:
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            keeper = keeper_of(pool.running["scheduler"].pid)
+            for harmless in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # they are meant for the whole group
+                os.kill(keeper, harmless)
+            assert pool.json("host", "ls")["hosts"]
+            pool.stop("scheduler", how)
+            wait_for("the end of the keeper", lambda: not os.path.exists(f"/proc/{keeper}"))
+            pool.start_scheduler()
+
+
+def rereads_and_removes():
+    with TlsPool() as pool:
+        pool.join("h1")
+        path = os.path.join(pool.directory, "hosts")
+        with open(path + ".fresh", "w") as file:
+            file.write(open(path).read() + "h3 slots=1\n")
+        os.rename(path + ".fresh", path)
+        pool.dcs("reload")
+        assert pool.host("h3")
+        pool.dcs("host", "rm", "h1")
+        assert "h1 " not in open(path).read() and "h3 " in open(path).read() and not pool.host("h1")
+        os.rename(path, path + ".away")
+        result = pool.dcs("reload", check=False)
+        assert result.returncode != 0 and f"the host table {path}: No such file" in result.stderr, result
+        assert pool.host("h3")
+
+
+def private_pool():
+    with Pool(servers=1) as pool:
+        for role in ("scheduler", "backup"):
+            assert pool.pid(role, role), role
+            has_no_power(pool.pid(role, role))
+        assert pool.dcs("run", "--", "/bin/echo", "works").stdout == b"works\n"
+
+
+def main():
+    if os.getuid() != 0:
+        print("only root can show that it gives up what it has")
+        return 77
+    for kind in (Private, Users):
+        pries(kind)
+    ends_with_its_scheduler()
+    rereads_and_removes()
+    dies_in_words(signal.SIGKILL)
+    if FULL:
+        dies_in_words(signal.SIGSTOP)
+        dies_in_words(signal.SIGALRM)
+    private_pool()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

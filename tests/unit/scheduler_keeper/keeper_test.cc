@@ -1,0 +1,223 @@
+// The keeper: only what its table says is understood, and only what it may sign is signed.
+#include "scheduler/keeper/keeper.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scheduler/keeper/settings_file.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::keeper;
+
+namespace {
+
+constexpr std::int64_t now = 1'800'000'000;
+
+Point point_of_new_key() { return *point_of(*pki::public_key_of(pki::new_key())); }
+
+Request wish(Ask ask) {
+    Request request;
+    request.ask = ask;
+    return request;
+}
+
+Request certificate_for(pki::Role role, const std::string &name, const Point &point) {
+    Request request = wish(Ask::certificate);
+    request.role = role;
+    request.name = name;
+    request.point = point;
+    return request;
+}
+
+struct Directory {
+    std::string path;
+    Directory() {
+        char name[] = "/tmp/dcs_keeper_XXXXXX";
+        REQUIRE(::mkdtemp(name) != nullptr);
+        path = name;
+    }
+    ~Directory() {
+        for (const char *file : {"/pki/authority-key.pem", "/pki/authority.pem", "/hosts"})
+            ::unlink((path + file).c_str());
+        ::rmdir((path + "/pki").c_str());
+        ::rmdir(path.c_str());
+    }
+    Place place() const { return {path + "/pki", path + "/hosts", path + "/policy", path + "/limits", ""}; }
+};
+
+Reply ask(Keeper &keeper, const Request &request, int *fd = nullptr) {
+    int given = -1;
+    Reply reply = keeper.answer(to_packet(request), now, &given);
+    if (fd != nullptr) *fd = given;
+    else CHECK(given == -1);
+    return reply;
+}
+
+}  // namespace
+
+TEST_CASE("each request is read as it was made") {
+    Request named = wish(Ask::user_name), echo = wish(Ask::echo_socket), file = wish(Ask::settings);
+    Request own = wish(Ask::own_certificate), gone = wish(Ask::remove_host), login = wish(Ask::check_login);
+    named.number = 4'000'000'000u;
+    echo.number = 6;
+    file.which = Settings::limits;
+    own.point = point_of_new_key();
+    gone.name = login.name = std::string(name_max - 1, 'n');
+    for (const Request &request : {wish(Ask::authority), named, echo, file, own, gone, login,
+                                   certificate_for(pki::Role::program, "ann/desk1/dcs", own.point)}) {
+        const auto read = read_packet(to_packet(request));
+        REQUIRE(read);
+        CHECK(*read == request);
+    }
+}
+
+TEST_CASE("a request of any other form is none") {
+    const std::string good = to_packet(certificate_for(pki::Role::client, "desk1", point_of_new_key()));
+    REQUIRE(read_packet(good));
+    const auto with = [&](std::size_t at, char byte) {
+        std::string packet = good;
+        packet[at] = byte;
+        return packet;
+    };
+    const std::size_t name = offsetof(Packet, name);
+    CHECK_FALSE(read_packet(""));
+    CHECK_FALSE(read_packet(good + '\0'));
+    CHECK_FALSE(read_packet(good.substr(1)));
+    for (const int kind : {0, 9, 255}) CHECK_FALSE(read_packet(with(0, static_cast<char>(kind))));
+    const auto no_role = static_cast<pki::Role>(9);
+    for (const pki::Role role : {pki::Role::none, pki::Role::authority, pki::Role::scheduler, no_role})
+        CHECK_FALSE(read_packet(with(1, static_cast<char>(role))));
+    CHECK_FALSE(read_packet(with(2, 1)));             // a file that nobody wants
+    CHECK_FALSE(read_packet(with(2, 3)));
+    CHECK_FALSE(read_packet(with(3, 1)));             // what is not used
+    CHECK_FALSE(read_packet(with(4, 1)));             // a number that nobody wants
+    CHECK_FALSE(read_packet(with(name, '\0')));       // no name, and something after its end
+    CHECK_FALSE(read_packet(with(name + 20, 'x')));   // something after its end
+    CHECK_FALSE(read_packet(with(name + name_max - 1, 'x')));
+    std::string endless = good;
+    for (std::size_t i = 0; i < name_max; ++i) endless[name + i] = 'a';
+    CHECK_FALSE(read_packet(endless));
+    Request request = wish(Ask::authority);
+    request.point[5] = 1;
+    CHECK_FALSE(read_packet(to_packet(request)));
+    request = wish(Ask::echo_socket);
+    for (const std::uint32_t family : {0u, 5u, 10u}) {
+        request.number = family;
+        CHECK_FALSE(read_packet(to_packet(request)));
+    }
+}
+
+TEST_CASE("replies") {
+    const auto good = read_reply(to_packet(Reply{Status::ok(), std::string("a\0b", 3)}));
+    REQUIRE(good);
+    CHECK(good->status);
+    CHECK(good->bytes == std::string("a\0b", 3));
+    const auto bad = read_reply(to_packet(Reply{fail(Code::refused, std::string(2 * reply_max, 'w')), "never"}));
+    REQUIRE(bad);
+    CHECK(bad->status.code == Code::refused);
+    CHECK(bad->status.text == std::string(reply_max - 4, 'w'));
+    CHECK(bad->bytes.empty());
+    CHECK_FALSE(read_reply("abc"));
+    CHECK_FALSE(read_reply("abcd"));
+    CHECK_FALSE(read_reply(std::string(reply_max + 1, '\0')));
+}
+
+TEST_CASE("only keys on P-256, in one form, have a point") {
+    const std::string key = *pki::public_key_of(pki::new_key());
+    REQUIRE(point_of(key));
+    CHECK(public_key_of(*point_of(key)) == key);
+    CHECK_FALSE(point_of(key + "x"));
+    CHECK_FALSE(point_of(key.substr(0, key.size() - 1)));
+    std::string other = key;
+    other[20] = static_cast<char>(other[20] + 1);
+    CHECK_FALSE(point_of(other));
+}
+
+TEST_CASE("it signs for hosts and programs, as long as their role has, and for one scheduler") {
+    const Directory directory;
+    Keeper keeper(directory.place());
+    const Reply made = ask(keeper, wish(Ask::authority));
+    REQUIRE(made.status);
+    const auto authority = pki::read_certificate(made.bytes);
+    REQUIRE(authority);
+    CHECK(authority->role == pki::Role::authority);
+
+    const Point point = point_of_new_key();
+    const struct { pki::Role role; const char *name; std::int64_t life; } good[] = {
+        {pki::Role::grain_server, "h1", pki::certificate_life_s},
+        {pki::Role::client, "desk1", pki::certificate_life_s},
+        {pki::Role::program, "ann/desk1/dcs", pki::program_life_s}};
+    for (const auto &want : good) {
+        const Reply reply = ask(keeper, certificate_for(want.role, want.name, point));
+        REQUIRE(reply.status);
+        const auto issued = pki::read_certificate(reply.bytes);
+        REQUIRE(issued);
+        CHECK(pki::verify(*issued, *authority, want.role, want.name, now));
+        CHECK(issued->not_after_s == now + want.life);
+        CHECK(issued->key == *pki::hash_of_public_key(public_key_of(point)));
+    }
+    for (const char *name : {"h1/x", ".h1", "-h1", "h 1", "h\n1", "URI:x,URI:dcs", "../h1"})
+        CHECK(ask(keeper, certificate_for(pki::Role::grain_server, name, point)).status.code == Code::invalid);
+    for (const char *name : {"ann", "ann/desk1", "ann//dcs", "ann/desk1/dcs/more", "ann/desk1/a b"})
+        CHECK(ask(keeper, certificate_for(pki::Role::program, name, point)).status.code == Code::invalid);
+    Point nowhere = point;
+    nowhere[63] ^= 1;  // not on the curve
+    CHECK(ask(keeper, certificate_for(pki::Role::client, "desk1", nowhere)).status.code == Code::invalid);
+
+    Request own = wish(Ask::own_certificate);
+    own.point = nowhere;
+    CHECK(ask(keeper, own).status.code == Code::invalid);
+    own.point = point_of_new_key();
+    for (int i = 0; i < 2; ++i) {
+        const Reply reply = ask(keeper, own);
+        REQUIRE(reply.status);
+        CHECK(pki::verify(reply.bytes, *authority, pki::Role::scheduler, "scheduler", now));
+    }
+    own.point = point;
+    CHECK(ask(keeper, own).status.code == Code::refused);
+
+    Keeper next(directory.place());  // the same authority, and a key of its own
+    CHECK(ask(next, wish(Ask::authority)).bytes == made.bytes);
+    CHECK(ask(next, own).status);
+}
+
+TEST_CASE("it opens three files, and takes lines out of one") {
+    const Directory directory;
+    Keeper keeper(directory.place());
+    std::ofstream(directory.path + "/hosts") << "h1\nh2 slots=2\n";
+    Request request = wish(Ask::settings);
+    int fd = -1;
+    REQUIRE(ask(keeper, request, &fd).status);
+    CHECK(*read_settings(fd, "hosts", "the host table") == "h1\nh2 slots=2\n");
+    request.which = Settings::policy;
+    const Reply none = ask(keeper, request, &fd);
+    CHECK(none.status.code == Code::not_found);
+    CHECK(none.status.text.find("the policy " + directory.path + "/policy") == 0);
+    CHECK(fd == -1);
+    Request gone = wish(Ask::remove_host);
+    gone.name = "h1";
+    REQUIRE(ask(keeper, gone).status);
+    CHECK(*read_settings(directory.path + "/hosts", "the host table") == "h2 slots=2\n");
+}
+
+TEST_CASE("it knows names") {
+    Keeper keeper(Place{"", "", "", "", "no-such-group"});
+    Request request = wish(Ask::user_name);
+    CHECK(ask(keeper, request).bytes == "root");
+    request.number = 4'000'000'001u;
+    const Reply nobody = ask(keeper, request);
+    CHECK(nobody.status);
+    CHECK(nobody.bytes.empty());
+    Request login = wish(Ask::check_login);
+    login.name = "no-such-login";
+    CHECK(ask(keeper, login).status.code == Code::refused);
+    int fd = 0;
+    const Reply odd = Keeper(Place{}).answer("odd", now, &fd);
+    CHECK(odd.status.code == Code::invalid);
+    CHECK(fd == -1);
+}
