@@ -53,8 +53,9 @@ public:
         a.conn = conn;
         a.header = *wire::decode_header(all.substr(0, wire::header_bytes), limits::server_frame_bytes);
         a.payload = frame.substr(wire::header_bytes);
-        turn_->take(std::move(a));
+        arrive(std::move(a));
     }
+    void arrive(Arrival arrival) { turn_->take(std::move(arrival)); }
     void server(ConnId conn, const std::string &host) {
         wire::FirstCall call;
         call.host = host;
