@@ -1,6 +1,7 @@
 // `dcs session import`: an export becomes a terminated session of the caller, in one turn, alone
 // or in the place of one that is terminated or damaged.
 #include "scheduler/core/decisions.h"
+#include "scheduler/core/derived.h"
 
 namespace dcs::core {
 namespace {
@@ -39,10 +40,12 @@ SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &
 }  // namespace
 
 namespace {
-std::uint64_t stored_by(const ImportContent &content) {
+// More on the disk than what it takes the place of.
+std::uint64_t stored_more(const ImportContent &content, const Session *old) {
     std::uint64_t bytes = on_disk(1) + on_disk(content.inputs.size()) + on_disk(content.results.size());
     for (const ImportedFile &file : content.files) bytes += on_disk(1) + on_disk(file.bytes.size());
-    return bytes;
+    const std::uint64_t before = old ? stored_by(old->info) + old->own_trees : 0;
+    return bytes > before ? bytes - before : 0;
 }
 }  // namespace
 
@@ -57,7 +60,7 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
                                                       "begin the import again"));
     if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
     const ImportContent &content = *call.content;
-    if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_by(content)); !s)
+    if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_more(content, old)); !s)
         return d.refuse(caller, s);
     const SessionInfo info = info_of(d.state, caller, key, content);
     if (old) {

@@ -7,6 +7,7 @@
 #include "grainserver/shell/identity.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 #include "scheduler/shell/suspect.h"
@@ -15,7 +16,7 @@
 namespace dcs::fuzz {
 namespace {
 
-enum What : std::uint8_t { table, policy, address, session, options, accounts, lease, escape, last };
+enum What : std::uint8_t { table, policy, address, session, options, accounts, lease, escape, user_limits, last };
 
 void read_table(std::string_view text) {
     const auto hosts = shell::parse_host_table(text, "hosts");
@@ -62,7 +63,13 @@ void run(std::string_view bytes) {
     case table: return read_table(text);
     case policy:
         if (const auto rules = shell::parse_policy(text, "policy"))
-            expect(rules->sessions_per_user >= 0 && rules->running_per_user >= 0, "limits are not negative");
+            expect(rules->sessions_per_user >= 0 && rules->running_per_user >= 0 && rules->stored_mb_per_user >= 0 &&
+                       rules->stored_share >= 0 && rules->stored_share <= 100, "limits are not negative");
+        return;
+    case user_limits:
+        if (const auto limits = shell::parse_limits(text, "limits"))
+            expect(limits->connections > 0 && limits->connections <= limits::connections_per_user &&
+                       limits->queued_bytes >= limits::user_frame_bytes, "nobody is shut out, or let in without end");
         return;
     case address: (void)shell::parse_address(text); return;
     case session:
@@ -94,7 +101,8 @@ std::vector<Seed> seeds() {
          "h2 cores=8 memory=16384 accounts=ann check=h1,h1:22 fileserver=nfs1:2049 gateway=[fe80::1]\n"},
         {policy,
          "fair_share on\nsessions_per_user 20\ngrains_per_user 100000 # many\nrunning_per_user 64\nprobation 3\nuser "
-         "ann\n"},
+         "ann\nstored_mb_per_user 5000\nstored_share 40\n"},
+        {user_limits, "connections 200\nqueued_requests 1000 # few\nqueued_bytes 67108864\nbytes_per_turn 1\n"},
         {address, "h1:22"},
         {address, "[fe80::1%eth0]:22"},
         {session, "ann/3"},

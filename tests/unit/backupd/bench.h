@@ -54,8 +54,9 @@ public:
         a.header = *wire::decode_header(all.substr(0, wire::header_bytes), limits::server_frame_bytes);
         a.payload = frame.substr(wire::header_bytes);
         a.guest = std::move(guest);
-        turn_->take(std::move(a));
+        arrive(std::move(a));
     }
+    void arrive(Arrival arrival) { turn_->take(std::move(arrival)); }
     void server(ConnId conn, const std::string &host) {
         wire::FirstCall call;
         call.host = host;
