@@ -29,6 +29,11 @@ def protocol_version():
         return int(re.search(r" protocol_version = (\d+);", header.read()).group(1))
 
 
+def frame_in(data):
+    """Is a frame of ours in there? Its first four letters alone come up by chance in some megabytes of what is encrypted."""
+    return re.search(rb"DCS1.\x00" + re.escape(protocol_version().to_bytes(2, "little")), data, re.DOTALL)
+
+
 def wait_for(what, condition, timeout=60.0, step=0.05):
     """Waits until condition() is true and returns its value; the limit only ends a hung test."""
     end = time.monotonic() + timeout

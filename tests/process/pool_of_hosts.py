@@ -16,7 +16,7 @@ import types
 
 from hosts_net import Listener, Net, why_not
 from hurry import Hurry
-from pool import wait_for
+from pool import frame_in, wait_for
 from remote_peer import BEGIN_CONTROL, ERROR, PROTOCOL, Line, text
 from remote_world import Desk, DeskPool, enter
 from tls import TOOLS
@@ -119,7 +119,8 @@ def nothing_is_heard(desk, listener):
         assert passed > 4_000, (host, passed)
     between = {p for p in pairs if address["evil"] not in p}
     assert not between, f"hosts that have nothing to say to each other do: {between}"
-    for words in (SECRET, LABEL, token, bytes.fromhex(token), key[:40], "DCS1", "/bin/sh", "/bin/cat", "ann-1", "begin control",
+    assert not frame_in(heard), "a frame is on the wire"
+    for words in (SECRET, LABEL, token, bytes.fromhex(token), key[:40], "/bin/sh", "/bin/cat", "ann-1", "begin control",
                   "x86_64-linux-gnu"):
         words = words.encode() if isinstance(words, str) else words
         assert words not in heard, f"on the wire: {words!r}"

@@ -8,9 +8,9 @@ import ssl
 import time
 
 from hurry import Hurry
-from pool import wait_for
+from pool import frame_in, wait_for
 from remote_peer import (AUTH_REPLY, BEGUN, BEGIN_CONTROL, CLOSE, DONE, ERROR, GET_AUTH, GKILL, HELLO, OPEN_REPLY, PROTOCOL,
-                         QUERY, QUERY_REPLY, WELCOME, Credentials, Line, RemotePool, query, struct, text)
+                         QUERY, QUERY_REPLY, WELCOME, Credentials, Line, RemotePool, frame, query, struct, text)
 from tls import SECRET, files_below
 
 REFUSED, NO_AUTH, LIST_TOKENS = 4, 3, 52
@@ -63,7 +63,8 @@ def programs_work(pool):
 def nothing_in_the_clear(pool):
     seen = bytes(pool.proxy.seen)
     assert len(seen) > 4_000_000, len(seen)
-    for words in (SECRET.encode(), b"DCS1", b"/bin/cat", b"out-"):
+    assert frame_in(seen + frame(HELLO, b"")) and not frame_in(seen), "the proxy sees a frame"
+    for words in (SECRET.encode(), b"/bin/cat", b"out-" + SECRET[:8].encode()):
         assert words not in seen, f"the proxy sees {words!r}"
 
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 from hurry import Hurry
-from pool import BIN, program, wait_for
+from pool import BIN, frame_in, program, wait_for
 
 TOOLS = os.path.join(os.path.dirname(BIN), "tests")
 SECRET = "a-secret-that-nobody-on-the-way-may-read"
@@ -214,7 +214,8 @@ def hosts_join_and_work(pool):
 def nothing_in_the_clear(pool):
     seen = bytes(pool.proxy.seen)
     assert len(seen) > 2 * 4_000_000, len(seen)  # there and back
-    for words in (SECRET.encode(), b"DCS1", b"x86_64-linux-gnu", b"/bin/cat", SECRET.encode()[5:20]):
+    assert not frame_in(seen), "the proxy sees a frame"
+    for words in (SECRET.encode(), b"x86_64-linux-gnu", b"/bin/cat", SECRET.encode()[5:20]):
         assert words not in seen, f"the proxy sees {words!r}"
     other = Proxy(lambda: pool.port_number)  # that it would see it
     with socket.create_connection(("127.0.0.1", int(other.address.split(":")[1]))) as plain:
