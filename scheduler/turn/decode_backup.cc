@@ -53,6 +53,8 @@ Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, C
                                wire::AnyMessage message) {
     if (!core::may_say(core::Party::backup, message))
         return hang_up(std::string(wire::kind_name(message)) + " is not a message of the backup");
+    if (!who.backup && !std::holds_alternative<wire::BackupCall>(message))
+        return hang_up("a backup's link begins with BackupCall");
     const auto *renew = std::get_if<wire::RenewCertificate>(&message);
     if (!renew) return backup_frame(context, arrival, who, std::move(message));
     if (context.state.backup.conn != arrival.conn) return hang_up("a backup's link begins with BackupCall");

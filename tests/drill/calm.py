@@ -29,7 +29,7 @@ class Calm:
             file.write(backup)
             file.writelines(f"{name} class=0x1 slots={SLOTS} {PATIENT}\n" for name in SERVERS)
         cluster.dcs("reload")
-        wait_for("all hosts", lambda: all(h["connected"] for h in cluster.json("host", "ls")["hosts"]), 300)
+        wait_for("all hosts", lambda: all(h["connected"] for h in cluster.json("host", "ls")["hosts"]), 600)
         args = os.path.join(cluster.base, "calm.args")
         with open(args, "w") as file:
             file.writelines(f"{i}\n" for i in range(COUNT))
@@ -40,17 +40,17 @@ class Calm:
     def outage(self):
         cluster = self.cluster
         cluster.kill("scheduler")
-        wait_for("reports at the backup", lambda: (cluster.backup_status() or {}).get("reports", 0) > 0, 120)
+        wait_for("reports at the backup", lambda: (cluster.backup_status() or {}).get("reports", 0) > 0, 600)
         cluster.kill("backup")
         cluster.start("backup")
         time.sleep(self.rng.uniform(0.5, 1.5))
         for _ in range(2):  # in the midst of the hand-over, or before, or after
             cluster.start("scheduler")
-            wait_for("the scheduler", lambda: cluster.dcs("host", "ls", check=False).returncode == 0, 120)
+            wait_for("the scheduler", lambda: cluster.dcs("host", "ls", check=False).returncode == 0, 600)
             time.sleep(self.rng.uniform(0, 0.6))
             cluster.kill("scheduler")
         cluster.start("scheduler")
-        wait_for("the backup to have handed over", self.drained, 120)
+        wait_for("the backup to have handed over", self.drained, 600)
         self.handed_over += 1
 
     def drained(self):
@@ -60,7 +60,7 @@ class Calm:
     def run(self):
         process = self.start()
         try:
-            wait_for("grains", self.cluster.grain_processes, 120)
+            wait_for("grains", self.cluster.grain_processes, 600)
             while self.handed_over < OUTAGES and process.poll() is None:
                 self.outage()
             out, err = process.communicate(timeout=600)

@@ -1,18 +1,20 @@
-"""A control program of the drill with long grains that take checkpoints, and with a memory of its own: keep.py ROUND LEDGER
+"""A control program of the drill with long grains that take checkpoints, some short ones, and a memory of its own: keep.py ROUND LEDGER
 DIRECTORY. Each result is written down before the next one is asked for, and a rerun asks only for what it has not had
-yet: if one was missed it would never come."""
+yet: if one was missed it would never come. It takes its time over each, so that it is often killed in between."""
 import hashlib
 import os
 import sys
+import time
 
 import dcs
 
-GRAINS = 6
+LONG, GRAINS = 6, 30
 LINES, PAUSE, EVERY = 1200, 1, 60  # a hundredth of a second for each line
 
 
 def text_of(number):
-    return "".join(f"{number} line {line} of a long input {'x' * (line % 37)}\n" for line in range(LINES))
+    lines = LINES if number <= LONG else 20 * (number - LONG)
+    return "".join(f"{number} line {line} of a long input {'x' * (line % 37)}\n" for line in range(lines))
 
 
 def taken(directory):
@@ -25,6 +27,7 @@ def work(number_of_round, ledger, directory):
             session.submit(number, [ledger, str(PAUSE), str(EVERY)], input=text_of(number))
         while len(taken(directory)) < GRAINS:
             result = session.wait().check()
+            time.sleep(0.2)
             path = os.path.join(directory, str(result.grain))
             with open(path + ".new", "wb") as file:
                 file.write(result.output + b"--\n" + result.error)

@@ -245,7 +245,6 @@ TEST_CASE("nonsense closes its connection, and a question is answered") {
     CHECK(b.state().reports == 0);
 }
 
-}  // namespace dcs::backup
 
 TEST_CASE("a server of another host is believed if the scheduler has said that its key counts") {
     Bench b;
@@ -306,3 +305,5 @@ TEST_CASE("a scheduler that refuses the backup is tried again; a certificate tha
     CHECK(b.state().link == Link::down);
     CHECK(b.state().link_at > b.clock);
 }
+
+}  // namespace dcs::backup
