@@ -5,4 +5,5 @@
 namespace dcs {
 Instant boot_clock();          // CLOCK_BOOTTIME: does not step, counts through suspend
 std::int64_t wall_clock_s();   // seconds since 1970, for showing to people only
+std::int64_t wall_clock_ms();  // the same in milliseconds
 }  // namespace dcs

@@ -40,7 +40,13 @@ struct SetHost {                                 // -> Done
 
 // A ready or running grain begins anew from its last checkpoint, wherever it may: its failures, its
 // nogo set and what holds it back are forgotten. Of the owner, or of one with privilege.
-struct RestartGrain { std::string user; std::int32_t session = 0, grain = 0; };  // -> Done
+// and_after, of a finished or killed one: its result is forgotten and with it all that was decided after it was handed
+// out (docs/RESTARTABLE_PROGRAMS.md). `forgets`: so many submissions, as the caller was told; -1: it alone.
+struct RestartGrain {                            // -> Done
+    std::string user; std::int32_t session = 0, grain = 0;
+    bool and_after = false;
+    std::int32_t forgets = 0;
+};
 
 // For scheduler_master and root. Reads the host table and the policy again, whole or not at all (S9).
 struct Reload {};                                // -> Done
@@ -63,7 +69,9 @@ template <class A> void serialize(A &a, SetHost &x, unsigned) {
       & DCS_FIELD(extended_s) & DCS_FIELD(host_class) & DCS_FIELD(drained) & DCS_FIELD(reset) & DCS_FIELD(clear_nogo)
       & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain);
 }
-template <class A> void serialize(A &a, RestartGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &a, RestartGrain &x, unsigned) {
+    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(and_after) & DCS_FIELD(forgets);
+}
 // clang-format on
 
 }  // namespace dcs::wire

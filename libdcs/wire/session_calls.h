@@ -40,6 +40,7 @@ struct ExportedSession {
     std::int32_t results = 0;            // indices given out, holes of killed grains included
     std::int32_t acknowledged = 0, handed_out = 0;
     std::uint64_t grains = 0;
+    std::string log;                     // of an import: its event log (event_log.h), or nothing
 };
 
 // Grains after `after` in ascending order, as many as fit into an answer.
@@ -82,7 +83,7 @@ template <class A> void serialize(A &a, ExportedGrain &x, unsigned) {
 }
 template <class A> void serialize(A &a, ExportedSession &x, unsigned) {
     a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(results)
-      & DCS_FIELD(acknowledged) & DCS_FIELD(handed_out) & DCS_FIELD(grains);
+      & DCS_FIELD(acknowledged) & DCS_FIELD(handed_out) & DCS_FIELD(grains) & DCS_FIELD(log);
 }
 template <class A> void serialize(A &a, ExportPage &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(after) & DCS_FIELD(most); }
 template <class A> void serialize(A &a, ExportReply &x, unsigned) { a & DCS_FIELD(head) & DCS_FIELD(grains) & DCS_FIELD(more); }

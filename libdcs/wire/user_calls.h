@@ -14,7 +14,7 @@
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
@@ -90,7 +90,7 @@ struct GrainResult {
     std::string out, err;  // the first 20 KiB each
 };
 
-enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file };
+enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file, log };  // log: of the session itself
 struct Fetch {                                  // -> Piece
     std::string user; std::int32_t session = 0, grain = 0;
     Stream stream = Stream::out;
@@ -185,7 +185,7 @@ struct ErrorReply {
 // The highest value of each enum: what a Reader takes.
 constexpr OpenMode last_of(OpenMode) { return OpenMode::reopen; }
 constexpr OpenedAs last_of(OpenedAs) { return OpenedAs::replay; }
-constexpr Stream last_of(Stream) { return Stream::file; }
+constexpr Stream last_of(Stream) { return Stream::log; }
 constexpr QueryType last_of(QueryType) { return QueryType::grain; }
 
 // clang-format off

@@ -280,6 +280,9 @@ struct Applier {
         auto before = put_grain(state, c.key, c.grain);
         steps.push_back(WasGrain{c.key, boxed(std::move(before)), take_damaged(state, c.key)});
     }
+    void operator()(const EraseGrain &c) {
+        steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, {})), {}});
+    }
     void operator()(const SetHost &c) {
         steps.push_back(WasHost{c.id, boxed(put_host(state, c.id, c.host))});
     }

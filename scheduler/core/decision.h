@@ -16,6 +16,7 @@ struct EraseAuth { TokenHash hash; };
 struct SetSession { SessionKey key; SessionInfo info; };
 struct EraseSession { SessionKey key; };          // with all its grains and files
 struct EraseDamaged { SessionKey key; };          // one that was set aside, with all its files
+struct EraseGrain { GrainKey key; };              // with its files
 struct AddGrains { SessionKey key; std::shared_ptr<const GrainList> grains; };  // to a session without any
 // volatile_only: only volatile fields and the usage of the running incarnation differ from what is
 // recorded; needs no commit, and the next durable SetGrain carries it.
@@ -35,6 +36,7 @@ struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; non
 enum class File : std::uint8_t {
     session_inputs,   // append: packed specs of small grains
     session_results,  // append: out, err, checkpoint, message of settled grains without own trees
+    session_events,   // the event log that an import brings; what follows in it is made of the changes themselves
     grain_params,     // replace (once): big packed spec
     grain_checkpoint, // replace
     grain_message,    // replace
@@ -42,9 +44,9 @@ enum class File : std::uint8_t {
     grain_err         // append
 };
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
-using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, SetGrain,
-                            SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources, SetHandedOver,
-                            SetBackup, SetWaitingCall, SetBackupHost>;
+using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, EraseGrain,
+                            SetGrain, SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources,
+                            SetHandedOver, SetBackup, SetWaitingCall, SetBackupHost>;
 // Its special members are in variants.cc, as those of AnyMessage are in message.cc.
 class Change : public ChangeOf {
 public:

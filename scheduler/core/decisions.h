@@ -157,6 +157,10 @@ bool reinstate(Draft &d, const GrainKey &key);
 // and has run less. False: it does not.
 bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id);
 
+// ---- restart --and-after (forget_after.cc) --------------------------------------------------
+// The grain is there. `forgets`: so many submissions the caller expects to go, else nothing happens; -1: it goes alone.
+void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets);
+
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.
 void wake_waiters(Draft &d, const SessionKey &key);

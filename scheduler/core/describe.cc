@@ -9,7 +9,7 @@ namespace {
 std::string in_ms(Duration d) { return std::to_string(d.ns / 1'000'000) + "ms"; }
 
 const char *name_of(File file) {
-    constexpr const char *names[] = {"session_inputs",   "session_results", "grain_params",
+    constexpr const char *names[] = {"session_inputs",   "session_results", "session_events", "grain_params",
                                      "grain_checkpoint", "grain_message",   "grain_out",
                                      "grain_err"};
     return names[static_cast<int>(file)];
@@ -106,6 +106,7 @@ struct ChangeText {
         return "session " + to_text(c.key) + " gets " + std::to_string(c.grains->size()) +
                " grains";
     }
+    std::string operator()(const EraseGrain &c) const { return "grain " + to_text(c.key) + " erased"; }
     std::string operator()(const SetGrain &c) const {
         return Line("grain " + to_text(c.key) + " " + describe(state, c.grain))
             .flag("(volatile)", c.volatile_only);

@@ -33,7 +33,7 @@ SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &
     info.token = TokenHash{};
     info.open_request = caller.request;
     info.resumable = false;
-    info.grains_length = 0;
+    info.grains_length = info.events_length = 0;
     return info;
 }
 
@@ -75,6 +75,8 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
         d.write({key, 0}, File::session_inputs, 0, content.inputs);
     if (content.results.size() > 0)
         d.write({key, 0}, File::session_results, 0, content.results);
+    if (content.events.size() > 0)
+        d.write({key, 0}, File::session_events, 0, content.events);
     for (const ImportedFile &file : content.files)
         d.write({key, file.grain}, file.file, 0, file.bytes);
     d.reply(caller, wire::Done{});

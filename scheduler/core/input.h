@@ -58,7 +58,7 @@ using GrainList = std::vector<std::pair<GrainNumber, Grain>>;  // ascending
 struct ImportContent {
     SessionInfo info;             // status, ident, counts, queue and lengths; the rest is core's
     std::shared_ptr<const GrainList> grains;
-    Payload inputs, results;      // of the session's append files
+    Payload inputs, results, events;  // of the session's append files
     std::vector<ImportedFile> files;
 };
 // content is null when nothing was uploaded on this connection (any more).

@@ -61,6 +61,9 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     const bool finished = g.status == GrainStatus::finished;
     require(finished == (g.result_index >= 0), "result index and status disagree");
     require(g.result_index < info.result_count, "result index beyond the count");
+    require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
+    require(0 <= g.killed_after && g.killed_after <= info.shown, "killed after results that were not handed out");
+    require(g.told <= g.sequence, "something was shown that it did not have");
     require(g.attempts >= 1 && g.failures <= g.attempts, "more failures than attempts");
     require(finished || g.status == GrainStatus::killed || g.failures < g.attempts,
             "no attempt left, not finished");

@@ -10,6 +10,7 @@ void kill(Draft &d, const GrainKey &key) {
     g.status = GrainStatus::killed;
     g.queue_position = 0;
     g.result_index = -1;
+    g.killed_after = d.state.session(key.session)->info.shown;
     g.launched = false;
     if (old.status == GrainStatus::running) {
         d.withdraw(old.host, key, old.lease, true, "killed by its control program");

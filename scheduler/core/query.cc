@@ -266,11 +266,22 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     d.reply(caller, std::move(reply));
 }
 
+// The control program of an active session sees something that a grain has before it finished: what it submits from
+// now on may follow from it, so this goes into the event log, once for each increment.
+void note_shown(Draft &d, const Caller &caller, const GrainKey &key) {
+    const Grain &g = *d.state.grain(key);
+    const SessionInfo &info = d.state.session(key.session)->info;
+    const bool its_own = caller.has_token && info.token == caller.token && info.status == SessionStatus::active;
+    const bool over = g.status == GrainStatus::finished || g.status == GrainStatus::killed;
+    if (its_own && !over && g.told != g.sequence) d.grain(key).told = g.sequence;
+}
+
 void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
     const GrainKey key{SessionKey{user, call.session}, call.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
+    if (grain->message_length > 0) note_shown(d, caller, key);
     d.effect(ReplyGrainDetail{caller.conn, caller.request, key, detailed_row(d, key, *grain)});
 }
 
@@ -314,9 +325,11 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     if (fetch.user.empty()) fetch.user = caller.user;
     const GrainKey key{SessionKey{fetch.user, fetch.session}, fetch.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
-    if (!d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
+    const bool of_grain = fetch.stream != wire::Stream::log;
+    if (of_grain && !d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
     if (fetch.stream == wire::Stream::file)
         if (Status s = check_output(*d.state.grain(key), key, fetch.file); !s) return d.refuse(caller, s);
+    if (of_grain && fetch.stream != wire::Stream::input) note_shown(d, caller, key);
     const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);
     fetch.max = fetch.max == 0 ? chunk : std::min(fetch.max, chunk);
     d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});

@@ -128,6 +128,9 @@ struct Grain {
     std::uint32_t sequence = 0;      // last increment taken in
     std::int32_t exit_code = 0, signal = 0;
     std::int32_t result_index = -1;  // place in the session's order of finishing
+    // How far the results had been handed out (SessionInfo::shown) when it was submitted; and when it was killed.
+    std::int32_t known = 0, killed_after = 0;
+    std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
     GrainStatus status = GrainStatus::ready;
     std::uint8_t attempts = limits::attempts;
     std::uint8_t failures = 0;       // non-innocent ends so far
@@ -170,6 +173,7 @@ struct SessionInfo {
     std::uint64_t inputs_length = 0, results_length = 0;   // append files of the session
     // maintained by record/, core leaves them alone
     std::uint64_t grains_length = 0; // append file of the session too: the log of its grains
+    std::uint64_t events_length = 0; // and this one: its event log (wire/event_log.h)
     std::uint64_t grains_live = 0;   // not recorded: how long that log would be if it were written now
 };
 

@@ -123,6 +123,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.program = call.program;
     g.fingerprint = call.fingerprint;
     g.request = caller.request;
+    g.known = info.shown;
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);

@@ -6,7 +6,7 @@
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t grain_version = 3;
+constexpr std::uint8_t grain_version = 4;  // 3: without the parts from part_known on
 
 void put_usage(ByteWriter &w, const wire::Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
@@ -53,7 +53,10 @@ enum Part : std::uint32_t {
     part_old_lease = 1u << 20,  // its host and number
     part_moves = 1u << 21,
     part_files = 1u << 22,      // contents that it names, and outputs
-    parts_known = 1u << 23
+    part_known = 1u << 23,      // results that were handed out before it was submitted
+    part_killed_after = 1u << 24,
+    part_told = 1u << 25,
+    parts_known = 1u << 26
 };
 
 std::uint32_t parts_of(const core::Grain &g) {
@@ -85,6 +88,9 @@ std::uint32_t parts_of(const core::Grain &g) {
     add(part_old_lease, g.old_lease != core::OldLease());
     add(part_moves, !g.moves->empty());
     add(part_files, g.files.get() != core::GrainFiles());
+    add(part_known, differs(&G::known));
+    add(part_killed_after, differs(&G::killed_after));
+    add(part_told, differs(&G::told));
     return parts;
 }
 
@@ -177,6 +183,9 @@ void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
     if (has(part_taken_back)) w.var(g.incarnation - g.lease);
     if (has(part_before)) put_usage(w, g.before);
     if (has(part_files)) put_files(w, g.files);
+    if (has(part_known)) w.var(static_cast<std::uint32_t>(g.known));
+    if (has(part_killed_after)) w.var(static_cast<std::uint32_t>(g.killed_after));
+    if (has(part_told)) w.var(g.told);
 }
 
 // A number that is too large for its field spoils the reader.
@@ -240,6 +249,9 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
     g.lease = g.incarnation - behind;
     if (has(part_before)) get_usage(r, g.before.edit());
     if (has(part_files)) get_files(r, g.files.edit());
+    if (has(part_known)) get_var(r, g.known);
+    if (has(part_killed_after)) get_var(r, g.killed_after);
+    if (has(part_told)) get_var(r, g.told);
 }
 
 // Parts that name hosts come last.

@@ -5,7 +5,7 @@
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t session_version = 1;
+constexpr std::uint8_t session_version = 2;  // 1: no event log
 constexpr std::uint8_t auth_version = 2;  // 1: no programs of other hosts
 constexpr std::uint8_t hosts_version = 2;
 
@@ -28,6 +28,7 @@ std::string encode_session(const core::SessionInfo &info) {
     w.u64(info.inputs_length);
     w.u64(info.results_length);
     w.u64(info.grains_length);
+    w.u64(info.events_length);
     return framed(w.bytes());
 }
 
@@ -36,7 +37,8 @@ Result<core::SessionInfo> decode_session(std::string_view file) {
     if (!body) return body.status();
     if (!file.empty()) return damaged("bytes follow its record");
     ByteReader r(*body);
-    if (auto s = check_version(r.u8(), session_version); !s) return s;
+    const std::uint8_t version = r.u8();
+    if (auto s = check_version(version, session_version); !s) return s;
     core::SessionInfo info;
     const std::uint8_t status = r.u8();
     info.status = static_cast<core::SessionStatus>(status);
@@ -53,6 +55,7 @@ Result<core::SessionInfo> decode_session(std::string_view file) {
     info.inputs_length = r.u64();
     info.results_length = r.u64();
     info.grains_length = r.u64();
+    if (version > 1) info.events_length = r.u64();
     if (!r.at_end() || status > static_cast<std::uint8_t>(core::SessionStatus::terminated))
         return damaged("a record does not decode");
     return info;

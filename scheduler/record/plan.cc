@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/record/codec.h"
+#include "scheduler/record/events.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 
@@ -61,6 +62,10 @@ void TurnChanges::write(const core::WriteFile &file) {
         return session.inputs.add(file.old_length, file.bytes);
     if (file.file == core::File::session_results)
         return session.results.add(file.old_length, file.bytes);
+    if (file.file == core::File::session_events) {
+        session.old_events = file.bytes;
+        return;
+    }
     GrainChanges &grain = session.grains[file.key.grain];
     if (!grain.files) grain.files = std::make_unique<Files>();
     Files &files = *grain.files;
@@ -69,12 +74,41 @@ void TurnChanges::write(const core::WriteFile &file) {
     files.replaced[replaced_file(file.file)] = file.bytes;
 }
 
+void TurnChanges::add_grain(const core::State &before, const core::SetGrain &change) {
+    if (change.volatile_only) return;
+    SessionChanges &session = sessions_[change.key.session];
+    note_grain(session.events, before, change);
+    const core::Grain *old = before.grain(change.key);
+    auto &grains = session.grains;
+    const std::size_t known = grains.size();
+    GrainChanges &changes = grains.try_emplace(grains.end(), change.key.grain)->second;
+    if (grains.size() > known && old)
+        changes.live_before = static_cast<std::uint32_t>(encode_grain(before, change.key.grain, *old).size());
+    const bool had = old ? old->own_tree : is_damaged(before, change.key);
+    changes.own_tree = change.grain.own_tree;
+    if (changes.own_tree && !had) changes.became_own_tree = true;
+    if (!changes.own_tree && had) changes.left_own_tree = true;
+}
+
+// A tree that this very turn would have made is not on disk.
+void TurnChanges::erase_grain(const core::State &before, const GrainKey &key) {
+    SessionChanges &session = sessions_[key.session];
+    note_erased(session.events, core::EraseGrain{key});
+    session.renewed = true;
+    const auto changes = session.grains.find(key.grain);
+    const bool fresh = changes != session.grains.end() && changes->second.became_own_tree;
+    const bool left = changes != session.grains.end() && changes->second.left_own_tree;
+    if ((before.grain(key)->own_tree && !fresh) || left) session.gone.push_back(key.grain);
+    if (changes != session.grains.end()) session.grains.erase(changes);
+}
+
 void TurnChanges::add(const core::State &before, const core::Change &change) {
     if (std::holds_alternative<core::SetAuth>(change) ||
         std::holds_alternative<core::EraseAuth>(change)) {
         auth_ = true;
     } else if (const auto *set = std::get_if<core::SetSession>(&change)) {
         sessions_[set->key].status = true;
+        note_session(sessions_[set->key].events, before, *set);
     } else if (const auto *erase = std::get_if<core::EraseSession>(&change)) {
         sessions_[erase->key] = SessionChanges{};
         sessions_[erase->key].erased = true;
@@ -82,23 +116,14 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         sessions_[damaged->key].erased = true;
     } else if (const auto *many = std::get_if<core::AddGrains>(&change)) {
         SessionChanges &session = sessions_[many->key];
-        session.filled = true;
+        session.renewed = true;
         for (const auto &[number, grain_of] : *many->grains)
             if (grain_of.own_tree)
                 session.grains[number].own_tree = session.grains[number].became_own_tree = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
-        if (grain->volatile_only) return;
-        const core::Grain *old = before.grain(grain->key);
-        auto &grains = sessions_[grain->key.session].grains;
-        const std::size_t known = grains.size();
-        GrainChanges &changes = grains.try_emplace(grains.end(), grain->key.grain)->second;
-        if (grains.size() > known && old)
-            changes.live_before =
-                static_cast<std::uint32_t>(encode_grain(before, grain->key.grain, *old).size());
-        const bool had = old ? old->own_tree : is_damaged(before, grain->key);
-        changes.own_tree = grain->grain.own_tree;
-        if (changes.own_tree && !had) changes.became_own_tree = true;
-        if (!changes.own_tree && had) changes.left_own_tree = true;
+        add_grain(before, *grain);
+    } else if (const auto *gone = std::get_if<core::EraseGrain>(&change)) {
+        erase_grain(before, gone->key);
     } else if (const auto *host = std::get_if<core::SetHost>(&change)) {
         const core::Host *old = before.host(host->id);
         hosts_ = hosts_ || (old && old->totals != host->host.totals);
@@ -144,7 +169,7 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
         if (!grain.own_tree || grain_changes.became_own_tree) log += record;
     }
     const std::uint64_t base = changes.erased ? 0 : info.grains_length;
-    if (changes.filled) {
+    if (changes.renewed) {
         log = live_log(after, session);
         info.grains_length = info.grains_live = log.size();
         return log;
@@ -164,6 +189,8 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
 void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key,
                                  SessionChanges &changes, Plan &plan) {
     const core::Session &session = *after.session(key);
+    for (const GrainNumber number : changes.gone)
+        plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
     for (auto &[number, of_grain] : changes.grains) {
         DCS_REQUIRE(of_grain.own_tree || !of_grain.files, "files for a grain without a tree of its own");
         if (of_grain.left_own_tree)
@@ -175,18 +202,22 @@ void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key
 }
 
 void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
-                               SessionChanges &changes, Plan &plan) {
+                               SessionChanges &changes, std::int64_t wall_ms, Plan &plan) {
     const core::Session *session = after.session(key);
     DCS_REQUIRE(session, "a changed session is not in the State");
     plan_own_trees(after, key, changes, plan);
     core::SessionInfo info = session->info;
     if (changes.erased) info.grains_live = 0;
     std::string log = plan_log(after, key, changes, info);
-    if (info.grains_length != session->info.grains_length ||
+    const std::uint64_t before_events = changes.erased ? 0 : info.events_length;
+    std::string events = changes.old_events.bytes ? *changes.old_events.bytes : std::string();
+    if (!changes.events.empty()) events += changes.events.framed(wall_ms);
+    info.events_length = before_events + events.size();
+    if (info.grains_length != session->info.grains_length || info.events_length != session->info.events_length ||
         info.grains_live != session->info.grains_live)
         plan.lengths.push_back(core::SetSession{key, info});
     Append &inputs = changes.inputs, &results = changes.results;
-    if (log.empty() && !inputs.used && !results.used && !changes.status) return;
+    if (log.empty() && events.empty() && !inputs.used && !results.used && !changes.status) return;
 
     store::TreeUpdate update{session_directory(key), session_tree, {}, false};
     // A shorter log than before is a new one: the store syncs away what is pending first.
@@ -196,16 +227,17 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
         update.nodes.push_back(node(inputs_file, std::move(inputs.bytes), inputs.old_length));
     if (results.used)
         update.nodes.push_back(node(results_file, std::move(results.bytes), results.old_length));
+    if (!events.empty()) update.nodes.push_back(node(events_file, std::move(events), before_events));
     update.nodes.push_back(node(status_file, encode_session(info)));
     plan.updates.push_back(std::move(update));
 }
 
-Plan TurnChanges::plan(const core::State &after, bool with_hosts) {
+Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t wall_ms) {
     Plan plan;
     for (auto &[key, changes] : sessions_) {
         if (changes.erased)
             plan.updates.push_back({session_directory(key), session_tree, {}, true});
-        if (after.session(key) || !changes.erased) plan_session(after, key, changes, plan);
+        if (after.session(key) || !changes.erased) plan_session(after, key, changes, wall_ms, plan);
     }
     if (auth_)
         plan.updates.push_back(

@@ -6,13 +6,14 @@
 // `status`; the log only says once that there is one, so that a lost tree is noticed. When the
 // log has grown beyond twice its live records + 64 KiB it is written anew.
 //
-// The session's tree commits lazily (paper, 4.2): a turn in which only grains with trees of their
-// own went on does not touch it. Rebuilding takes the newer status files into account.
+// The session's tree commits lazily (paper, 4.2): a turn in which grains with trees of their own only
+// changed what their session's event log does not tell does not touch it. Rebuilding takes the newer
+// status files into account.
 //
 // How it is used, once per turn:
 //   for each change:  changes.add(state, change); core::apply(state, change, undo);
-//   Plan plan = changes.plan(state, with_hosts);
-//   for each plan.lengths: core::apply(state, it, undo);     (grains_length, grains_live)
+//   Plan plan = changes.plan(state, with_hosts, wall_ms);
+//   for each plan.lengths: core::apply(state, it, undo);     (grains_length, events_length, grains_live)
 //   commit plan.updates
 #include <map>
 #include <memory>
@@ -21,12 +22,13 @@
 
 #include "scheduler/core/decision.h"
 #include "store/store.h"
+#include "wire/event_log.h"
 
 namespace dcs::record {
 
 struct Plan {
     std::vector<store::TreeUpdate> updates;
-    std::vector<core::SetSession> lengths;  // sessions whose grains_length is another one now
+    std::vector<core::SetSession> lengths;  // sessions with another grains_length or events_length now
 };
 
 class TurnChanges {
@@ -41,8 +43,8 @@ public:
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_ && !handed_over_; }
     std::uint64_t payload_bytes() const { return payload_bytes_; }
-    // What was gathered goes into the plan; nothing may be added afterwards.
-    Plan plan(const core::State &after, bool with_hosts);
+    // What was gathered goes into the plan; nothing may be added afterwards. `wall_ms`: of the events.
+    Plan plan(const core::State &after, bool with_hosts, std::int64_t wall_ms);
 
 private:
     // An append of this turn: `bytes` behind the first `old_length` bytes of the file.
@@ -66,16 +68,21 @@ private:
     struct SessionChanges {
         bool erased = false;  // what follows is a new session of the same name
         bool status = false;  // its own fields changed
-        bool filled = false;  // it got all its grains at once: the log is written as a whole
+        bool renewed = false; // it got all its grains at once, or lost some: the log is written as a whole
         std::map<GrainNumber, GrainChanges> grains;
+        std::vector<GrainNumber> gone;  // erased grains with trees of their own
         Append inputs, results;
+        core::Payload old_events;       // of an import: what the event log begins with
+        wire::EventFrame events;
     };
 
     void write(const core::WriteFile &file);
+    void add_grain(const core::State &before, const core::SetGrain &change);
+    void erase_grain(const core::State &before, const GrainKey &key);
     static void plan_own_trees(const core::State &after, const SessionKey &key,
                                SessionChanges &changes, Plan &plan);
     static void plan_session(const core::State &after, const SessionKey &key,
-                             SessionChanges &changes, Plan &plan);
+                             SessionChanges &changes, std::int64_t wall_ms, Plan &plan);
     static std::string plan_log(const core::State &after, const SessionKey &key,
                                 const SessionChanges &changes, core::SessionInfo &info);
     static void plan_grain(const core::State &after, const GrainKey &key,

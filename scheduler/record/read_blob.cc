@@ -48,7 +48,8 @@ Part part_of(wire::Stream stream) {
     case wire::Stream::checkpoint: return Part::checkpoint;
     case wire::Stream::message: return Part::message;
     case wire::Stream::input:
-    case wire::Stream::file: break;
+    case wire::Stream::file:
+    case wire::Stream::log: break;
     }
     DCS_REQUIRE(false, "an input is part of the packed parameters, a file lies in the library");
     return Part::params;
@@ -114,6 +115,13 @@ Result<std::string> read_piece(store::Store &store, const GrainKey &key, const c
     if (offset == 0 && place.length <= limits::checked_at_once)
         if (Status s = check_all(store, place); !s) return s;
     return read_range(store, place, offset, std::min(max, place.length - offset));
+}
+
+Result<std::string> read_events(store::Store &store, const SessionKey &key, const core::SessionInfo &info,
+                                std::uint64_t offset, std::uint64_t max) {
+    if (offset >= info.events_length) return std::string();
+    const Place place{session_directory(key) + "/" + events_file, offset, info.events_length - offset, 0};
+    return read_range(store, place, 0, std::min(max, place.length));
 }
 
 }  // namespace dcs::record

@@ -23,6 +23,10 @@ Result<std::string> read_message(store::Store &store, const GrainKey &key,
 Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
                                wire::Stream stream, std::uint64_t offset, std::uint64_t max);
 
+// At most `max` bytes of a session's event log from `offset` on; its frames carry their own checksums.
+Result<std::string> read_events(store::Store &store, const SessionKey &key, const core::SessionInfo &info,
+                                std::uint64_t offset, std::uint64_t max);
+
 // A part of what a grain holds, for those who look at all of it.
 enum class Part : std::uint8_t { params, out, err, checkpoint, message };
 struct Place {

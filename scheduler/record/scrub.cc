@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "base/checksum.h"
+#include "scheduler/record/paths.h"
+#include "scheduler/record/read_blob.h"
+#include "scheduler/record/templates.h"
+#include "wire/event_log.h"
 
 namespace dcs::record {
 namespace {
@@ -11,6 +15,26 @@ constexpr int parts = 5;
 constexpr std::uint64_t window_bytes = 256 * 1024;
 // Looking at a grain costs something even if it holds nothing.
 constexpr std::uint64_t grain_cost = 128;
+
+// In the place of a grain's number: the session's own event log.
+constexpr GrainNumber event_log = -1;
+
+// All of it at once: it is short beside what grains hold, and a frame may begin anywhere.
+std::string wrong_events(store::Store &store, const SessionKey &key, const core::SessionInfo &info) {
+    const std::string path = session_directory(key) + "/" + events_file;
+    std::string rest;
+    for (std::uint64_t at = 0; at < info.events_length;) {
+        auto piece = read_events(store, key, info, at, window_bytes);
+        if (!piece) return piece.status().text;
+        at += piece->size();
+        rest += *piece;
+        std::string_view left = rest;
+        std::vector<wire::Event> events;
+        if (Status s = wire::take_events(left, events); !s) return path + ": " + s.text;
+        rest = std::string(left);
+    }
+    return rest.empty() ? std::string() : path + ": it ends inside a frame";
+}
 
 }  // namespace
 
@@ -30,11 +54,10 @@ void Scrub::next_grain(const core::State &state) {
             ++session;
         }
     }
-    while (session != state.sessions.end() && session->second.grains.empty()) ++session;
     if (session == state.sessions.end())
         at_.reset();
     else
-        at_ = GrainKey{session->first, session->second.grains.begin()->first};
+        at_ = GrainKey{session->first, event_log};
 }
 
 // One part, or as much of it as `bytes` allow. Returns what it cost.
@@ -74,6 +97,13 @@ bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t by
     std::uint64_t spent = 0;
     while (at_ && spent < bytes) {
         const core::Grain *grain = state.grain(*at_);
+        const core::Session *session = at_->grain == event_log ? state.session(at_->session) : nullptr;
+        if (session) {
+            const std::string wrong = wrong_events(store, at_->session, session->info);
+            if (!wrong.empty()) found_[*at_] = wrong;
+            damaged_ = !wrong.empty();
+            spent += session->info.events_length;
+        }
         if (grain && part_ < parts) {
             spent += look_at_part(store, *grain, bytes - spent);
             continue;

@@ -24,6 +24,7 @@ const store::Forest &forest() {
          {{appended(grains_file)},
           {appended(inputs_file)},
           {appended(results_file)},
+          {appended(events_file)},
           {roots_of(grain_tree, status_file)}},
          replaced(status_file)},
         {grain_tree,

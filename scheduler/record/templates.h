@@ -16,6 +16,7 @@ inline constexpr const char *status_file = "status";          // root of session
 inline constexpr const char *grains_file = "grains";          // log of grain records
 inline constexpr const char *inputs_file = "inputs";          // packed specs of small grains
 inline constexpr const char *results_file = "results";        // outputs of finished small grains
+inline constexpr const char *events_file = "events";          // event log, see wire/event_log.h
 inline constexpr const char *params_file = "params";          // packed spec of a big grain
 inline constexpr const char *checkpoint_file = "checkpoint";
 inline constexpr const char *message_file = "message";

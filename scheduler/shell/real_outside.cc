@@ -13,6 +13,7 @@ namespace dcs::shell {
 Instant RealOutside::now() { return boot_clock(); }
 
 std::int64_t RealOutside::wall_s() { return wall_clock_s(); }
+std::int64_t RealOutside::wall_ms() { return wall_clock_ms(); }
 
 Token RealOutside::fresh_token() { return pki::random_token(); }
 

@@ -19,6 +19,7 @@ public:
         : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober), keeper_(keeper) {}
     Instant now() override;
     std::int64_t wall_s() override;
+    std::int64_t wall_ms() override;
     Token fresh_token() override;
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;

@@ -127,7 +127,24 @@ Result<bool> Effects::library_answers(const core::ReplyPiece &e, const core::Gra
     return input != nullptr;
 }
 
+// Readers go on where they stopped; what a turn adds is there as a whole.
+void Effects::send_log(const core::ReplyPiece &e) {
+    const core::Session *session = state_.session(e.key.session);
+    if (!session)
+        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
+                                                      "session " + to_text(e.key.session) + " was removed"}, e.request);
+    wire::Piece piece;
+    piece.total = session->info.events_length;
+    auto bytes = record::read_events(store_, e.key.session, session->info, e.fetch.offset, e.fetch.max);
+    if (!bytes)
+        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(bytes.status().code),
+                                                      bytes.status().text}, e.request);
+    piece.bytes = std::move(*bytes);
+    outside_.send(e.conn, std::move(piece), e.request);
+}
+
 void Effects::act(const core::ReplyPiece &e) {
+    if (e.fetch.stream == wire::Stream::log) return send_log(e);
     const core::Grain *grain = grain_for(e.conn, e.request, e.key);
     if (!grain) return;
     const auto answered = library_answers(e, *grain);
@@ -181,7 +198,12 @@ void Effects::act(const core::ReplyDoctor &e) {
     wire::DoctorReply reply{e.problems};
     reply.problems.insert(reply.problems.end(), about_.problems.begin(), about_.problems.end());
     for (const auto &[key, what] : scrub_.found())
-        if (state_.grain(key))
+        if (key.grain < 0 && state_.session(key.session))
+            reply.problems.push_back({"event log of session " + to_text(key.session), what.substr(0, what.find(": ")),
+                                      what.substr(std::min(what.size(), what.find(": ") + 2)),
+                                      "the session itself runs; what became of it cannot be told whole",
+                                      "restore the file while the scheduler is stopped"});
+        else if (state_.grain(key))
             reply.problems.push_back({"grain " + to_text(key), what.substr(0, what.find(": ")),
                                       what.substr(std::min(what.size(), what.find(": ") + 2)),
                                       "reading it is an error; if it is needed to start the grain, that "

@@ -42,6 +42,7 @@ private:
     void act(const core::ReplyResult &e);
     void act(const core::ReplyResults &e);
     void act(const core::ReplyPiece &e);
+    void send_log(const core::ReplyPiece &e);
     void act(const core::ReplyDifference &e);
     void act(const core::ReplyGrainDetail &e);
     void act(const core::ReplyExport &e);

@@ -8,6 +8,7 @@
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
+#include "wire/history.h"
 #include "wire/message.h"
 #include "wire/content_check.h"
 #include "wire/session_check.h"
@@ -55,6 +56,7 @@ private:
     void keep_file(GrainNumber grain, File file, std::string &bytes);
     core::HostId known(const std::string &host) const { return state_.host_id(host); }
     void make_queue();
+    Status keep_log();
 
     const core::State &state_;
     const Contents &library_;
@@ -172,6 +174,26 @@ void Import::make_queue() {
     content_.info.queue_back = static_cast<std::int64_t>(places_.size());
 }
 
+// The event log as it is, with what its grains knew; edited or not, it cannot make more of them than there is.
+Status Import::keep_log() {
+    std::string_view left = head_.log;
+    std::vector<wire::Event> events;
+    if (Status s = wire::take_events(left, events); !s) return bad(s.text);
+    if (!left.empty()) return bad("the event log: it ends inside a frame");
+    wire::History history;
+    for (const wire::Event &event : events) history.take(event);
+    const auto most = static_cast<std::uint32_t>(std::max(0, head_.handed_out));
+    for (auto &[number, grain] : grains_) {
+        const auto found = history.grains.find(number);
+        if (found == history.grains.end()) continue;
+        grain.known = static_cast<std::int32_t>(std::min(found->second.known, most));
+        if (grain.status == GrainStatus::killed)
+            grain.killed_after = static_cast<std::int32_t>(std::min(found->second.killed_after, most));
+    }
+    content_.events = payload_of(std::move(head_.log));
+    return Status::ok();
+}
+
 Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view stream) {
     ByteReader in(stream);
     auto head = wire::unpack_exported_session(in.text());
@@ -185,6 +207,7 @@ Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view
     if (!in.good()) return bad("the stream ends inside a record");
     if (const auto wrong = check_.finish(head_)) return bad(*wrong);
     make_queue();
+    if (Status s = keep_log(); !s) return s;
     core::SessionInfo &info = content_.info;
     info.ident = head_.ident;
     info.result_count = head_.results;

@@ -21,6 +21,7 @@ public:
     virtual ~Outside() = default;
     virtual Instant now() = 0;
     virtual std::int64_t wall_s() = 0;
+    virtual std::int64_t wall_ms() { return wall_s() * 1000; }  // for people: it may step
     virtual Token fresh_token() = 0;
     // Queues one frame; an unknown or closed connection is ignored.
     virtual void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) = 0;

@@ -251,7 +251,7 @@ void Turn::grace_after_pause() {
 void Turn::start_commit(store::Room room) {
     const bool hosts_are_due = now_ >= hosts_not_before_ && room == store::Room::ordinary;
     with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
-    record::Plan plan = changes_.plan(state_, with_hosts_);
+    record::Plan plan = changes_.plan(state_, with_hosts_, outside_.wall_ms());
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     if (planted("turn.effects_before_commit"))
         for (const core::Effect &effect : std::exchange(effects_, {})) perform_.perform(effect);

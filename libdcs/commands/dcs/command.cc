@@ -150,14 +150,14 @@ const std::vector<const Verb *> &all_verbs() {
     static const std::vector<const Verb *> verbs = {
         &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
         &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
-        &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_export_verb,
+        &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_log_verb,    &session_export_verb,
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
         &grain_tail_verb,     &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
         &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,
         &host_join_verb,      &host_approve_verb,  &host_rm_verb,
         &backup_status_verb,  &token_create_verb,  &token_ls_verb,      &token_revoke_verb,
         &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,
-        &completion_verb};
+        &completion_verb,     &trace_verb};
     return verbs;
 }
 

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/limits.h"
+#include "wire/event_log.h"
 #include "wire/message.h"
 #include "wire/session_check.h"
 #include "wire/session_text.h"
@@ -133,6 +134,7 @@ public:
 private:
     Status open(const std::string &directory);
     Status read_head();
+    Status read_log();
     Status read_grains();
     Status add(wire::GrainLine line);
     Status load(const char *key, const wire::StreamPlace &place, wire::ExportedStream &into);
@@ -188,7 +190,34 @@ Status Reader::read_head() {
     auto head = wire::session_of_text(*text);
     if (!head) return fail(head.status().code, "session:" + head.status().text);
     out_.head = std::move(*head);
+    if (Status s = read_log(); !s) return s;
     return emit(wire::pack(out_.head));
+}
+
+// A line for each event; exports of before there was one do without. Those of one moment go into one frame.
+Status Reader::read_log() {
+    auto file = open_plain(directory_.get(), "log", "log");
+    if (!file) return file.status().code == Code::not_found ? Status::ok() : file.status();
+    Lines lines(std::move(*file));
+    wire::EventFrame frame;
+    std::int64_t at_ms = 0;
+    std::string text;
+    for (int number = 1;; ++number) {
+        const auto at = [&](const Status &s) { return fail(s.code, "log:" + std::to_string(number) + ": " + s.text); };
+        const auto more = lines.next(text);
+        if (!more) return at(more.status());
+        if (!*more) break;
+        auto event = wire::event_of_line(text);
+        if (!event) return at(event.status());
+        if (event->at_ms != at_ms && !frame.empty()) {
+            out_.head.log += frame.framed(at_ms);
+            frame = wire::EventFrame();
+        }
+        at_ms = event->at_ms;
+        frame.add(*event);
+    }
+    if (!frame.empty()) out_.head.log += frame.framed(at_ms);
+    return Status::ok();
 }
 
 Result<const OpenFile *> Reader::file_of(const std::string &name, const std::string &path) {

@@ -65,7 +65,7 @@ Status ExportWriter::failed(const std::string &name) const {
 }
 
 Result<StreamFile> ExportWriter::new_file(const std::string &name) {
-    if (name != "grains" && name != "session" && !has_files_) {
+    if (name.rfind("files/", 0) == 0 && !has_files_) {
         if (::mkdir((temporary_ + "/files").c_str(), 0700) != 0) return failed("files");
         has_files_ = true;
     }
@@ -158,6 +158,14 @@ Status ExportWriter::keep_content(const std::string &digest, std::FILE *from) {
 Status ExportWriter::add(const wire::GrainLine &line) {
     ++lines_;
     return put(grains_.get(), wire::to_line(line) + "\n", "grains");
+}
+
+Status ExportWriter::add_events(const std::vector<wire::Event> &events) {
+    auto log = new_file("log");
+    if (!log) return log.status();
+    for (const wire::Event &event : events)
+        if (Status s = put(log->get(), wire::to_line(event) + "\n", "log"); !s) return s;
+    return close(*log, "log");
 }
 
 Status ExportWriter::finish(const wire::ExportedSession &head) {

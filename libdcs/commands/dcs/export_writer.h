@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "wire/event_log.h"
 #include "wire/session_text.h"
 
 namespace dcs::commands {
@@ -42,6 +43,7 @@ public:
     bool has_content(const std::string &digest) const { return contents_.count(digest) != 0; }
     Status keep_content(const std::string &digest, std::FILE *from);
     Status add(const wire::GrainLine &line);
+    Status add_events(const std::vector<wire::Event> &events);  // all of them
     std::uint64_t lines() const { return lines_; }
     Status finish(const wire::ExportedSession &head);
 

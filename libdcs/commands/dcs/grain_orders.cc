@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "facts.h"
+#include "grain_forget.h"
 #include "grains.h"
 #include "json.h"
 
@@ -99,6 +100,7 @@ int carry_out(const Call &call, const Order &order) {
 }
 
 int restart(const Call &call) {
+    if (call.arguments.has("--and-after")) return forget_after(call);
     return carry_out(call, {"restart", "restarted", "dcs.grain.restart/1", d_grestart});
 }
 
@@ -135,16 +137,20 @@ const Verb grain_restart_verb = {
 failures, the hosts that they avoid and what holds them back are forgotten.
 
 Examples:
-  dcs grain restart 7:12
   dcs grain restart last:all
+  dcs grain restart 7:12 --and-after       its result was wrong: forget it and what was decided on it
 
-Usage: dcs grain restart [-o table|json|name] SEL...
+Usage: dcs grain restart [--and-after] [--yes] [-o table|json|name] SEL...
 
 SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the highest number).
 Several grains: those that have finished or were killed are passed over. One that is named by itself
 and has finished or was killed is refused: that is final.
+
+--and-after takes one that has finished or was killed, and forgets its result and all that its control program was
+given, submitted or killed after it; the grain runs anew. What goes is listed first, and asked for on a terminal (--yes:
+not). A closed session becomes active again. Run the control program again: it goes on from before that result.
 )",
-    {},
+    {{"--and-after", 0, false}, {"--yes", 'y', false}},
     false,
     0,
     restart};

@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <unistd.h>
 
 #include "ask.h"
 #include "call.h"
+#include "client/call.h"
 #include "ending_signals.h"
 #include "fresh_session.h"
 #include "launch_words.h"
@@ -159,6 +161,23 @@ std::optional<Session> earlier_run(const Call &call, const std::string &base,
     return call.arguments.has("--new") ? std::nullopt : found;
 }
 
+// Of an earlier run; they run anew. Nothing was decided on a result of a map.
+std::optional<Failure> restart_failed(const Session &session) {
+    Info info;
+    if (const int error = info.ask(D_Q_GRAINS, session.user, session.number); error != NO_ERROR)
+        return call_failure("session " + session.name(), error);
+    for (std::size_t i = 0; i < info->grain_count; ++i) {
+        const d_grain_row &row = info->grains[i];
+        const std::string state = row.state;
+        const bool failed = state == "killed" || (state == "finished" && (row.exit_code != 0 || row.signal != 0));
+        if (!failed) continue;
+        const wire::RestartGrain order{session.user, session.number, row.grain, true, -1};
+        if (Status s = client::ask<wire::Done>(order, client::How{client::With::any}).status(); !s)
+            return failure_of("grain " + session.name() + ":" + std::to_string(row.grain), s);
+    }
+    return std::nullopt;
+}
+
 Opened open_session(const Call &call, const MapPlan &plan) {
     const std::string base = ident_of(plan);
     const std::int64_t total = static_cast<std::int64_t>(plan.inputs.size());
@@ -173,6 +192,11 @@ Opened open_session(const Call &call, const MapPlan &plan) {
     std::optional<Failure> failure;
     const auto earlier = earlier_run(call, base, number, failure);
     if (failure) return failed(*failure);
+    if (earlier && call.arguments.has("--resume-failed")) {
+        if (const auto wrong = restart_failed(*earlier)) return failed(*wrong);
+        const SessionsAnswer now = sessions_of({earlier->name()});
+        return now.failed ? failed(now.failure) : open_again(now.sessions[0], total);
+    }
     if (earlier) return open_again(*earlier, total);
     const std::string ident = call.arguments.has("--new") ? base + "-" + random_suffix() : base;
     Opened opened;
@@ -228,6 +252,13 @@ int map(const Call &call) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
         return exits::ok;
     }
+    std::unique_ptr<JobLog> joblog;
+    if (const auto path = call.arguments.value("--joblog")) {
+        auto created = JobLog::create(*path);
+        if (!created) return call.fail(failure_of("--joblog", created.status()));
+        joblog = std::move(*created);
+        options.joblog = joblog.get();
+    }
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(question_patience_s);
     const Opened opened = open_session(call, plan);
@@ -274,15 +305,18 @@ Examples:
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
 
-Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--file [NAME=]PATH]... [--class MASK] [--attempts N]
-               [--cores N] [--memory MB] [--wall S] [--thrash N] [--notice M] [--urgent]
-               [--] CMD [WORD...] [::: ARG...]
+Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--joblog FILE] [--resume-failed] [--file [NAME=]PATH]...
+               [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N] [--notice M]
+               [--urgent] [--] CMD [WORD...] [::: ARG...]
 
   -a, --arg-file FILE
                  one input per line of FILE (default: of standard input); ::: ARG... gives them directly
   --null         inputs end in NUL bytes instead of newlines
   --session N    use this session
   --new          start afresh, whatever an earlier run did
+  --joblog FILE  a line for each grain as it finishes, as GNU parallel writes it
+  --resume-failed
+                 grains that failed in an earlier run of the same map run anew
   --file [NAME=]PATH
                  this file lies in the directory of each grain, under its own name or NAME
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
@@ -313,7 +347,7 @@ Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 
 )",
     with_demands(
         {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false},
-         {"--null", 0, false}}),
+         {"--null", 0, false}, {"--joblog", 0, true}, {"--resume-failed", 0, false}}),
     true,
     exits::map_failed,
     map};

@@ -194,6 +194,9 @@ void MapWork::take(const d_result &result) {
     if (taken.there) return;
     taken.there = true;
     taken.failed = result.termsig != 0 || result.retcode != 0;
+    if (options_.joblog != nullptr)
+        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig,
+                              words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain)});
     taken.out_length = result.outlen;
     taken.err_length = result.errlen;
     ++done_;
@@ -238,6 +241,12 @@ void MapWork::print(std::int32_t grain) {
     if (taken.err_length > 0) print_stream(grain, "err");
 }
 
+void MapWork::write_joblog() {
+    if (options_.joblog == nullptr || job_lines_.empty()) return;
+    if (Status s = options_.joblog->add(session_, job_lines_); !s) give_up(failure_of("--joblog", s));
+    job_lines_.clear();
+}
+
 void MapWork::print_ready() {
     bool printed = false;
     while (printed_ < total_ && results_[static_cast<std::size_t>(printed_)].there) {
@@ -261,6 +270,9 @@ void MapWork::finish_without_results() {
         Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
         if (taken.there) continue;
         taken.there = taken.failed = true;
+        if (options_.joblog != nullptr)
+            job_lines_.push_back({grain, 0, -1, 0,
+                                  words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain)});
         ++done_;
         ++failed_;
         console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) +
@@ -281,10 +293,12 @@ std::int64_t MapWork::run() {
         const int error = d_gwait_many(D_BLOCK, session_, results_at_once, results.data(), &count);
         if (error == NO_ERROR) {
             for (int i = 0; i < count; ++i) take(results[static_cast<std::size_t>(i)]);
+            write_joblog();
             print_ready();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
             if (!wait_for_submissions(seen)) {
                 finish_without_results();
+                write_joblog();
                 print_ready();
             }
         } else if (error == D_E_NO_SPACE) {

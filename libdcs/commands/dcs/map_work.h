@@ -14,6 +14,7 @@
 #include "demands.h"
 #include "file_words.h"
 #include "launch_words.h"
+#include "map_joblog.h"
 #include "map_plan.h"
 
 namespace dcs::commands {
@@ -24,6 +25,7 @@ struct MapOptions {
     std::string search_path;
     FileWords files;
     Format format = Format::table;
+    JobLog *joblog = nullptr;
 };
 
 class MapWork {
@@ -55,6 +57,7 @@ private:
     std::string program_path(const std::string &name);
     bool present_though_different(std::int32_t grain, const std::string &difference);
     void take(const d_result &result);
+    void write_joblog();
     void print_ready();
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
@@ -83,6 +86,7 @@ private:
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;
+    std::vector<JobLine> job_lines_;  // taken, not in the log yet
 };
 
 }  // namespace dcs::commands

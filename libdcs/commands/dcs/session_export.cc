@@ -6,6 +6,7 @@
 #include "call.h"
 #include "client/call.h"
 #include "client/streams.h"
+#include "events.h"
 #include "export_writer.h"
 #include "json.h"
 #include "table.h"
@@ -198,6 +199,9 @@ int export_it(const Call &call) {
     if (!writer) return call.fail(failure_of(what, writer.status()));
     auto head = Exporter(session, **writer).run(std::move(*first));
     if (!head) return call.fail(failure_of(what, head.status()));
+    std::vector<wire::Event> events;
+    if (Status s = EventSource(session).read(events); !s) return call.fail(failure_of(what, s));
+    if (Status s = (*writer)->add_events(events); !s) return call.fail(failure_of(what, s));
     if (Status s = (*writer)->finish(*head); !s) return call.fail(failure_of(what, s));
     return tell(call, session, directory, *head);
 }

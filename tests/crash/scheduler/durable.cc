@@ -6,6 +6,7 @@
 #include "scheduler/record/read_blob.h"
 #include "scheduler/record/templates.h"
 #include "unit/scheduler_core/dump.h"
+#include "wire/history.h"
 
 namespace dcs::test {
 namespace {
@@ -202,6 +203,7 @@ std::string compare_trees(const std::map<std::string, std::string> &files, const
         lengths[top + record::grains_file] = session.info.grains_length;
         lengths[top + record::inputs_file] = session.info.inputs_length;
         lengths[top + record::results_file] = session.info.results_length;
+        lengths[top + record::events_file] = session.info.events_length;
         for (const auto &[number, grain] : session.grains) {
             if (!grain.own_tree) continue;
             const std::string own = record::grain_directory({session_key, number}) + "/";
@@ -218,6 +220,69 @@ std::string compare_trees(const std::map<std::string, std::string> &files, const
         if (length != lengths.end() && length->second != bytes.size())
             return path + " has " + std::to_string(bytes.size()) + " bytes, recorded are " +
                    std::to_string(length->second);
+    }
+    return {};
+}
+
+namespace {
+
+// What the log says of one grain against what the State knows. An import says itself how its grains are.
+std::string compare_grain(const core::State &state, const core::Grain &g, const wire::GrainHistory &told) {
+    using wire::GrainState;
+    constexpr GrainState states[] = {GrainState::ready, GrainState::running, GrainState::finished, GrainState::killed};
+    if (told.state == GrainState::unknown) return {};
+    if (told.state != states[static_cast<int>(g.status)]) return std::string("it is ") + core::name_of(g.status);
+    if (told.known != static_cast<std::uint32_t>(g.known)) return "what it could know of results";
+    if (told.killed_after != static_cast<std::uint32_t>(g.killed_after)) return "after which results it was killed";
+    if (told.state == GrainState::finished &&
+        (told.result != g.result_index || told.code != g.exit_code || told.signal != g.signal))
+        return "its result";
+    if (told.state != GrainState::running) return {};
+    if (told.stays.back().host != name_of_host(state, g.host)) return "where it runs";
+    if (told.stays.back().incarnation != g.lease) return "its incarnation";
+    return told.sequence > g.sequence ? "its last checkpoint" : std::string();
+}
+
+std::string compare_history(const core::State &state, const core::Session &session, const wire::History &told) {
+    const core::SessionInfo &info = session.info;
+    if (told.active != (info.status == core::SessionStatus::active)) return "whether it is active";
+    if (told.handed_out != static_cast<std::uint32_t>(info.shown)) return "which results were handed out";
+    for (const auto &[number, grain] : session.grains) {
+        const auto found = told.grains.find(number);
+        if (found == told.grains.end()) {
+            if (told.whole) return "grain " + std::to_string(number) + " is missing";
+            continue;
+        }
+        if (const std::string what = compare_grain(state, grain, found->second); !what.empty())
+            return "grain " + std::to_string(number) + ": " + what;
+    }
+    for (const auto &[number, grain] : told.grains)
+        if (session.grains.count(number) == 0 && session.damaged.count(number) == 0)
+            return "grain " + std::to_string(number) + " is not there";
+    if (!told.whole) return {};
+    std::vector<GrainNumber> results = told.results;  // killed ones at the end leave no trace in the log's row
+    results.resize(session.results.size(), -1);
+    return results == session.results ? std::string() : "the order of results";
+}
+
+}  // namespace
+
+std::string compare_logs(store::Store &store, const core::State &state) {
+    for (const auto &[key, session] : state.sessions) {
+        const std::string name = "the event log of session " + to_text(key) + ": ";
+        const auto log = record::read_events(store, key, session.info, 0, ~0ull);
+        if (!log) return name + log.status().text;
+        std::string_view left = *log;
+        std::vector<wire::Event> events;
+        if (Status s = wire::take_events(left, events); !s) return name + s.text;
+        if (!left.empty()) return name + "it ends inside a frame";
+        wire::History history;
+        for (const wire::Event &event : events) {
+            const std::string what = history.take(event);
+            if (!what.empty()) return name + what + ", by " + wire::to_line(event);
+        }
+        if (events.empty()) return name + "it is empty";
+        if (const std::string what = compare_history(state, session, history); !what.empty()) return name + what;
     }
     return {};
 }

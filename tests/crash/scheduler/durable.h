@@ -51,4 +51,7 @@ std::string compare_bytes(store::Store &store, const core::State &state, const S
 // The trees that are there, and the lengths of their files, are those of `state`: none left behind.
 std::string compare_trees(const std::map<std::string, std::string> &files, const core::State &state);
 
+// Each session's event log, read back and gone through, tells nothing that cannot have been and ends in `state`.
+std::string compare_logs(store::Store &store, const core::State &state);
+
 }  // namespace dcs::test

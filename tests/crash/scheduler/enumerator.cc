@@ -83,6 +83,7 @@ std::string Enumerator::recover(SimDisk &state, const Moment &moment, int depth,
         return "the state is not that of turn " + std::to_string(turn);
     if (std::string what = compare_bytes(store, rebuilt->state, *found); !what.empty()) return what;
     if (std::string what = compare_trees(state.files("sessions"), rebuilt->state); !what.empty()) return what;
+    if (std::string what = compare_logs(store, rebuilt->state); !what.empty()) return what;
     return moment.world->people.ledger.broken_by(rebuilt->state);
 }
 

@@ -36,6 +36,8 @@ void Durable::started(const core::State &state, store::Store &store) {
             return clock_.complain("durable", "turn " + std::to_string(turn_) + " is rebuilt as another one: " +
                                                   difference(*before_, now));
     }
+    if (const std::string what = test::compare_logs(store, state); !what.empty())
+        return clock_.complain("event log", what);
     const test::SimDisk *disk = medium_.sim();
     if (!disk) return;
     if (const std::string what = test::compare_trees(disk->files("sessions"), state); !what.empty())
@@ -51,6 +53,8 @@ void Durable::compare(const core::State &state, store::Store &store) {
     if (!rebuilt) return clock_.complain("durable", rebuilt.status().text);
     const std::string is = test::durable_text(state), would_be = test::durable_text(rebuilt->state);
     if (is != would_be) return clock_.complain("durable", "the State would be rebuilt as " + difference(is, would_be));
+    if (const std::string what = test::compare_logs(store, state); !what.empty())
+        return clock_.complain("event log", what);
     check_space(state, store);
 }
 
@@ -60,6 +64,7 @@ void Durable::check_space(const core::State &state, store::Store &store) {
     std::uint64_t data = 64 * 1024 + 256 * state.hosts.size() + 256 * state.auth.size();
     for (const auto &[key, session] : state.sessions) {
         data += session.info.inputs_length + session.info.results_length + session.info.grains_live + 4096;
+        data += session.info.events_length;
         for (const auto &[number, g] : session.grains) {
             if (!g.own_tree) continue;
             data += g.checkpoint_length + g.out_length + g.err_length + g.message_length + 4096;

@@ -38,6 +38,7 @@ private:
         put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
             g.skipped);
         usage(g.before);
+        put(g.known, g.killed_after, g.told);
         put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
         put(g.demand->cores, g.demand->memory_mb, g.demand->wall_s);
         for (const std::string &digest : g.files->digests) put("content", digest);
@@ -50,6 +51,7 @@ private:
         put(static_cast<int>(i.status), i.seniority, i.ident, i.open_request, i.resumable, i.sent, i.shown);
         bytes(i.token);
         put(i.result_count, i.queue_front, i.queue_back, i.inputs_length, i.results_length, i.grains_length);
+        put(i.events_length);
         for (const auto &[n, g] : s.grains) {
             put("\n  grain", n);
             grain(g);

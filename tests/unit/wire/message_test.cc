@@ -216,7 +216,7 @@ TEST_CASE("kind names are those of the structs") {
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 6, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 7, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
@@ -327,7 +327,7 @@ TEST_CASE("values that a type does not have are refused") {
     open[4] = 2, open[5] = 2;
     refuse(5, open, "sent_reset");
     std::string fetch = encode(Fetch{"", 1, 2, Stream::out, 0, 1}, 1).substr(header_bytes);
-    fetch[12] = 6;
+    fetch[12] = 7;
     refuse(14, fetch, "stream");
     std::string query = encode(Query{}, 1).substr(header_bytes);
     query[0] = 9;

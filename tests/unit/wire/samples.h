@@ -57,7 +57,7 @@ inline HostRow host_row() {
 inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5}; }
 inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
 
-inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12}; }
+inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12, "log"}; }
 inline ExportedGrain exported_grain() {
     ExportedGrain g;
     g.grain = 17, g.spec = spec(), g.state = "ready", g.host = "local1", g.nogo = {"h1", "h2"};
@@ -112,7 +112,7 @@ inline std::vector<AnyMessage> all() {
         ExportReply{exported_session(), {exported_grain(), exported_grain()}, true},
         ImportPiece{1ull << 20, 1ull << 29, "bytes"}, ImportSession{3, true, 1ull << 29, 0x12345678u},
         Doctor{}, DoctorReply{{problem(), problem()}}, Explain{"ann", 3, 17}, explanation(), set_host(),
-        RestartGrain{"ann", 3, 17}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
+        RestartGrain{"ann", 3, 17, true, 5}, Reload{}, SetLogLevel{"local1", "debug"}, LogLevel{"off"},
         AskContents{{digest, digest}}, MissingContents{{digest}}, PutContent{digest, 1ull << 33, 3, "bytes"},
         ContentTaken{digest, 8, 16, "full"}, WantContent{digest, 7, 4096},
         ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"},

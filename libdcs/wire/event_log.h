@@ -1,0 +1,71 @@
+#pragma once
+// The event log of a session: what became of it, in order; enough to draw its dataflow graph and the time line
+// of its hosts. On disk, and on its way to whoever reads it, it is a row of frames, one for each turn of the
+// scheduler that changed the session: var length of the body, u32 CRC-32C of the body, body. A body begins with
+// its format's version byte and the time of the turn; its events follow (event_log.cc).
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace dcs::wire {
+
+// Recorded: never reordered, only appended.
+enum class EventKind : std::uint8_t {
+    opened = 1,  // by a control program: `text` is its ident
+    resumed,     // the control program began again
+    reopened,    // it was closed
+    closed,
+    imported,    // from here on grains are as the import said, whatever stands before
+    submitted,
+    started,     // on `host`; `number`: its incarnation
+    checkpoint,  // `number`: of the last increment that came with it
+    left,        // `host`; `text`: why, a word of docs/SCHEDULING.md; `detail` for people
+    finished,    // `code`, `signal`; `number`: its place in the order of finishing
+    killed,
+    handed_out,  // `number`: so many places of that order were given to the control program by now
+    shown,       // to the control program, before it finished: a message, a checkpoint or output; `number`: as of
+                 // which increment
+    undone,      // it is ready again as if it had never run, by `dcs grain restart --and-after`
+    forgotten,   // the same for its submission: it is no more
+    set_back     // `number`: only so many places still count as handed out
+};
+inline constexpr EventKind last_event_kind = EventKind::set_back;
+const char *name_of(EventKind kind);
+
+struct Event {
+    EventKind kind = EventKind::opened;
+    std::int64_t at_ms = 0;    // wall clock of the turn, since 1970; for people: clocks may step
+    std::int32_t grain = -1;   // -1: it is about the session
+    std::uint32_t number = 0;  // see the kinds
+    std::int32_t code = 0, signal = 0;
+    std::string host, text, detail;
+    bool operator==(const Event &) const = default;
+};
+
+// The events of one turn. What a kind does not have is left out.
+class EventFrame {
+public:
+    void add(const Event &event);
+    bool empty() const { return events_.empty(); }
+    std::string framed(std::int64_t at_ms) const;
+
+private:
+    std::string events_;
+    std::vector<std::string> hosts_;  // named so far: later ones are numbers
+    std::int32_t grain_ = 0;          // the last one named
+};
+
+// Takes whole frames off the front of `log` and appends their events; what is left is the beginning of another
+// frame, or nothing. io_error: a frame is damaged, or made by a newer version; what stood before was taken.
+Status take_events(std::string_view &log, std::vector<Event> &events);
+
+// One JSON object, without a newline, with the keys that its kind has; `time_s` is the wall clock.
+std::string to_line(const Event &event);
+// The reverse. An error says which key is wrong.
+Result<Event> event_of_line(std::string_view line);
+
+}  // namespace dcs::wire

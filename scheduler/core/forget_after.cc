@@ -1,0 +1,105 @@
+// `dcs grain restart --and-after`: a result is forgotten, and with it all that was decided after it was handed out,
+// so that the control program, run again, goes on from before it.
+#include <algorithm>
+#include <set>
+
+#include "scheduler/core/decisions.h"
+
+namespace dcs::core {
+namespace {
+
+// As submitted, at the front of its queue. What it used stays on its account; its leases go on.
+void begin_anew(Draft &d, const GrainKey &key) {
+    const Grain &old = *d.state.grain(key);
+    Grain &g = d.grain(key);
+    if (old.own_tree) {
+        d.write(key, File::grain_out, 0, {});
+        d.write(key, File::grain_err, 0, {});
+        d.write(key, File::grain_checkpoint, 0, {});
+        d.write(key, File::grain_message, 0, {});
+    }
+    g.status = GrainStatus::ready;
+    g.queue_position = d.take_front(key.session);
+    g.result_index = -1;
+    g.killed_after = 0;
+    g.exit_code = g.signal = 0;
+    g.failures = g.failures_there = 0;
+    g.failed_on = g.host = no_host;
+    g.old_lease = OldLease{};
+    g.nogo = std::vector<HostId>();
+    g.input_position = 0;
+    g.sequence = g.told = 0;
+    g.checkpoint_length = g.out_length = g.err_length = g.result_offset = 0;
+    g.message_length = 0;
+    g.checkpoint_sum = g.message_sum = g.out_sum = g.err_sum = 0;
+    if (!g.files->outputs.empty())
+        for (wire::GrainFile &file : g.files.edit().outputs) file.digest.clear(), file.size = 0;
+}
+
+void erase(Draft &d, const GrainKey &key, const Grain &old, std::set<HostId> &freed) {
+    if (old.status == GrainStatus::running) {
+        d.withdraw(old.host, key, old.lease, true, "its submission was forgotten");
+        freed.insert(old.host);
+    }
+    d.change(EraseGrain{key});
+}
+
+Status may_forget(const Session &session, const GrainKey &key, const Grain &grain) {
+    const std::string name = "grain " + to_text(key);
+    if (grain.status != GrainStatus::finished && grain.status != GrainStatus::killed)
+        return fail(Code::refused, name + " is " + name_of(grain.status) +
+                                       ": it has no result to forget (`dcs grain restart` alone starts it anew)");
+    if (session.damaged.empty()) return Status::ok();
+    return fail(Code::io_error, "session " + to_text(key.session) +
+                                    " has damaged grains: what was decided after them is not known");
+}
+
+// The session is nobody's until its control program resumes it; who runs it now has seen what is forgotten.
+void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
+    dismiss_waiters(d, key, fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " +
+                                                          by + ": run the control program again"));
+    SessionInfo &info = d.info(key);
+    info.shown = std::min(info.shown, shown);
+    info.sent = std::min(info.sent, shown);
+    info.status = SessionStatus::active;
+    info.token = TokenHash{};
+}
+
+}  // namespace
+
+void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int32_t forgets) {
+    const Session &session = *d.state.session(key.session);
+    const Grain &grain = *d.state.grain(key);
+    if (Status s = may_forget(session, key, grain); !s) return d.refuse(caller, s);
+    const bool closed = session.info.status == SessionStatus::terminated;
+    if (closed)
+        if (Status s = check_session_quota(d.state, key.session.user); !s) return d.refuse(caller, s);
+    // So many results stand; whatever was decided with more of them goes.
+    const std::int32_t end = grain.status == GrainStatus::killed ? grain.killed_after : grain.result_index;
+    const bool alone = forgets < 0;  // nothing was decided on it, says the caller
+    const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
+    std::vector<GrainNumber> gone, anew;
+    for (const auto &[number, g] : session.grains) {
+        const bool killed_later = g.status == GrainStatus::killed && g.killed_after > stand;
+        if (g.known > stand && number != key.grain) gone.push_back(number);
+        else if (number == key.grain || killed_later) anew.push_back(number);
+    }
+    if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
+        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) + " went on meanwhile: not " +
+                                                        std::to_string(forgets) + " submissions would go, but " +
+                                                        std::to_string(gone.size()) + "; nothing was changed"));
+    raise_fences(d, session);
+    set_back(d, key.session, stand, caller.user);
+    std::set<HostId> freed;
+    for (auto it = anew.rbegin(); it != anew.rend(); ++it) begin_anew(d, {key.session, *it});
+    for (const GrainNumber number : gone) erase(d, {key.session, number}, session.grains.at(number), freed);
+    for (const GrainNumber number : anew) d.follow_up(PlaceGrain{{key.session, number}});
+    if (closed)
+        for (const auto &[host_class, hosts] : d.state.open_hosts) freed.insert(hosts.begin(), hosts.end());
+    for (const HostId id : freed) d.follow_up(FillHost{id});
+    d.reply(caller, wire::Done{});
+    d.event("grain " + to_text(key) + " and what was decided after it forgotten by " + caller.user + ": " +
+            std::to_string(gone.size()) + " submissions, " + std::to_string(anew.size()) + " grains run anew");
+}
+
+}  // namespace dcs::core

@@ -1,0 +1,60 @@
+#!/usr/bin/python3
+"""docs/MAP.md: every block of it, in its order; and what a page does not show: the log's other columns, a rerun of a finished
+map, inputs and outputs of many bytes and lines."""
+import os
+import re
+import subprocess
+
+from pool import FULL, ROOT, Pool, program
+
+
+def page(pool, directory):
+    text = open(os.path.join(ROOT, "docs/MAP.md")).read()
+    blocks = re.findall(r"```run\n(.*?)```\n\n```output\n(.*?)```", text, re.S)
+    assert len(blocks) == text.count("```run") >= 4
+    for commands, wanted in blocks:
+        result = subprocess.run(["/bin/sh", "-c", commands], cwd=directory, env=pool.env, capture_output=True, timeout=300)
+        assert result.stdout.decode() == wanted, (commands, result.stdout.decode(), result.stderr.decode())
+
+
+def columns(pool, directory):
+    """Where and when, and a rerun of the finished map says the same of each grain."""
+    command = ["map", "--joblog", "columns", "--", "sh", "-c", "printf 12345; kill -$1 $$", "sh", "{}", ":::", "0", "9", "it's\n0"]
+    assert pool.dcs(*command, check=False, cwd=directory).returncode == 2
+    first = sorted(open(os.path.join(directory, "columns")).read().splitlines()[1:])
+    assert len(first) == 3, first
+    for seq, line in enumerate(first, 1):
+        number, host, start, runtime, send, receive, code, sig, words = line.split("\t")
+        assert int(number) == seq and host in pool.host_names() and float(start) > 1e9 and float(runtime) >= 0, line
+        assert send == "0" and int(receive) == 5, line
+        assert (int(code) != 0, int(sig)) == ((False, 0), (False, 9), (True, 0))[seq - 1], line
+    assert first[2].endswith("sh $'it\\'s\\n0'"), first[2]
+    assert pool.dcs(*command, check=False, cwd=directory).returncode == 2
+    assert sorted(open(os.path.join(directory, "columns")).read().splitlines()[1:]) == first
+    missing = pool.dcs("map", "--joblog", "no/such/file", "--", "true", ":::", "1", check=False, cwd=directory)
+    assert missing.returncode == 255 and b"no/such/file" in missing.stderr, missing.stderr
+
+
+def large(pool, directory):
+    count = 100_000 if FULL else 300
+    lines = "".join(f"{i}\n" for i in range(count))
+    result = pool.dcs("map", "--joblog", "large", "--", "/bin/echo", data=lines.encode(),
+                      cwd=directory, timeout=7200)
+    assert result.stdout.decode() == lines
+    log = open(os.path.join(directory, "large")).read().splitlines()[1:]
+    assert sorted(int(line.split("\t")[0]) for line in log) == list(range(1, count + 1))
+
+
+def main():
+    with Pool(servers=2, slots=2) as pool:
+        directory = os.path.join(pool.base, "work")
+        os.mkdir(directory)
+        pool.env["PATH"] = os.path.dirname(program("dcs")) + ":" + pool.env["PATH"]
+        page(pool, directory)
+        columns(pool, directory)
+        large(pool, directory)
+    print("docs/MAP.md says what dcs map does")
+
+
+if __name__ == "__main__":
+    main()
