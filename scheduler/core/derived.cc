@@ -87,7 +87,8 @@ std::uint64_t stored_by(const Grain &g) {
 }
 
 std::uint64_t stored_by(const SessionInfo &info) {
-    return on_disk(1) + on_disk(info.inputs_length) + on_disk(info.results_length) + on_disk(info.grains_length);
+    return on_disk(1) + on_disk(info.inputs_length) + on_disk(info.results_length) + on_disk(info.grains_length) +
+           on_disk(info.events_length);
 }
 
 void count_stored(State &state, const SessionKey &key, std::uint64_t bytes, bool in) {
