@@ -81,7 +81,7 @@ Status run(const Arguments &line) {
     if (Status s = open_door(*loop, line.directory); !s) return s;
     failpoint("backup.start.before_recovery");
     if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
-    auto disk = store::open_posix_disk(own->state);
+    auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
