@@ -94,7 +94,7 @@ Status run(const Arguments &line) {
     std::vector<std::string> files{own->state};
     if (link.tls()) files = {line.directory, pki};
     if (Status s = fence_in(files); !s) return s;
-    auto disk = store::open_posix_disk(own->state);
+    auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;

@@ -131,6 +131,8 @@ std::vector<sock_filter> call_filter(bool by_one_call, bool unix_sockets) {
 
 }  // namespace
 
+bool keeps_openat2() { return landlock::version() >= truncates_known_since; }
+
 Result<bool> give_up_calls(bool unix_sockets) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     (void)unix_sockets;
@@ -138,8 +140,7 @@ Result<bool> give_up_calls(bool unix_sockets) {
 #endif
     const std::uint32_t action = SECCOMP_RET_ERRNO;
     if (own_machine == 0 || ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0) return false;
-    // Its flags lie in memory, out of a filter's sight.
-    const std::vector<sock_filter> code = call_filter(landlock::version() >= truncates_known_since, unix_sockets);
+    const std::vector<sock_filter> code = call_filter(keeps_openat2(), unix_sockets);
     const sock_fprog all{static_cast<unsigned short>(code.size()), const_cast<sock_filter *>(code.data())};
     const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all);
     if (answer == 0) return true;

@@ -24,4 +24,8 @@ Result<bool> give_up_files(const std::vector<std::string> &directories);
 // heard of. False: there is no such filter on this machine, or in a build with sanitizers, which need more.
 Result<bool> give_up_calls(bool unix_sockets = false);
 
+// openat2 is among those that stay. On kernels before 6.2 it is not: what it is to do lies in memory, and it could cut
+// off files that may only be read.
+bool keeps_openat2();
+
 }  // namespace dcs

@@ -158,7 +158,7 @@ Status run(const Arguments &line) {
     failpoint("shell.start.before_recovery");
     if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
 
-    auto disk = store::open_posix_disk(own->state);
+    auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
@@ -187,7 +187,7 @@ Status run(const Arguments &line) {
     auto library = library::Library::open(**disk, boot_clock());
     if (!library) return library.status();
     setup.library = std::move(*library);
-    auto library_disk = store::open_posix_disk(own->state);  // a Disk is of one thread
+    auto library_disk = store::open_posix_disk(own->state, keeps_openat2());  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
                     **keeper, std::move(*doors), std::move(setup));

@@ -19,7 +19,7 @@ KEEPER_POWER = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 13
 
 REFUSED = {  # by Landlock and the file's mode, or by the filter
     "files": "shadow key pki hosts hosts_write new_file file_read file_write unlink rename link sysctl procmem",
-    "calls": "file_cut truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
+    "calls": "file_cut file_cut2 truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
              "io_uring unheard_of exec fork ptrace readmem kill_keeper kill_init kill_all prlimit renice unix socketpair raw packet "
              "uevent low_port",
 }

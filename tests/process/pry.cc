@@ -74,6 +74,8 @@ private:
         open("file_read", file, O_RDONLY);
         open("file_write", file, O_WRONLY);
         open("file_cut", file, O_RDONLY | O_TRUNC);
+        const struct { std::uint64_t flags, mode, resolve; } how{O_RDONLY | O_TRUNC, 0, 0};
+        attempt("file_cut2", ::syscall(437 /* openat2 */, AT_FDCWD, file.c_str(), &how, sizeof how));
         attempt("truncate", ::truncate(file.c_str(), 0));
         attempt("unlink", ::unlink(file.c_str()));
         attempt("rename", ::rename(file.c_str(), (dir + "/state/stolen").c_str()));
