@@ -88,7 +88,7 @@ def markdown(text):
 def block_of(lines, i):
     """How many lines the block at i has, and its roff."""
     line = lines[i]
-    if not line.strip() or line.startswith("<!--"):
+    if not line.strip() or line.startswith(("<!--", "![")):
         return 1, ""
     if line.startswith("```"):
         end = next(j for j in range(i + 1, len(lines)) if lines[j].startswith("```"))
