@@ -49,7 +49,7 @@ public:
         record::TurnChanges changes;
         core::Undo undo;
         for (int i = 0; i < count; ++i) decide(changes, undo);
-        record::Plan plan = changes.plan(state_, false);
+        record::Plan plan = changes.plan(state_, false, 0);
         for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo);
         must(pool_.store->commit(plan.updates).status, "commit");
     }
