@@ -12,10 +12,10 @@ namespace dcs {
 // bounding set too; no new privileges can be had. Before any thread starts.
 Status give_up_capabilities(std::uint64_t keep = 0);
 
-// Of all files it keeps those below these directories, and reads what the C library wants when it looks up a name, loads a
-// module or tells the time. No other file can be opened, listed, made, renamed or removed, and no other process be
-// traced, nor signalled where the kernel can see to that; what is open stays open. False: this kernel has no Landlock
-// of version 2. After give_up_capabilities(), before any thread starts.
+// Of all files it keeps those below these directories, and reads what the C library wants when it looks up a name,
+// loads a module or tells the time. No other file can be opened, listed, made, renamed or removed, and no other process
+// be traced, nor signalled where the kernel can see to that; what is open stays open. False: this kernel has no
+// Landlock of version 2. After give_up_capabilities(), before any thread starts.
 Result<bool> give_up_files(const std::vector<std::string> &directories);
 
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all

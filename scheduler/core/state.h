@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/limits.h"
+#include "scheduler/core/statuses.h"
 #include "scheduler/core/stored.h"
 #include "wire/server_calls.h"
 #include "wire/user_calls.h"
@@ -23,40 +24,6 @@ namespace dcs::core {
 
 using HostId = std::int32_t;  // index into State::hosts(); stable while the process lives
 inline constexpr HostId no_host = -1;
-
-enum class GrainStatus : std::uint8_t { ready, running, finished, killed };
-enum class SessionStatus : std::uint8_t { active, terminated };
-enum class HostStatus : std::uint8_t {
-    unknown,     // in the table, has not called since the scheduler started
-    active,
-    delinquent,  // not heard of for call_in_alert
-    dead         // not heard of for call_in_limit; its grains were moved
-};
-const char *name_of(GrainStatus s);
-const char *name_of(SessionStatus s);
-const char *name_of(HostStatus s);
-
-// Why a grain left a host, or was not let go on there (S5). Recorded: never reordered, only appended.
-enum class MoveReason : std::uint8_t {
-    failed,        // ended by its own fault, with attempts left
-    no_program,    // could not be started: its program is missing there
-    start_failed,  // could not be started for a reason of the host's
-    given_back,    // by the host: its owner, its memory, its disk; the detail says which
-    usurped,       // for a grain of an older session
-    host_dead,     // not heard of for its limit
-    host_lost,     // the host came back without it
-    host_removed,  // from the host table
-    host_closed,   // its limit was set to 0
-    gap,           // its reports left something out: it went back to its checkpoint
-    restarted,     // by command
-    session_closed,
-    longer_copy,   // an older lease of it came back, and had run longer
-    over_limit,    // finished so: it broke a limit that it would meet again anywhere; the detail says which
-    shut_out,      // by the host: its owner's work left it hardly any processor time
-    thrashed       // by the host: it paged, or its memory ran out
-};
-inline constexpr int move_reasons = 16;
-const char *name_of(MoveReason r);
 
 struct Move {
     MoveReason reason = MoveReason::failed;

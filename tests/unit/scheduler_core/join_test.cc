@@ -125,7 +125,8 @@ TEST_CASE("whose certificate counts") {
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
-    CHECK(taken == Lines{std::to_string(pool.conn("h1")) + ": configure interval 10000ms slots 1"});
+    const std::string to_h1 = std::to_string(pool.conn("h1"));
+    CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});
     CHECK(pool.state.host(pool.id("h2"))->conn == 0);
     // Out of the table and back in: nobody else has come under that name.
     pool.hosts.erase(pool.hosts.begin());
