@@ -39,7 +39,7 @@ class Audited:
 
 COMMANDS = [  # what is said of it, the message; of session 1 to 5
     ("kill a grain, {o}/1:1", "Gkill", dict(user=OWN, session=1, grain=1)),
-    ("restart a grain, {o}/2:1", "RestartGrain", dict(user=OWN, session=2, grain=1)),
+    ("restart a grain, {o}/2:1", "RestartGrain", dict(user=OWN, session=2, grain=1, and_after=0)),
     ("close a session, {o}/3", "CloseSession", dict(user=OWN, number=3, acknowledged=-1)),
     ("remove a session, {o}/3", "CleanSession", dict(user=OWN, number=3)),
     ("look at a grain, {o}/4:1", "Query", dict(type=4, user=OWN, session=4, grain=1, status="", after_user="")),

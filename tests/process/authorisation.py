@@ -55,7 +55,7 @@ TRIED = {
     "Doctor": of("DoctorReply"),
     "Explain": of("Explanation", user="U", session="S", grain=1),
     "SetHost": of("Done", **SET_HOST),
-    "RestartGrain": of("Done", user="U", session="S", grain=1),
+    "RestartGrain": of("Done", user="U", session="S", grain=1, and_after=0, forgets=0),
     "Reload": of("Done"),
     "SetLogLevel": of("Done", host="", level="debug"),
     "AskContents": of("MissingContents", **{"digests.size": 1}),

@@ -77,7 +77,7 @@ def slurm_2018_10995_user_names(w):
     for name in HOSTILE_NAMES:
         for kind, fields in (("Gkill", dict(session=1, grain=1)), ("CloseSession", dict(number=1)),
                              ("CleanSession", dict(number=1)), ("Fetch", dict(session=1, grain=1, stream=4, file="")),
-                             ("ExportPage", dict(session=1)), ("RestartGrain", dict(session=1, grain=1))):
+                             ("ExportPage", dict(session=1)), ("RestartGrain", dict(session=1, grain=1, and_after=0))):
             heard = w.other.ask(kind, user=name, **fields)
             if heard.kind == "closed" or heard.error() == CODES["PROTOCOL"]:  # too long for a name
                 assert len(name) > 64, (kind, name, heard)
