@@ -245,7 +245,11 @@ def main():
     parser.add_argument("--pause", type=float, default=0.7, help="seconds from fault to fault, on the average")
     parser.add_argument("--points", action="store_true", default=FULL, help="print the table of named points")
     parser.add_argument("--plant", default="", help="bugs to be planted in the daemons")
+    parser.add_argument("--full-only", action="store_true", help="nothing unless DCS_TESTS_FULL is set")
     a = parser.parse_args()
+    if a.full_only and not FULL:
+        print("SKIPPED: the drill wants minutes of a machine of its own: tests/run --full, or tests/drill/drill.py")
+        return 77
     a.seed = a.seed or random.SystemRandom().randrange(1, 1 << 31)
     print(f"seed {a.seed}; again: tests/drill/drill.py --seed {a.seed} --minutes {a.minutes:g} --small {a.small}", flush=True)
     try:

@@ -9,7 +9,7 @@
 #include "client/remote.h"
 #include "base/checksum.h"
 #include "fuzz.h"
-#include "libdcs/commands/dcs/hex.h"
+#include "base/hex.h"
 #include "pki/authority.h"
 #include "wire/message.h"
 
@@ -141,9 +141,9 @@ void run(std::string_view bytes) {
     case credentials: return (void)client::read_remote_credentials(std::string(text));
     case code:
         for (const std::size_t size : {sizeof(Token), std::size_t{12}})
-            if (const auto read = commands::bytes_of_hex(text, size)) {
+            if (const auto read = bytes_of_hex(text, size)) {
                 expect(read->size() == size, "a code has its length");
-                expect(commands::bytes_of_hex(commands::hex_of(*read), size) == read, "and is read back");
+                expect(bytes_of_hex(hex_of(*read), size) == read, "and is read back");
             }
         return;
     default: {
