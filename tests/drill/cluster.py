@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from network import end_with_parent
-from pool import BIN, bin_directory, lock_holder, process_cpu, start_time, wait_for
+from pool import BIN, bin_directory, grains_of_server, lock_holder, start_time, wait_for
 
 SERVERS = ["h1", "h2", "h3", "h4"]
 HOSTS = ["scheduler", "backup", *SERVERS]
@@ -124,21 +124,7 @@ class Cluster:
 
     def grain_processes(self, names=tuple(SERVERS)):
         """As Pool's."""
-        found = []
-        for name in names:
-            grains = os.path.join(self.directory(name), "grains")
-            try:
-                entries = os.listdir(grains)
-            except OSError:
-                continue
-            for entry in entries:
-                try:
-                    pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
-                except (OSError, ValueError):
-                    continue
-                if process_cpu(int(pid), int(start)) is not None:
-                    found.append((name, entry, int(pid), int(start)))
-        return found
+        return [grain for name in names for grain in grains_of_server(name, self.directory(name))]
 
     def dcs(self, *words, check=True, inside=None):
         prefix = self.network.inside(inside) if inside else []

@@ -79,6 +79,23 @@ def start_time(pid):
     return None if fields[0] == "Z" else int(fields[19])
 
 
+def grains_of_server(name, directory):
+    """(name, directory name, pid, start time) of every live grain process, from the files in the server's directory."""
+    grains, found = os.path.join(directory, "grains"), []
+    try:
+        entries = os.listdir(grains)
+    except OSError:
+        return found
+    for entry in entries:
+        try:
+            pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
+        except (OSError, ValueError):
+            continue
+        if process_cpu(int(pid), int(start)) is not None:
+            found.append((name, entry, int(pid), int(start)))
+    return found
+
+
 class Pool:
     def __init__(self, servers=2, slots=1, interval=1.0, directory=None, test_builds=()):
         self.base = tempfile.mkdtemp(prefix="dcs-test-")
@@ -155,21 +172,8 @@ class Pool:
 
     def grain_processes(self, host=None):
         """(host, directory name, pid, start time) of every live grain process, from the servers' own files."""
-        found = []
-        for name in [host] if host else self.host_names():
-            grains = os.path.join(self.dir, "servers", name, "grains")
-            try:
-                entries = os.listdir(grains)
-            except OSError:
-                continue
-            for entry in entries:
-                try:
-                    pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
-                except (OSError, ValueError):
-                    continue
-                if process_cpu(int(pid), int(start)) is not None:
-                    found.append((name, entry, int(pid), int(start)))
-        return found
+        names = [host] if host else self.host_names()
+        return [grain for name in names for grain in grains_of_server(name, os.path.join(self.dir, "servers", name))]
 
     def kill_host(self, name):
         """A whole host goes: server, launcher and all grains, as when its power fails."""
