@@ -12,7 +12,7 @@ void run(std::string_view bytes) {
     if (const auto request = read_packet(bytes)) {
         expect(to_packet(*request) == bytes, "nothing hides in a request");
         const bool for_host = request->role == pki::Role::grain_server || request->role == pki::Role::client ||
-                              request->role == pki::Role::program;
+                              request->role == pki::Role::program || request->role == pki::Role::backup;
         expect((request->ask == Ask::certificate) == for_host, "certificates are for hosts and programs only");
         expect(request->name.size() < name_max, "names end");
     }
