@@ -163,10 +163,10 @@ private:
     }
     void say(const std::string &name, const std::string &packet) {
         const int socket = keeper_socket();
-        char reply[keeper::reply_max + 1];
+        char reply[side_packet_max + 1];
         ssize_t n = ::send(socket, packet.data(), packet.size(), MSG_NOSIGNAL);
         if (n >= 0) n = ::recv(socket, reply, sizeof reply, 0);
-        const auto read = n > 0 ? keeper::read_reply({reply, static_cast<std::size_t>(n)}) : std::nullopt;
+        const auto read = n > 0 ? read_side_answer({reply, static_cast<std::size_t>(n)}) : std::nullopt;
         tell(name, !read ? "nothing" : read->status ? "ok" : code_name(read->status.code));
     }
     void keeper() {
