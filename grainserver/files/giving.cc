@@ -12,13 +12,13 @@
 namespace dcs::files {
 namespace {
 
-bool is_plain(const std::string &name) {
-    return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+Status check(const std::string &name) {
+    const bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+    return plain ? Status::ok() : fail(Code::invalid, "no name of a directory of this server's: " + name);
 }
 
 // Some folder of the server's directory, then one in it. No step follows a link.
 Result<Fd> open_in(const std::string &directory, const char *folder, const std::string &name) {
-    if (!is_plain(name)) return fail(Code::invalid, "no name of a directory: " + name);
     const Result<Fd> base = open_directory(AT_FDCWD, directory);
     const Result<Fd> in = base ? open_directory(base->get(), folder) : Result<Fd>(base.status());
     return in ? open_directory(in->get(), name) : Result<Fd>(in.status());
@@ -49,7 +49,7 @@ Result<Fd> DirectGiving::room_of(const std::string &grain) const {
 }
 
 Status DirectGiving::give_room(const std::string &grain, const Account &account) const {
-    if (!account.change) return Status::ok();
+    if (Status s = check(grain); !s || !account.change) return s;
     const Result<Fd> room = room_of(grain);
     if (!room) return room.status();
     const Status s = give_all(*room, account);
@@ -57,13 +57,13 @@ Status DirectGiving::give_room(const std::string &grain, const Account &account)
 }
 
 Status DirectGiving::take_room(const std::string &grain, const Account &account) const {
-    if (!account.change) return Status::ok();
+    if (Status s = check(grain); !s || !account.change) return s;
     const Result<Fd> room = room_of(grain);
     return room ? give(*room, room_name, ::geteuid(), ::getegid()) : room.status();
 }
 
 Status DirectGiving::give_home(const std::string &user, const Account &account) const {
-    if (!account.change) return Status::ok();
+    if (Status s = check(user); !s || !account.change) return s;
     const Result<Fd> home = open_in(directory_, homes_folder, user);
     return home ? give(*home, user, account.uid, account.gid) : home.status();
 }
