@@ -1,7 +1,7 @@
 #pragma once
-// What the owner of a host lets grains do, as the launcher holds the grain server to it. The server's process that talks
-// to the network writes the launch records; this file lies where it cannot write, and what a record asks beyond it is
-// not started, whoever wrote the record.
+// What the owner of a host lets grains do, as the launcher holds the grain server to it. The server's process that
+// talks to the network writes the launch records; this file lies where it cannot write, and what a record asks beyond
+// it is not started, whoever wrote the record.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// The grain server's warden: a process beside it that keeps the power of who started it. The server's own process, which
-// reads what the scheduler sends and what grains write, has given that up, and may ask for seven things:
+// The grain server's warden: a process beside it that keeps the power of who started it. The server's own process,
+// which reads what the scheduler sends and what grains write, has given that up, and may ask for seven things:
 //
 //   the launcher             of this server's directory, started with the options of this server's command line
 //   the name of a uid        as this host's tables have it

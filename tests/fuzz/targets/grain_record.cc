@@ -1,4 +1,5 @@
-// The small files of a grain's directory, the owner's rules, the launcher's socket, lines of /proc: with and without right checksums.
+// The small files of a grain's directory, the owner's rules, the launcher's socket, lines of /proc: with and without
+// right checksums.
 #include "grainserver/files/grain_record.h"
 
 #include "base/checksum.h"

@@ -121,7 +121,8 @@ TEST_CASE("limits, confinement and directories beyond the owner's") {
     CHECK(allowed(record));
     record.rungs = rung_filter | rung_files;
     CHECK_FALSE(allowed(record));
-    for (const char *path : {"/", "/scratch/", "/var/lib/dcs/h1/home", "/var/lib/dcs/h1/home/", "/var/lib/dcs/h1/home/..",
+    for (const char *path : {"/", "/scratch/", "/var/lib/dcs/h1/home", "/var/lib/dcs/h1/home/",
+                             "/var/lib/dcs/h1/home/..",
                              "/var/lib/dcs/h1/home/a/b", "/var/lib/dcs/h1/homes", ""}) {
         record = good();
         record.writable.push_back(path);
