@@ -8,7 +8,8 @@
 
 namespace dcs::files {
 
-// Names are those of directories below DIR/grains and DIR/home. Nothing is done for an account that is the server's own.
+// Names are those of directories below DIR/grains and DIR/home. Nothing is done for an account that is the server's
+// own.
 struct Giving {
     virtual ~Giving() = default;
     // All that is in the room, which nobody else could enter so far, and the room at last.

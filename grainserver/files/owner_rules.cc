@@ -113,7 +113,8 @@ Status permits(const OwnerRules &rules, const Account &account, const Logins &lo
     const std::string uid = std::to_string(account.uid);
     if (account.uid < rules.first || account.uid > rules.last || account.gid != account.uid || !account.groups.empty())
         return beyond("it asks for the made-up uid " + uid + " and gid " + std::to_string(account.gid));
-    if (const auto whose = logins.name_of(account.uid)) return beyond("it asks for uid " + uid + ", which is " + *whose + "'s");
+    if (const auto whose = logins.name_of(account.uid))
+        return beyond("it asks for uid " + uid + ", which is " + *whose + "'s");
     return Status::ok();
 }
 
@@ -123,7 +124,8 @@ Status permits(const OwnerRules &rules, const LaunchRecord &record, const Logins
         return beyond("it asks for less confinement than " + to_words(rules.rungs));
     const Limits &asked = record.limits, &most = rules.limits;
     if (!within(asked.memory_mb, most.memory_mb) || !within(asked.processes, most.processes) ||
-        !within(asked.cpu_s, most.cpu_s) || !within(asked.disk_mb, most.disk_mb) || !within(asked.file_mb, most.file_mb))
+        !within(asked.cpu_s, most.cpu_s) || !within(asked.disk_mb, most.disk_mb) ||
+        !within(asked.file_mb, most.file_mb))
         return beyond("it asks for higher limits");
     for (const std::string &path : record.writable)
         if (std::find(rules.writable.begin(), rules.writable.end(), path) == rules.writable.end() &&
