@@ -47,8 +47,8 @@ wire::GrainFile missing(const FileRecord &file) {
     return x;
 }
 
-// The room is ours. To start anew, also where a server was killed over it: an empty working directory, and the input as far as
-// it is the checkpoint's text.
+// The room is ours. To start anew, also where a server was killed over it: an empty working directory, and the input
+// as far as it is the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
     if (Status s = files::remove_tree(room.fd.get(), files::work_name); !s) return s;
     if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
@@ -76,7 +76,8 @@ Result<files::Fd> destination(const files::Room &room, const files::Fd &work, co
     if (!folder) return folder.status();
     if (has_role(file, wire::FileRole::output)) return files::Fd();
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    files::Fd fd(::openat(folder->get(), last.c_str(), flags, has_role(file, wire::FileRole::executable) ? 0755 : 0644));
+    const mode_t mode = has_role(file, wire::FileRole::executable) ? 0755 : 0644;
+    files::Fd fd(::openat(folder->get(), last.c_str(), flags, mode));
     if (!fd) return files::file_error(file.name, errno);
     return fd;
 }

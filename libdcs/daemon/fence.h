@@ -13,16 +13,17 @@ namespace dcs {
 Status give_up_capabilities(std::uint64_t keep = 0);
 
 // Of all files it keeps those below these directories, may read those below `readable`, and what the C library wants
-// when it looks up a name, loads a module or tells the time. No other file can be opened, listed, made, renamed or removed, and no other process
-// be traced, nor signalled where the kernel can see to that; what is open stays open. False: this kernel has no
-// Landlock of version 2. After give_up_capabilities(), before any thread starts.
+// when it looks up a name, loads a module or tells the time. No other file can be opened, listed, made, renamed or
+// removed, and no other process be traced, nor signalled where the kernel can see to that; what is open stays open.
+// False: this kernel has no Landlock of version 2. After give_up_capabilities(), before any thread starts.
 Result<bool> give_up_files(const std::vector<std::string> &directories, const std::vector<std::string> &readable = {});
 
 // What a daemon may keep besides.
 struct KeptCalls {
     bool unix_sockets = false;  // to others, whom they tell who comes
-    bool foreign_files = false; // below what it keeps: times, copies within the kernel, and of modes 0555, for a program,
-                                // and, unless it is root's, 0700, to get at what is to be removed
+    // Times, copies within the kernel, and of modes 0555, for a program, and, unless this is root, 0700, to get at what
+    // is to be removed.
+    bool foreign_files = false;
 };
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
 // threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of
