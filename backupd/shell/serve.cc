@@ -62,7 +62,7 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
-    const Result<bool> fenced = give_up_calls(true);  // it comes to the scheduler over one
+    const Result<bool> fenced = give_up_calls({.unix_sockets = true});  // it comes to the scheduler over one
     if (!fenced) return fenced.status();
     if (!*fenced) log_warn("this kernel does not filter system calls (seccomp)");
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");

@@ -45,11 +45,13 @@ struct Account {
     std::uint32_t uid = 0, gid = 0;
     std::vector<std::uint32_t> groups;
     bool made_up = false;          // nobody but grains of this one user has this uid
+    bool operator==(const Account &) const = default;
 };
 // What it may use, all its processes together; 0: no limit.
 struct Limits {
     std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, disk_mb = 0;
     std::int64_t file_mb = 0;      // its largest file
+    bool operator==(const Limits &) const = default;
 };
 
 struct LaunchRecord {

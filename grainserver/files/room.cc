@@ -33,11 +33,6 @@ Result<Fd> make_room(int grain) {
     return open_directory(grain, room_name);
 }
 
-Status give(int fd, const std::string &name, uid_t uid, gid_t gid) {
-    return ::fchown(fd, uid, gid) == 0 ? Status::ok() : file_error(name, errno);
-}
-Status give_room(int room, uid_t uid, gid_t gid) { return give(room, room_name, uid, gid); }
-
 Result<Fd> open_foreign(const Room &room, const std::string &name) {
     const bool careless = planted("files.room.follow");
     Fd fd(careless ? ::openat(room.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)

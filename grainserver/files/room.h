@@ -19,11 +19,8 @@ struct Room {
 
 // `grain`: the grain's directory.
 Result<Room> open_room(int grain);
-// Makes an empty one of mode 0700, still ours: fill it, then give_room().
+// Makes an empty one of mode 0700, still ours: fill it, then give it away (giving.h).
 Result<Fd> make_room(int grain);
-// The last step: from now on it belongs to the grain. What was put into it must be given before (give).
-Status give_room(int room, uid_t uid, gid_t gid);
-Status give(int fd, const std::string &name, uid_t uid, gid_t gid);
 
 // To read. Code::not_found if there is no such file; Code::refused, in words, if it does not count.
 Result<Fd> open_foreign(const Room &room, const std::string &name);

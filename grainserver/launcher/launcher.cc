@@ -67,7 +67,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{grains_fd_.get(), path_, slots, locks::boot_id(), &cgroups_, &keeper_};
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, locks::boot_id(), &cgroups_, &keeper_};
     struct stat st{};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);

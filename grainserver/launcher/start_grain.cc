@@ -15,6 +15,7 @@
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/owner_rules.h"
 #include "grainserver/files/room.h"
 #include "grainserver/files/small_file.h"
 #include "grainserver/launcher/become_grain.h"
@@ -233,6 +234,17 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     return outcome;
 }
 
+// What the owner says now: the server may have been started anew with other options.
+Status allowed(const Place &place, const files::LaunchRecord &launch) {
+    const Result<std::string> bytes = files::read_file(place.base, files::rules_name, files::record_bytes_max);
+    const Result<files::OwnerRules> rules =
+        bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
+    if (!rules)
+        return fail(Code::io_error, "what the owner of this host allows cannot be read (" + rules.status().text +
+                                        "): dcs_grainserver writes it when it starts");
+    return files::permits(*rules, launch, files::logins_of_this_host());
+}
+
 struct Ready {
     Fd grain;
     files::LaunchRecord launch;
@@ -254,6 +266,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
     if (!launch) outcome = failed(Code::io_error, launch.status().text);
     else if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
         outcome = failed(Code::not_found, "the grain names no program");
+    else if (const Status s = allowed(place, *launch); !s) outcome = failed(Code::io_error, s.text);
     else return Ready{std::move(*grain), std::move(*launch)};
     return {};
 }

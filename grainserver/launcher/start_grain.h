@@ -14,6 +14,7 @@
 namespace dcs::launcher {
 
 struct Place {
+    int base = -1;        // descriptor of DIR
     int grains = -1;      // descriptor of DIR/grains
     std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
     std::string slots;    // directory of the slots' lock file

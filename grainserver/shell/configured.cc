@@ -10,14 +10,13 @@
 
 namespace dcs::server {
 namespace {
-constexpr const char *file_name = "configured";
 constexpr std::size_t file_bytes = 1024;
 }  // namespace
 
 // Text: interval in nanoseconds, slots, epoch; name of the backup's store and number; name, address and key of a backup
 // of another host. Each group is there as of some version on.
 void load_configured(int directory, State &state) {
-    const Result<std::string> text = files::read_file(directory, file_name, file_bytes);
+    const Result<std::string> text = files::read_file(directory, configured_name, file_bytes);
     std::int64_t interval = 0;
     std::int32_t slots = 0;
     std::uint64_t epoch = 0;
@@ -46,7 +45,7 @@ Status save_configured(int directory, const State &state) {
                        std::to_string(state.backup_number);
     if (const wire::BackupPlace &at = state.backup_place; !at.address.empty())
         text += " " + at.name + " " + at.address + " " + hex_of(at.key);
-    return files::write_file(directory, file_name, text + "\n");
+    return files::write_file(directory, configured_name, text + "\n");
 }
 
 }  // namespace dcs::server

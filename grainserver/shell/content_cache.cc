@@ -15,17 +15,16 @@
 
 namespace dcs::server {
 namespace {
-constexpr const char *library_name = "library", *content_name = "content", *incoming_name = "incoming";
+constexpr const char *content_name = "content", *incoming_name = "incoming";
 constexpr std::uint64_t block = 4096;             // a content takes at least so much
 constexpr std::int64_t stale_s = 7 * 24 * 3600;
 constexpr int swept_at_once = 64;
 constexpr std::size_t names_max = 64;             // of one program
 
 Result<files::Fd> make_folder(int parent, const std::string &name) {
+    // Whoever knows the name of a content may reach it; nobody sees which there are.
     if (::mkdirat(parent, name.c_str(), 0711) != 0 && errno != EEXIST) return files::file_error(name, errno);
     Result<files::Fd> fd = files::open_directory(parent, name);
-    // Whoever knows the name of a content may reach it; nobody sees which there are.
-    if (fd && ::fchmod(fd->get(), 0711) != 0) return files::file_error(name, errno);
     return fd;
 }
 
@@ -62,12 +61,12 @@ Incoming::~Incoming() {
 }
 
 Status ContentCache::open(const std::string &directory, std::uint64_t max_bytes, std::function<Names()> needed) {
-    path_ = directory + "/" + library_name;
+    path_ = directory + "/" + library_folder;
     max_bytes_ = max_bytes;
     needed_ = std::move(needed);
     const Result<files::Fd> base = files::open_directory(AT_FDCWD, directory);
     if (!base) return base.status();
-    Result<files::Fd> library = make_folder(base->get(), library_name);
+    Result<files::Fd> library = make_folder(base->get(), library_folder);
     if (!library) return library.status();
     library_ = std::move(*library);
     if (Status s = files::remove_tree(library_.get(), incoming_name); !s) return s;
@@ -130,7 +129,8 @@ Result<std::string> ContentCache::program(const std::string &digest, const std::
     const Result<files::Fd> folder = folder_of(digest, false);
     if (!folder) return folder.status();
     const int fd = folder->get();
-    if (::fchmodat(fd, content_name, 0555, 0) != 0) return files::file_error(wire::digest_text(digest), errno);
+    const files::Fd content(::openat(fd, content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!content || ::fchmod(content.get(), 0555) != 0) return files::file_error(wire::digest_text(digest), errno);
     const std::string hex = wire::in_hex(digest), path = path_ + "/" + hex.substr(0, 2) + "/" + hex + "/";
     const Result<std::vector<std::string>> names = files::list(fd);
     if (!names) return names.status();

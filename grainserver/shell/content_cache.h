@@ -15,6 +15,8 @@
 
 namespace dcs::server {
 
+inline constexpr const char *library_folder = "library";  // in the server's directory
+
 // A content that is being written; its name goes with it.
 struct Incoming {
     Incoming() = default;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "grainserver/core/step.h"
+#include "grainserver/files/program_file.h"
 #include "grainserver/files/room.h"
 #include "grainserver/shell/content_cache.h"
 #include "grainserver/shell/copying.h"
@@ -24,6 +25,9 @@ public:
     Contents(GrainFiles &files, Tell tell, Say say) : files_(files), tell_(std::move(tell)), say_(std::move(say)) {}
     Status open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                 std::function<ContentCache::Names()> needed);
+    // How programs outside the library are opened: files/program_file.h, by whoever may.
+    using OpenProgram = std::function<Result<files::Fd>(const std::string &path, const files::Account &account)>;
+    void open_programs_by(OpenProgram open) { open_program_ = std::move(open); }
 
     // ---- the effects, each answered as core/step.h says ----
     void place(const GrainId &id) { begin(id, place_files(id)); }
@@ -57,6 +61,7 @@ private:
     void send_now(const SendPiece &piece);
 
     GrainFiles &files_;
+    OpenProgram open_program_ = files::open_program;
     Tell tell_;
     Say say_;
     std::string binary_class_;

@@ -99,16 +99,10 @@ void adopt_outputs(int grain, Adopted &a) {
     a.output_words = outputs->words;
 }
 
-// Everything that the grain finds; the room is its own afterwards.
-Status furnish(int grain, const std::string &bytes, const files::Account &account) {
+// Everything that the grain finds.
+Status furnish(int grain, const std::string &bytes) {
     const Result<files::Fd> room = files::make_room(grain);
-    if (!room) return room.status();
-    Status s = files::write_file(room->get(), files::input_name, bytes);
-    if (!s || !account.change) return s;
-    const files::Fd input(::openat(room->get(), files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!input) return files::file_error(files::input_name, errno);
-    s = files::give(input.get(), files::input_name, account.uid, account.gid);
-    return s ? files::give_room(room->get(), account.uid, account.gid) : s;
+    return room ? files::write_file(room->get(), files::input_name, bytes) : room.status();
 }
 
 // Grains under other accounts must get to their rooms and homes; the directories on the way show them nothing.
@@ -144,7 +138,7 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
             return fail(Code::invalid, path + " has grains of server " + lease->host + ", not of " + host +
                                            "; start that one here, or remove " + path + "/" + name);
     host_ = host;
-    homes_ = directory + "/home";
+    homes_ = directory + "/" + files::homes_folder;
     limits_ = rules.limits;
     rungs_ = rules.rungs;
     writable_ = rules.writable;
@@ -154,8 +148,9 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
             if (Status s = let_pass(part); !s) return s;
     }
     const std::string &uids = rules.uids_directory.empty() ? directory : rules.uids_directory;
-    if (Status s = identities_.open(uids, rules.identity); !s) return s;
+    if (Status s = identities_.open(uids, rules.identity, *rules.logins); !s) return s;
     boot_id_ = boot_id;
+    giving_ = rules.giving ? rules.giving : std::make_shared<files::DirectGiving>(directory);
     return Status::ok();
 }
 
@@ -214,25 +209,24 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.writable = writable_;
     record.writable.push_back(home);
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
-        if (Status s = make_home(home, *account); !s) return s;
+        if (Status s = make_home(files::encoded_name(id.key.session.user), *account); !s) return s;
+    if (Status s = furnish(grain, launch.input); !s) return s;
     // Where files are still to come, the room stays ours until they have (staging.cc).
-    if (Status s = furnish(grain, launch.input, record.placed ? *account : files::Account{}); !s) return s;
+    if (record.placed)
+        if (Status s = giving_->give_room(name_of(id), *account); !s) return s;
     return files::write_file(grain, files::launch_name, files::pack(record));
 }
 
-Status GrainFiles::make_home(const std::string &home, const files::Account &account) {
-    if (Status s = files::make_directories(home); !s || !account.change) return s;
-    const Result<files::Fd> fd = files::open_directory(AT_FDCWD, home);
-    return fd ? files::give(fd->get(), home, account.uid, account.gid) : fd.status();
+Status GrainFiles::make_home(const std::string &user, const files::Account &account) {
+    const Status s = files::make_directories(homes_ + "/" + user);
+    return s ? giving_->give_home(user, account) : s;
 }
 
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     if (Status s = remove(id); !s) return s;
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
-    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0 ||
-        (identities_.users() && ::fchmodat(grains_.get(), name.c_str(), mode, 0) != 0))
-        return files::file_error(name, errno);
+    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0) return files::file_error(name, errno);
     Result<files::Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";

@@ -2,6 +2,7 @@
 // The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: between what lies there
 // and what the core and the scheduler say. All truth about grains on this host is here; every file
 // of ours is complete or absent at any instant. What the grain may touch is in room/ below (files/room.h).
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "base/status.h"
 #include "base/confinement.h"
 #include "grainserver/core/step.h"
+#include "grainserver/files/giving.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/small_file.h"
 #include "grainserver/shell/identity.h"
@@ -23,6 +25,8 @@ struct GrainRules {
     files::Limits limits;
     Rungs rungs = 0;                    // how grains are confined
     std::vector<std::string> writable;  // and what they may write then
+    const files::Logins *logins = &files::logins_of_this_host();
+    std::shared_ptr<const files::Giving> giving;  // none: this process may do so itself
 };
 
 class GrainFiles {
@@ -58,6 +62,9 @@ public:
     // The launch record with its files in their places: from now on the grain may start.
     Status write_placed(const GrainId &id, files::LaunchRecord record);
     Status remove(const GrainId &id);
+    // The room, to be filled or to be the grain's.
+    Status take_room(const GrainId &id, const files::Account &to) { return giving_->take_room(name_of(id), to); }
+    Status give_room(const GrainId &id, const files::Account &to) { return giving_->give_room(name_of(id), to); }
 
     Result<files::Fd> directory_of(const GrainId &id) const;
     Result<files::LaunchRecord> launch_of(int grain) const;
@@ -65,9 +72,10 @@ public:
 private:
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
-    Status make_home(const std::string &home, const files::Account &account);
+    Status make_home(const std::string &user, const files::Account &account);
 
     std::string host_, homes_, boot_id_;
+    std::shared_ptr<const files::Giving> giving_;
     std::vector<std::string> runner_;
     files::Fd grains_;
     Identities identities_;

@@ -6,8 +6,6 @@
 #include <set>
 
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include "grainserver/files/grain_name.h"
@@ -15,10 +13,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr const char *table_name = "anonymous-uids";
 constexpr const char *lock_name = "anonymous-uids.lock";
 constexpr std::size_t table_max = 64u << 20;
-constexpr std::uint32_t first_login = 1000, nobody = 65534;  // below: the system's own accounts
 constexpr std::int64_t turn_patience = 5'000'000'000;  // another server is adding a user
 
 std::string_view next_line(std::string_view &rest) {
@@ -31,25 +27,6 @@ bool number(std::string_view text, std::uint32_t &value) {
     const char *end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);
     return error == std::errc{} && stop == end;
-}
-
-// Empty: it may be used.
-std::string why_not(const passwd *login, const std::string &user) {
-    if (login == nullptr || user != login->pw_name) return "this host has no such login";
-    if (login->pw_uid < first_login || login->pw_uid == nobody) return "that is an account of the system";
-    return {};
-}
-
-files::Account login_of(const passwd &login) {
-    files::Account account;
-    account.change = true;
-    account.uid = login.pw_uid;
-    account.gid = login.pw_gid;
-    gid_t groups[256];
-    int count = 256;
-    if (::getgrouplist(login.pw_name, login.pw_gid, groups, &count) < 0) count = 0;  // in more than that: in none
-    for (int i = 0; i < count; ++i) account.groups.push_back(groups[i]);
-    return account;
 }
 }  // namespace
 
@@ -69,16 +46,20 @@ Result<std::vector<std::string>> parse_accounts(const std::string &text) {
 Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last) {
     const std::size_t dash = text.find('-');
     const bool good = dash != std::string::npos && number(text.substr(0, dash), first) &&
-                      number(text.substr(dash + 1), last) && first >= first_login && first <= last &&
-                      last < 4'294'967'294u && (last < nobody || first > nobody + 1);
+                      number(text.substr(dash + 1), last) && first >= files::first_login && first <= last &&
+                      last < 4'294'967'294u && (last < files::nobody_id || first > files::nobody_id + 1);
     return good ? Status::ok()
                 : fail(Code::invalid, "--anonymous-uids must be FIRST-LAST, from 1000 on and without 65534 and 65535");
 }
 
-Status Identities::open(const std::string &directory, const IdentityOptions &options) {
-    options_ = options;
+Status Identities::open(const std::string &directory, const IdentityOptions &options, const files::Logins &logins) {
+    rules_.users = options.users;
+    rules_.accounts = options.accounts;
+    rules_.first = options.first;
+    rules_.last = options.last;
+    logins_ = &logins;
     directory_ = directory;
-    if (!options_.users) return Status::ok();
+    if (!rules_.users) return Status::ok();
     Result<files::Fd> fd = files::open_directory(AT_FDCWD, directory);
     if (!fd) return fd.status();
     fd_ = std::move(*fd);
@@ -87,8 +68,8 @@ Status Identities::open(const std::string &directory, const IdentityOptions &opt
 
 // Text: a line "<uid> <encoded user>" for each, and a last line "end".
 Status Identities::read() {
-    const std::string path = directory_ + "/" + table_name;
-    const Result<std::string> text = files::read_file(fd_.get(), table_name, table_max);
+    const std::string path = directory_ + "/" + made_up_name;
+    const Result<std::string> text = files::read_file(fd_.get(), made_up_name, table_max);
     if (!text && text.status().code == Code::not_found) return Status::ok();
     if (!text) return text.status();
     std::map<std::string, std::uint32_t> uids;
@@ -100,7 +81,8 @@ Status Identities::read() {
         if (complete) break;
         const std::size_t space = line.find(' ');
         std::uint32_t uid = 0;
-        const bool good = space != std::string_view::npos && number(line.substr(0, space), uid) && uid >= first_login;
+        const bool good = space != std::string_view::npos && number(line.substr(0, space), uid) &&
+                          uid >= files::first_login;
         if (!good || !taken.insert(uid).second || !uids.emplace(line.substr(space + 1), uid).second)
             return fail(Code::io_error, path + " is damaged at `" + std::string(line) + "`; correct it, or remove it "
                                                "together with all homes and grains of this server");
@@ -124,6 +106,10 @@ Result<files::Account> Identities::made_up(const std::string &user) {
     return account;
 }
 
+Status Identities::make_lock(const std::string &directory) {
+    return locks::take_dcs_atom(locks::DcsAtom::accounts, directory + "/" + lock_name, turn_patience).status();
+}
+
 // One server at a time, by what all of them have remembered so far.
 Status Identities::add(const std::string &name) {
     const auto turn = locks::take_dcs_atom(locks::DcsAtom::accounts, directory_ + "/" + lock_name, turn_patience);
@@ -131,27 +117,24 @@ Status Identities::add(const std::string &name) {
     if (Status s = read(); !s || uids_.count(name) != 0) return s;
     std::set<std::uint32_t> taken;
     for (const auto &[other, uid] : uids_) taken.insert(uid);
-    std::uint32_t uid = options_.first;
-    while (uid <= options_.last && (taken.count(uid) != 0 || ::getpwuid(uid) != nullptr)) ++uid;
-    if (uid > options_.last) return fail(Code::limit, "all uids of --anonymous-uids are in use");
+    std::uint32_t uid = rules_.first;
+    while (uid <= rules_.last && (taken.count(uid) != 0 || logins_->name_of(uid))) ++uid;
+    if (uid > rules_.last) return fail(Code::limit, "all uids of --anonymous-uids are in use");
     auto uids = uids_;
     uids.emplace(name, uid);
     std::string text;
     for (const auto &[other, number] : uids) text += std::to_string(number) + " " + other + "\n";
-    if (Status s = files::write_durably(fd_.get(), table_name, text + "end\n"); !s) return s;
+    if (Status s = files::write_durably(fd_.get(), made_up_name, text + "end\n"); !s) return s;
     uids_ = std::move(uids);
     return Status::ok();
 }
 
 Result<files::Account> Identities::of(const std::string &user, bool own_account, std::string &note) {
-    if (!options_.users) return files::Account{};
+    if (!rules_.users) return files::Account{};
     if (own_account) {
-        const auto &list = options_.accounts;
-        const bool agreed = std::find(list.begin(), list.end(), user) != list.end();
-        const passwd *login = agreed ? ::getpwnam(user.c_str()) : nullptr;
-        const std::string wrong = agreed ? why_not(login, user) : "--accounts of this server does not name it";
-        if (wrong.empty()) return login_of(*login);
-        note = "the login " + user + " is not used, " + wrong + "; an anonymous uid is";
+        Result<files::Account> login = logins_->login(rules_, user);
+        if (login) return login;
+        note = "the login " + user + " is not used, " + login.status().text + "; an anonymous uid is";
     }
     return made_up(user);
 }

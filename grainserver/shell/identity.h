@@ -9,14 +9,17 @@
 
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
+#include "grainserver/files/owner_rules.h"
 #include "grainserver/files/small_file.h"
 
 namespace dcs::server {
 
+inline constexpr const char *made_up_name = "anonymous-uids";  // what is remembered of made-up uids
+
 struct IdentityOptions {
     bool users = false;                         // false: every grain runs as the server does
     std::vector<std::string> accounts;          // logins that may be used; the host owner's word
-    std::uint32_t first = 2'000'000'000, last = 2'000'065'535;  // of the made-up uids: above all logins
+    std::uint32_t first = files::first_made_up, last = files::last_made_up;  // above all logins
 };
 
 // "ann,bob" or "none"; "2000000000-2000065535". Code::invalid says what is wrong.
@@ -25,10 +28,13 @@ Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &
 
 class Identities {
 public:
+    // The file by which servers that share the directory take turns: while this process may still set its mode.
+    static Status make_lock(const std::string &directory);
     // `directory`: absolute, where the made-up uids are remembered, for all servers that share it. Code::io_error
     // if what is remembered cannot be understood: handing out uids anew could give one user another's files.
-    Status open(const std::string &directory, const IdentityOptions &options);
-    bool users() const { return options_.users; }
+    Status open(const std::string &directory, const IdentityOptions &options,
+                const files::Logins &logins = files::logins_of_this_host());
+    bool users() const { return rules_.users; }
     // `own_account`: the scheduler wants the user's login. `note`: why that is not used.
     Result<files::Account> of(const std::string &user, bool own_account, std::string &note);
 
@@ -37,7 +43,8 @@ private:
     Status add(const std::string &name);
     Result<files::Account> made_up(const std::string &user);
 
-    IdentityOptions options_;
+    files::OwnerRules rules_;
+    const files::Logins *logins_ = nullptr;
     std::string directory_;
     files::Fd fd_;
     std::map<std::string, std::uint32_t> uids_;  // by encoded user name

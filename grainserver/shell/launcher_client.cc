@@ -6,11 +6,9 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/spawn.h"
 #include "locks/lock_search.h"
 
 namespace dcs::server {
@@ -21,10 +19,9 @@ constexpr int quick_tries = 100;
 constexpr std::size_t waiting_max = 100'000;
 }  // namespace
 
-void LauncherClient::open(const std::string &directory, const std::string &program, Options options) {
+void LauncherClient::open(const std::string &directory, std::function<Status()> start) {
     directory_ = directory;
-    program_ = program;
-    options_ = std::move(options);
+    start_ = std::move(start);
     if (Result<files::Fd> base = files::open_directory(AT_FDCWD, directory)) base_ = std::move(*base);
 }
 
@@ -43,28 +40,6 @@ bool LauncherClient::connect() {
     return true;
 }
 
-// A session of its own; its output goes to DIR/launcher.log.
-Status LauncherClient::spawn() {
-    const std::string log_name = directory_ + "/launcher.log";
-    const files::Fd log(::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-    SpawnRequest request;
-    request.program = program_;
-    request.arguments = {program_, "--dir", directory_, "--name", options_.name};
-    if (!options_.slots.empty()) request.arguments.insert(request.arguments.end(), {"--slots-dir", options_.slots});
-    if (!options_.cgroups) request.arguments.insert(request.arguments.end(), {"--cgroups", "none"});
-    request.environment = current_environment();
-    request.out = request.err = log.get();
-    request.new_session = true;
-    const Result<pid_t> child = dcs::spawn(request);
-    if (!child) return child.status();
-    child_ = *child;
-    return Status::ok();
-}
-
-void LauncherClient::reap() {
-    if (child_ != 0 && ::waitpid(child_, nullptr, WNOHANG) != 0) child_ = 0;
-}
-
 void LauncherClient::close() {
     socket_ = files::Fd();
     waiting_.clear();
@@ -76,7 +51,6 @@ void LauncherClient::close() {
 bool LauncherClient::maintain(Instant now, std::string &why) {
     if (socket_) flush();
     if (socket_ || now < retry_at_) return false;
-    reap();
     if (connect()) {
         retry_at_ = Instant::never();
         return true;
@@ -84,8 +58,8 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
     ++tries_;
     retry_at_ = now + (tries_ < quick_tries ? soon : later);
     if (tries_ == quick_tries) why = "the launcher does not answer; see " + directory_ + "/launcher.log";
-    if (child_ != 0 || locks::is_held(directory_ + "/" + files::launcher_lock)) return false;
-    if (const Status s = spawn(); !s) {
+    if (locks::is_held(directory_ + "/" + files::launcher_lock)) return false;
+    if (const Status s = start_(); !s) {
         if (tries_ == 1) why = s.text;
         tries_ = quick_tries + 1;
         retry_at_ = now + later;

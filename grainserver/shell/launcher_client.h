@@ -2,10 +2,9 @@
 // The server's side of the launcher's socket. The launcher is started when none serves the directory;
 // it is a process of its own session and stays when this server ends.
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "base/instant.h"
 #include "base/status.h"
@@ -16,13 +15,8 @@ namespace dcs::server {
 
 class LauncherClient {
 public:
-    struct Options {
-        std::string name;
-        std::string slots;   // directory of slots; empty: the launcher's own
-        bool cgroups = true;
-    };
-    // `program`: path of dcs_launcher. `directory` is absolute.
-    void open(const std::string &directory, const std::string &program, Options options);
+    // `directory` is absolute. `start` starts the launcher there, unless one that it has started lives.
+    void open(const std::string &directory, std::function<Status()> start);
     // Connects, starts the launcher, tries again: call it when retry_at() has passed. True when it has
     // just connected: watch fd(). `why` says what went wrong, once per outage.
     bool maintain(Instant now, std::string &why);
@@ -38,15 +32,12 @@ public:
 
 private:
     bool connect();
-    Status spawn();
-    void reap();
     void flush();
 
-    std::string directory_, program_;
-    Options options_;
+    std::string directory_;
+    std::function<Status()> start_;
     files::Fd base_, socket_;
     std::deque<std::string> waiting_;
-    pid_t child_ = 0;
     int tries_ = 0;
     bool broken_ = false;
     Instant retry_at_{};

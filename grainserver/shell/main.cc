@@ -160,7 +160,7 @@ int main(int argc, char **argv) {
     }
     if (const Status s = tell_ready(ready_fd); !s) log_warn(s.text);
     (void)notify_service_manager("READY=1");
-    server.run(*signals);
+    if (const Status s = server.run(*signals); !s) return fail_with(s.text, 1);
     log_info("stopped; grains run on");
     return 0;
 }

@@ -4,24 +4,21 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "daemon/fence.h"
 #include "daemon/log.h"
 #include "grainserver/shell/configured.h"
-#include "locks/process_stat.h"
 
 namespace dcs::server {
 namespace {
 constexpr std::size_t arrivals_max = 256;
 constexpr Duration tidy_interval = seconds(60);
-constexpr Duration lock_patience = seconds(5);
 
 net::Limits link_limits() {
     net::Limits limits;
@@ -30,28 +27,13 @@ net::Limits link_limits() {
     return limits;
 }
 
+}  // namespace
+
 std::uint64_t random_number() {
     std::uint64_t n = 0;
     if (::getrandom(&n, sizeof n, 0) != static_cast<ssize_t>(sizeof n)) n = static_cast<std::uint64_t>(boot_clock().ns);
     return n;
 }
-
-bool lives(pid_t pid) {
-    locks::ProcessStat stat;
-    return pid > 0 && locks::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
-}
-
-// A server that was killed while it started its launcher leaves a child that holds the lock until its exec.
-Result<locks::AdaptiveLock> take_lock(const std::string &path) {
-    for (const Instant deadline = boot_clock() + lock_patience;;) {
-        Result<locks::AdaptiveLock> lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, path);
-        if (lock || lock.status().code != Code::refused || boot_clock() >= deadline) return lock;
-        if (lives(locks::holder_of(path))) return lock;
-        ::usleep(20'000);
-    }
-}
-
-}  // namespace
 
 // One overload per effect.
 struct Performer {
@@ -128,7 +110,7 @@ struct Performer {
     }
     void operator()(SaveConfig &) {
         failpoint("server.config_record.before_write");
-        if (const Status done = save_configured(s.base_.get(), s.state_); !done) s.log_(Level::warning, done.text);
+        if (const Status done = save_configured(s.own_.get(), s.state_); !done) s.log_(Level::warning, done.text);
         failpoint("server.config_record.after_write");
     }
     void operator()(SetLogLevel &e) {
@@ -156,63 +138,12 @@ Server::~Server() {
     if (loop_ && conn_ != 0) loop_->close(conn_);
 }
 
-Status Server::open(const ServerOptions &options) {
-    options_ = options;
-    if (Status s = files::make_directories(options.directory); !s) return s;
-    char *real = ::realpath(options.directory.c_str(), nullptr);
-    if (real == nullptr) return files::file_error(options.directory, errno);
-    options_.directory = real;
-    ::free(real);
-    Result<locks::AdaptiveLock> lock = take_lock(options_.directory + "/lock");
-    if (!lock) return lock.status();
-    lock_ = std::move(*lock);
-    Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
-    if (!base) return base.status();
-    base_ = std::move(*base);
-    state_.host = options_.name;
-    state_.binary_class = options_.binary_class;
-    state_.boot_id = locks::boot_id();
-    state_.instance = random_number();
-    state_.courtesy.on = options.watch;
-    if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
-    constexpr auto role = pki::Role::grain_server;
-    if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
-    const bool local = options_.backup.find('/') != std::string::npos;
-    if (!options_.backup.empty() && !local && !link_.tls())
-        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket");
-    state_.asks_for_backup = link_.tls() && !local;
-    state_.has_backup = local;
-    load_configured(base_.get(), state_);
-    files_.run_by(options_.runner);
-    if (Status s = open_grains(); !s) return s;
-    if (Status s = contents_.open(options_.directory, options_.binary_class,
-                                  static_cast<std::uint64_t>(options_.library_mb) << 20,
-                                  [this] { return needed_contents(); });
-        !s)
-        return s;
-    loop_ = net::Loop::create();
-    for (Adopted &a : files_.adopt()) {
-        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
-        put(std::move(a));
-    }
-    put(Began{});
-    return Status::ok();
-}
-
-Status Server::open_grains() {
-    if (!options_.slots_directory.empty())
-        if (Status s = files::make_directories(options_.slots_directory); !s) return s;
-    const files::Available host = files::rungs_available(options_.identity.users, options_.directory);
-    const Result<Rungs> rungs = rungs_for(options_.rungs, host);
-    if (!rungs) return rungs.status();
-    state_.confinement = *rungs;
-    log_(Level::info, "grains are confined by " + to_words(*rungs));
-    const GrainRules rules{options_.identity, options_.slots_directory, options_.limits, *rungs,
-                           options_.rungs.writable};
-    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
-    launcher_.open(options_.directory, options_.launcher_program,
-                   {options_.name, options_.slots_directory, options_.use_cgroups});
-    return Status::ok();
+void Server::warden_is_gone() {
+    if (!warden_->process().gone() || stop_) return;
+    ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
+                                         ", and the grain server stops: start it again. Its grains run on");
+    log_(Level::error, ended_.text);
+    stop_ = true;
 }
 
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
@@ -310,6 +241,8 @@ void Server::take_frame(const net::Arrival &arrival) {
 void Server::take(net::Arrival &arrival) {
     if (arrival.what == net::What::ready && arrival.watch == signals_->fd()) {
         while (const int number = signals_->next()) stop_ = stop_ || number == SIGTERM || number == SIGINT;
+    } else if (arrival.what == net::What::ready && arrival.watch == warden_->process().fd()) {
+        warden_is_gone();
     } else if (arrival.what == net::What::ready) {
         read_launcher();
     } else if (arrival.conn == conn_ && conn_ != 0) {
@@ -351,9 +284,14 @@ void Server::keep_contents() {
     tidy_at_ = boot_clock() + tidy_interval;
 }
 
-void Server::run(Signals &signals) {
+Status Server::run(Signals &signals) {
     signals_ = &signals;
     loop_->watch(signals.fd());
+    loop_->watch(warden_->process().fd());
+    const Result<bool> fenced = give_up_calls({.unix_sockets = true, .foreign_files = true});
+    if (!fenced) return fenced.status();
+    if (!*fenced)
+        log_(Level::warning, "this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
     handle_pending();
     while (!stop_) {
         keep_launcher();
@@ -367,10 +305,13 @@ void Server::run(Signals &signals) {
         }
         keep_contents();
         keep_certificate();
+        if (warden_->process().lost()) warden_is_gone();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }
     loop_->unwatch(signals.fd());
+    loop_->unwatch(warden_->process().fd());
+    return ended_;
 }
 
 }  // namespace dcs::server

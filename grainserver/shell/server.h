@@ -11,6 +11,7 @@
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/shell/rungs.h"
+#include "grainserver/warden/warden.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -33,18 +34,24 @@ struct ServerOptions {
     bool watch = true;  // the host's owner comes first
 };
 
+std::uint64_t random_number();
+
 class Server {
 public:
     explicit Server(LogLine log) : log_(log) {}
     ~Server();
     // Takes DIR/lock (Code::refused: another server has the directory), finds the grains of an earlier server.
     Status open(const ServerOptions &options);
-    // Serves until TERM or INT comes. Grains run on.
-    void run(Signals &signals);
+    // Serves until TERM or INT comes, or the warden is gone (Code::unreachable). Grains run on.
+    Status run(Signals &signals);
 
 private:
     friend struct Performer;
-    Status open_grains();
+    Status begin_directory();
+    Result<GrainRules> settle_rules();
+    Status fence_in();
+    Status open_grains(const GrainRules &rules);
+    void warden_is_gone();
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
@@ -71,9 +78,11 @@ private:
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
+    std::shared_ptr<warden::WardenClient> warden_;
+    Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
-    files::Fd base_;
+    files::Fd own_;  // DIR/server: small files of this process
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;
     Signals *signals_ = nullptr;

@@ -1,13 +1,11 @@
 // The files of a grain, from the library into its room, before it starts (W7).
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "grainserver/files/room.h"
@@ -31,20 +29,13 @@ const FileRecord *program_of(const std::vector<FileRecord> &files, const std::st
     return found;
 }
 
-// The file that a program's path means: open, if it is one of that size; `identity` changes with its content.
-std::optional<files::Fd> open_program(const std::string &path, const files::Account &account, std::uint64_t size,
-                                      std::array<std::int64_t, 7> &identity) {
-    // The path is the user's word: what he may not read is not read for him, and no device hears of it.
-    std::optional<ActAs> user;
-    if (account.change) user.emplace(account.uid, account.gid);
-    files::Fd fd(open_regular(path.c_str()));
-    user.reset();
+// Is it a file of that size? `identity` changes with its content.
+bool identify(int fd, std::uint64_t size, std::array<std::int64_t, 7> &identity) {
     struct stat st{};
-    if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0) return std::nullopt;
-    if (static_cast<std::uint64_t>(st.st_size) != size) return std::nullopt;
+    if (::fstat(fd, &st) != 0 || static_cast<std::uint64_t>(st.st_size) != size) return false;
     identity = {static_cast<std::int64_t>(st.st_dev), static_cast<std::int64_t>(st.st_ino), st.st_size,
                 st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_ctim.tv_sec, st.st_ctim.tv_nsec};
-    return fd;
+    return true;
 }
 
 constexpr std::size_t known_max = 4096;  // programs whose digests are remembered
@@ -56,35 +47,9 @@ wire::GrainFile missing(const FileRecord &file) {
     return x;
 }
 
-// All below this directory, which nobody else could enter so far.
-Status give_all(const files::Fd &folder, const files::Account &account) {
-    const Result<std::vector<std::string>> names = files::list(folder.get());
-    if (!names) return names.status();
-    for (const std::string &name : *names) {
-        if (::fchownat(folder.get(), name.c_str(), account.uid, account.gid, AT_SYMLINK_NOFOLLOW) != 0)
-            return files::file_error(name, errno);
-        const Result<files::Fd> inner = files::open_directory(folder.get(), name);
-        if (!inner) continue;  // a file
-        if (Status s = give_all(*inner, account); !s) return s;
-    }
-    return Status::ok();
-}
-
-// The last step, and the first one of a server that does not know how far another came: the room is the grain's
-// only while nothing is put into it.
-Status give_to_grain(const files::Room &room, const files::Account &account) {
-    if (!account.change) return Status::ok();
-    const Status s = give_all(room.fd, account);
-    return s ? files::give_room(room.fd.get(), account.uid, account.gid) : s;
-}
-Status take_back(const files::Room &room, const files::Account &account) {
-    return account.change ? files::give_room(room.fd.get(), ::geteuid(), ::getegid()) : Status::ok();
-}
-
-// To start anew, also where a server was killed over it: an empty working directory, and the input as far as
-// it is the checkpoint's text.
+// The room is ours. To start anew, also where a server was killed over it: an empty working directory, and the input
+// as far as it is the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
-    if (Status s = take_back(room, record.account); !s) return s;
     if (Status s = files::remove_tree(room.fd.get(), files::work_name); !s) return s;
     if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
     const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -111,9 +76,9 @@ Result<files::Fd> destination(const files::Room &room, const files::Fd &work, co
     if (!folder) return folder.status();
     if (has_role(file, wire::FileRole::output)) return files::Fd();
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    files::Fd fd(::openat(folder->get(), last.c_str(), flags, 0600));
-    const unsigned mode = has_role(file, wire::FileRole::executable) ? 0755 : 0644;
-    if (!fd || ::fchmod(fd.get(), mode) != 0) return files::file_error(file.name, errno);
+    const mode_t mode = has_role(file, wire::FileRole::executable) ? 0755 : 0644;
+    files::Fd fd(::openat(folder->get(), last.c_str(), flags, mode));
+    if (!fd) return files::file_error(file.name, errno);
     return fd;
 }
 }  // namespace
@@ -121,10 +86,10 @@ Result<files::Fd> destination(const files::Room &room, const files::Fd &work, co
 // W7: a program is run from where its name says if that is the very one; then *program is set to null.
 Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
     *program = program_of(record->files, binary_class_);
+    if (*program == nullptr) co_return;
     Identity identity{};
-    const std::optional<files::Fd> fd =
-        *program != nullptr ? open_program(record->program, record->account, (*program)->size, identity) : std::nullopt;
-    if (!fd) co_return;
+    const Result<files::Fd> fd = open_program_(record->program, record->account);
+    if (!fd || !identify(fd->get(), (*program)->size, identity)) co_return;
     if (known_.count(identity) == 0) {
         std::string digest;
         for (Work reading = read_digest(fd->get(), &digest); reading.go_on();) co_yield Slice{};
@@ -181,14 +146,16 @@ Work Contents::place_files(GrainId id) {
         co_return;
     }
     failpoint("server.files.before_place");
-    Status s;
-    for (Work filling = fill_room(&*record, &*room, &s); filling.go_on();) co_yield Slice{};
+    // It is the grain's only while nothing is put into it.
+    Status s = files_.take_room(id, record->account);
+    if (s)
+        for (Work filling = fill_room(&*record, &*room, &s); filling.go_on();) co_yield Slice{};
     if (s && program != nullptr) {
         Result<std::string> path = cache_.program(program->digest, record->argv[0]);
         if (path) record->program = *path;
         else s = path.status();
     }
-    if (s) s = give_to_grain(*room, record->account);
+    if (s) s = files_.give_room(id, record->account);
     if (s) s = files_.write_placed(id, *record);
     failpoint("server.files.after_place");
     if (s) tell_(FilesPlaced{id});

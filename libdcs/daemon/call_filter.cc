@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -56,6 +57,23 @@ constexpr int whole[] = {
 #endif
 };
 
+// Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to anybody who could
+// not read it as this process can, and nobody can write to it. Root gets by without 0700.
+constexpr std::uint32_t program_mode = 0555, own_mode = 0700;
+
+void about_foreign_files(CallProgram &p) {
+    p.answer_if(SYS_utimensat, allowed);
+    p.answer_if(SYS_copy_file_range, allowed);
+    p.about_call(SYS_ioctl, 1, {FIONBIO, FIONREAD, TCGETS, FICLONE}, allowed, denied);
+    const bool root = ::geteuid() == 0;
+    if (root) return p.about_call(SYS_fchmod, 1, {program_mode}, allowed, denied);
+    p.about_call(SYS_fchmod, 1, {program_mode, own_mode}, allowed, denied);
+    p.about_call(SYS_fchmodat, 2, {own_mode}, allowed, denied);
+#if defined(__x86_64__)
+    p.about_call(SYS_chmod, 1, {own_mode}, allowed, denied);
+#endif
+}
+
 // Told plainly that it may not; the rest does not exist. Whoever finds one of these in a log has found more than a
 // library that looks for what there is.
 constexpr int powers[] = {
@@ -88,12 +106,12 @@ void about_threads(CallProgram &p) {
 }
 
 // Sockets of the network; of netlink only what lists interfaces.
-void about_sockets(CallProgram &p, bool unix_sockets) {
+void about_sockets(CallProgram &p, KeptCalls kept) {
     const std::size_t begun = p.begin_if(SYS_socket);
     p.load_argument(0);
     p.answer_if(AF_INET, allowed);
     p.answer_if(AF_INET6, allowed);
-    if (unix_sockets) p.answer_if(AF_UNIX, allowed);
+    if (kept.unix_sockets) p.answer_if(AF_UNIX, allowed);
     const std::size_t netlink = p.begin_if(AF_NETLINK);
     p.load_argument(2);
     p.answer_if(0, allowed);
@@ -102,7 +120,7 @@ void about_sockets(CallProgram &p, bool unix_sockets) {
     p.end(begun);
 }
 
-std::vector<sock_filter> call_filter(bool by_one_call, bool unix_sockets) {
+std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
     const auto own = static_cast<std::uint32_t>(::getpid());
     CallProgram p;
     p.load_machine();
@@ -115,10 +133,11 @@ std::vector<sock_filter> call_filter(bool by_one_call, bool unix_sockets) {
     about_opening(p, SYS_openat, 2, allowed);
     if (by_one_call) p.answer_if(nr_openat2, allowed);
     about_threads(p);
-    about_sockets(p, unix_sockets);
+    about_sockets(p, kept);
     p.about_call(SYS_kill, 0, {own}, allowed, denied);
     p.about_call(SYS_tgkill, 0, {own}, allowed, denied);
     p.about_call(SYS_prlimit64, 0, {0, own}, allowed, denied);
+    if (kept.foreign_files) about_foreign_files(p);
     p.about_call(SYS_ioctl, 1, {FIONBIO, FIONREAD, TCGETS}, allowed, denied);
     p.about_call(SYS_prctl, 0, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, name_of_memory}, allowed,
                  denied);
@@ -133,14 +152,14 @@ std::vector<sock_filter> call_filter(bool by_one_call, bool unix_sockets) {
 
 bool keeps_openat2() { return landlock::version() >= truncates_known_since; }
 
-Result<bool> give_up_calls(bool unix_sockets) {
+Result<bool> give_up_calls(KeptCalls kept) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    (void)unix_sockets;
+    (void)kept;
     return false;
 #endif
     const std::uint32_t action = SECCOMP_RET_ERRNO;
     if (own_machine == 0 || ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0) return false;
-    const std::vector<sock_filter> code = call_filter(keeps_openat2(), unix_sockets);
+    const std::vector<sock_filter> code = call_filter(keeps_openat2(), kept);
     const sock_fprog all{static_cast<unsigned short>(code.size()), const_cast<sock_filter *>(code.data())};
     const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all);
     if (answer == 0) return true;

@@ -64,7 +64,7 @@ Status give_up_capabilities(std::uint64_t keep) {
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? Status::ok() : failed("new privileges");
 }
 
-Result<bool> give_up_files(const std::vector<std::string> &directories) {
+Result<bool> give_up_files(const std::vector<std::string> &directories, const std::vector<std::string> &readable) {
     const int version = landlock::version();
     if (version < moves_since) return false;
     const std::uint64_t known = landlock::rights_known(version);
@@ -73,6 +73,8 @@ Result<bool> give_up_files(const std::vector<std::string> &directories) {
     Status s;
     for (const std::string &directory : directories)
         if (s) s = allow(ruleset, directory, writing & known);
+    for (const std::string &directory : readable)
+        if (s) s = allow(ruleset, directory, reading & known);
     for (const char *path : files_of_the_system)
         if (s) s = allow(ruleset, path, reading & known);
     if (const int error = s ? landlock::restrict_self(ruleset) : 0; error != 0)

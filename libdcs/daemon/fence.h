@@ -12,17 +12,24 @@ namespace dcs {
 // bounding set too; no new privileges can be had. Before any thread starts.
 Status give_up_capabilities(std::uint64_t keep = 0);
 
-// Of all files it keeps those below these directories, and reads what the C library wants when it looks up a name,
-// loads a module or tells the time. No other file can be opened, listed, made, renamed or removed, and no other process
-// be traced, nor signalled where the kernel can see to that; what is open stays open. False: this kernel has no
-// Landlock of version 2. After give_up_capabilities(), before any thread starts.
-Result<bool> give_up_files(const std::vector<std::string> &directories);
+// Of all files it keeps those below these directories, may read those below `readable`, and what the C library wants
+// when it looks up a name, loads a module or tells the time. No other file can be opened, listed, made, renamed or
+// removed, and no other process be traced, nor signalled where the kernel can see to that; what is open stays open.
+// False: this kernel has no Landlock of version 2. After give_up_capabilities(), before any thread starts.
+Result<bool> give_up_files(const std::vector<std::string> &directories, const std::vector<std::string> &readable = {});
 
+// What a daemon may keep besides.
+struct KeptCalls {
+    bool unix_sockets = false;  // to others, whom they tell who comes
+    // Times, copies within the kernel, and of modes 0555, for a program, and, unless this is root, 0700, to get at what
+    // is to be removed.
+    bool foreign_files = false;
+};
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
 // threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of
-// files, Unix sockets to others (unless `unix_sockets`: they say who comes), namespaces, keys, and what nobody here has
-// heard of. False: there is no such filter on this machine, or in a build with sanitizers, which need more.
-Result<bool> give_up_calls(bool unix_sockets = false);
+// files, Unix sockets to others, namespaces, keys, and what nobody here has heard of. False: there is no such filter on
+// this machine, or in a build with sanitizers, which need more.
+Result<bool> give_up_calls(KeptCalls kept = {});
 
 // openat2 is among those that stay. On kernels before 6.2 it is not: what it is to do lies in memory, and it could cut
 // off files that may only be read.

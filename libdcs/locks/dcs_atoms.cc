@@ -32,7 +32,7 @@ constexpr DcsAtomRow table[] = {
      DcsAtom::pool_work, "none, never; another one waits two minutes and gives up",
      "one would start what the other stops. Never expires: its tree are the daemons that it started"},
     {DcsAtom::accounts, "accounts", "one who gives away an anonymous account", "the host's table of accounts",
-     "DIR/anonymous-uids.lock", KeptBy::lock, DcsAtom::accounts, "none, never; held for milliseconds",
+     "DIR/server/anonymous-uids.lock", KeptBy::lock, DcsAtom::accounts, "none, never; held for milliseconds",
      "two servers of a host would give one account to two users"},
     {DcsAtom::slot, "slot", "a grain in each slot", "a slot of a host", "slots", KeptBy::slots, DcsAtom::slot,
      "none; the limits of the grain, kept by its launcher",

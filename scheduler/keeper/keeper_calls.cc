@@ -10,7 +10,6 @@ namespace {
 constexpr unsigned char key_start[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02,
                                        0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03,
                                        0x42, 0x00, 0x04};
-constexpr std::size_t code_size = 4;
 
 bool may_name(Ask ask) { return ask == Ask::certificate || ask == Ask::remove_host || ask == Ask::check_login; }
 bool may_key(Ask ask) { return ask == Ask::certificate || ask == Ask::own_certificate; }
@@ -61,26 +60,6 @@ std::optional<Request> read_packet(std::string_view bytes) {
     // What it makes is what came: nothing hides behind the end of the name or in what is not used.
     if (!is_one(request) || to_packet(request) != bytes) return {};
     return request;
-}
-
-std::string to_packet(const Reply &reply) {
-    const auto code = static_cast<std::uint32_t>(reply.status.code);
-    std::string packet(code_size, '\0');
-    std::memcpy(packet.data(), &code, code_size);
-    const std::string &rest = reply.status ? reply.bytes : reply.status.text;
-    return packet + rest.substr(0, reply_max - code_size);
-}
-
-std::optional<Reply> read_reply(std::string_view packet) {
-    std::uint32_t code = 0;
-    if (packet.size() < code_size || packet.size() > reply_max) return {};
-    std::memcpy(&code, packet.data(), code_size);
-    if (code > static_cast<std::uint32_t>(Code::last)) return {};
-    Reply reply;
-    const std::string rest(packet.substr(code_size));
-    reply.status.code = static_cast<Code>(code);
-    (reply.status ? reply.bytes : reply.status.text) = rest;
-    return reply;
 }
 
 std::optional<Point> point_of(std::string_view public_key) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "daemon/side_process.h"
 #include "pki/certificate.h"
 
 namespace dcs::keeper {
@@ -26,7 +27,7 @@ enum class Ask : std::uint8_t {
 enum class Settings : std::uint8_t { hosts, policy, limits, last = limits };
 
 inline constexpr unsigned patience_s = 30;  // for one answer
-inline constexpr std::size_t name_max = 208, point_size = 64, reply_max = 4096;
+inline constexpr std::size_t name_max = 208, point_size = 64;
 
 // The x and y of a public key; certificates are for keys on P-256 only.
 using Point = std::array<std::uint8_t, point_size>;
@@ -52,13 +53,8 @@ std::string to_packet(const Request &request);
 // Nothing unless it is exactly what some request makes.
 std::optional<Request> read_packet(std::string_view packet);
 
-// A reply is a Code, then text or bytes, and perhaps a descriptor.
-struct Reply {
-    Status status;      // text is cut at reply_max
-    std::string bytes;  // only with Code::ok
-};
-std::string to_packet(const Reply &reply);
-std::optional<Reply> read_reply(std::string_view packet);
+// A reply may have a descriptor besides.
+using Reply = SideAnswer;
 
 // A public key as SubjectPublicKeyInfo, in its one form, and its point. Nothing for another kind of key.
 std::optional<Point> point_of(std::string_view public_key);

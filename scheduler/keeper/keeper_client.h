@@ -1,12 +1,9 @@
 #pragma once
 // The scheduler's side of its keeper.
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
-#include <sys/types.h>
-
+#include "daemon/side_process.h"
 #include "scheduler/keeper/keeper.h"
 
 namespace dcs::keeper {
@@ -18,14 +15,11 @@ public:
     // Forks it, as who this process is now. Before any thread starts, and before anything is read that it should not
     // know.
     static Result<std::unique_ptr<KeeperClient>> start(const Place &place);
-    ~KeeperClient();
-    KeeperClient(const KeeperClient &) = delete;
-    KeeperClient &operator=(const KeeperClient &) = delete;
 
-    int fd() const { return socket_; }  // readable when the keeper is gone
-    bool lost() const { return is_lost_; }  // gone, or silent, as a call has found out
-    bool gone();                        // that, or found out now
-    std::string how_it_ended();         // "was killed by signal 9"
+    int fd() const { return process_->fd(); }      // readable when the keeper is gone
+    bool lost() const { return process_->lost(); }  // gone, or silent, as a call has found out
+    bool gone() { return process_->gone(); }        // that, or found out now
+    std::string how_it_ended() { return process_->how_it_ended(); }  // "was killed by signal 9"
 
     Result<std::string> authority();                                   // its certificate, DER
     Result<std::string> own_certificate(std::string_view public_key);  // DER, as the next
@@ -37,16 +31,11 @@ public:
     int echo_socket(bool v6);                                          // the caller's; -1: none
 
 private:
-    KeeperClient(int socket, pid_t pid) : socket_(socket), pid_(pid) {}
+    explicit KeeperClient(std::unique_ptr<SideProcess> process) : process_(std::move(process)) {}
     Reply call(const Request &request, int *fd);
     Result<std::string> bytes(const Request &request);
-    Status lose(const std::string &why);
 
-    std::mutex mutex_;
-    const int socket_;
-    pid_t pid_;
-    std::string lost_;  // why no call can succeed any more
-    std::atomic<bool> is_lost_ = false;
+    const std::unique_ptr<SideProcess> process_;
 };
 
 }  // namespace dcs::keeper

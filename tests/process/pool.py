@@ -114,6 +114,11 @@ class Pool:
             self.show_logs()
         self.down()
         left = self.left_over()
+        for _ in range(200):  # what ends with a daemon, by itself, may take a moment
+            if not left:
+                break
+            time.sleep(0.1)
+            left = self.left_over()
         shutil.rmtree(self.base, ignore_errors=True)
         if kind is None:
             assert not left, f"processes left after dcs down: {left}"

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The scheduler's process that reads strangers' bytes has no power: as root and as an ordinary user it tries from inside what
-it should not be able to; what it asks of its keeper is what the table says; and when the keeper dies it says so and ends."""
+"""The processes that read strangers' bytes have no power but what their work takes: a scheduler and a grain server, as root and as
+an ordinary user, try from inside what they should not be able to; what they ask of keeper, warden and launcher is what the
+tables say; and when the process beside them dies they say so and end."""
 import ctypes
 import os
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import tempfile
 
 from pool import Pool, wait_for
-from tls import TOOLS, TlsPool
+from tls import TOOLS, TlsPool, program
 
 FULL = bool(os.environ.get("DCS_TESTS_FULL"))
 USER = 54321  # nobody's
@@ -17,16 +18,22 @@ LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
 # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_NET_RAW: docs/SECURITY.md says what for.
 KEEPER_POWER = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 13
 
-REFUSED = {  # by Landlock and the file's mode, or by the filter
-    "files": "shadow key pki hosts hosts_write new_file file_read file_write unlink rename link sysctl procmem",
-    "calls": "file_cut file_cut2 truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
-             "io_uring unheard_of exec fork ptrace readmem kill_keeper kill_init kill_all prlimit renice unix socketpair raw packet "
-             "uevent low_port",
-}
+# By Landlock and the file's mode, or by the filter.
+FILES = "shadow new_file file_read file_write unlink rename link sysctl procmem ".split()
+CALLS = ("file_cut file_cut2 truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
+         "io_uring unheard_of exec fork ptrace readmem kill_beside kill_init kill_all prlimit renice socketpair raw packet "
+         "uevent low_port int80").split()
 NO = {"EPERM", "EACCES", "ENOSYS", "EXDEV"}
-ANSWERS = {"ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
+KEEPER_ANSWERS = {"ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
            "ask_hidden": "INVALID", "ask_unknown": "INVALID", "ask_own": "REFUSED", "ask_good": "ok"}
-NEEDED = "state_new state_read state_rename state_unlink resolver look_up thread own_signal inet"
+# DAC_OVERRIDE and FOWNER: what a root's grain server keeps.
+SERVER_POWER = 1 << 1 | 1 << 3
+WARDEN_ANSWERS = {"ask_as_root": "REFUSED", "ask_as_login": "REFUSED", "ask_as_other": "REFUSED", "ask_shadow": "IO_ERROR",
+                  "ask_device": "IO_ERROR", "ask_room_outside": "INVALID", "ask_room_to_root": "REFUSED", "ask_home_outside": "INVALID",
+                  "ask_login": "REFUSED", "ask_huge": "INVALID", "ask_unknown": "INVALID", "ask_good": "ok",
+                  "ask_launcher": "ok", "launch_root": "refused", "launch_daemon": "refused", "launch_made_up_daemon": "refused",
+                  "launch_server": "refused", "launch_bare": "refused"}
+NEEDED = "kept_new kept_read kept_rename kept_unlink resolver look_up thread own_signal inet"
 
 
 def status(pid, name):
@@ -36,18 +43,22 @@ def status(pid, name):
     raise AssertionError(f"no {name} of {pid}")
 
 
-def keeper_of(pid):
+def beside(pid, name):
     found = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    assert len(found) == 1 and open(f"/proc/{found[0]}/comm").read() == "dcs_keeper\n", found
+    assert len(found) == 1 and open(f"/proc/{found[0]}/comm").read() == name + "\n", found
     return int(found[0])
 
 
-def has_no_power(pid):
+def keeper_of(pid):
+    return beside(pid, "dcs_keeper")
+
+
+def has_no_power(pid, kept=0):
     threads = os.listdir(f"/proc/{pid}/task")
     for thread in threads:
         of = f"{pid}/task/{thread}"
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb") + (("CapBnd",) if status(pid, "Uid") == "0" else ()):
-            assert int(status(of, name), 16) == 0, (of, name, status(of, name))
+            assert int(status(of, name), 16) == (kept if name in ("CapPrm", "CapEff", "CapBnd") else 0), (of, name, status(of, name))
         assert status(of, "NoNewPrivs") == "1" and status(of, "Seccomp") == "2", of
     return len(threads)
 
@@ -61,12 +72,15 @@ class Private(TlsPool):
         self.report, self.file = os.path.join(self.outside, "report"), os.path.join(self.outside, "file")
         super().__init__()
 
+    def owned(self):
+        return (self.outside, self.file, self.report, self.base, self.directory, os.path.join(self.directory, "hosts"))
+
     def table(self, *hosts):
         with open(self.file, "w") as file:
             file.write("kept")
         open(self.report, "w").close()
         super().table(*hosts)
-        for path in (self.outside, self.file, self.report, self.base, self.directory, os.path.join(self.directory, "hosts")):
+        for path in self.owned():
             os.chown(path, self.uid, self.uid)
 
     def start(self, name, what, *arguments):
@@ -86,6 +100,52 @@ class Users(Private):
     uid = USER
 
 
+class PryingServer(Private):
+    """Its grain server is the one that pries."""
+    def owned(self):
+        return (self.outside, self.file, self.report)
+
+    def start(self, name, what, *arguments):
+        if what != "dcs_grainserver":
+            return TlsPool.start(self, name, what, *arguments)
+        home = os.path.join(self.base, name)
+        for folder, _, files in os.walk(home):
+            for path in (folder, *(os.path.join(folder, file) for file in files)):
+                os.chown(path, self.uid, self.uid)
+        for path in (self.base, home):
+            os.chmod(path, 0o711)
+        env = dict(self.env, DCS_PRY_LOG=self.report, DCS_PRY_FILE=self.file, DCS_PRY_DIR=home)
+        words = ["users" if word == "self" and self.uid == 0 else word for word in arguments]
+        for source, target in ((os.path.join(TOOLS, "dcs_grainserver_pry"), "pry"), (program("dcs_launcher"), "dcs_launcher")):
+            if not os.path.exists(os.path.join(self.outside, target)):
+                shutil.copy(source, os.path.join(self.outside, target))
+        os.chmod(self.outside, 0o755)
+        with open(os.path.join(self.base, name + ".log"), "a") as log:
+            self.running[name] = subprocess.Popen([os.path.join(self.outside, "pry"), *words, "--confine", "filter"], stderr=log,
+                                                  env=env, user=self.uid, group=self.uid, extra_groups=[], cwd="/")
+
+
+class PryingUsersServer(PryingServer):
+    uid = USER
+
+
+def judge(pool, files, calls, answers):
+    got = dict(line.split() for line in open(pool.report))
+    if os.uname().machine != "x86_64":
+        got["int80"] = "ENOSYS"
+    refused = list(calls)
+    if LANDLOCK >= 2:
+        refused += files
+    else:
+        print("SKIPPED: this kernel has no Landlock of version 2: what a daemon can open is not looked at")
+    assert {name: got[name] for name in refused if got[name] not in NO} == {}, got
+    assert {name: got[name] for name in answers} == answers, got
+    assert {got[name] for name in NEEDED.split()} == {"ok"}, got
+    known = {*files, *calls, *answers, *NEEDED.split(), "int80"}
+    assert set(got) <= known | {"unix"}, set(got) - known
+    assert open(pool.file).read() == "kept" and os.stat(pool.file).st_mode & 0o7777 == 0o644
+
+
 def pries(kind):
     with kind() as pool:
         pool.join("h1")
@@ -97,21 +157,32 @@ def pries(kind):
         assert status(keeper_of(pid), "NoNewPrivs") == "1"
         assert os.stat(f"/proc/{keeper_of(pid)}/mem").st_uid == 0  # nobody may look into it
         pool.stop("scheduler")
-        got = dict(line.split() for line in open(pool.report))
-        if os.uname().machine != "x86_64":
-            got["int80"] = "ENOSYS"
-        refused = REFUSED["calls"].split() + ["int80"]
-        if LANDLOCK >= 2:
-            refused += REFUSED["files"].split()
-        else:
-            print("SKIPPED: this kernel has no Landlock of version 2: what a scheduler can open is not looked at")
-        assert {name: got[name] for name in refused if got[name] not in NO} == {}, got
-        assert {name: got[name] for name in ANSWERS} == ANSWERS, got
-        assert {got[name] for name in NEEDED.split()} == {"ok"}, got
-        assert len(got) == len(ANSWERS) + len(NEEDED.split()) + len(" ".join(REFUSED.values()).split()) + 1, got
-        assert open(pool.file).read() == "kept" and os.stat(pool.file).st_mode & 0o7777 == 0o644
+        judge(pool, FILES + "key pki hosts hosts_write".split(), CALLS + ["unix"], KEEPER_ANSWERS)
         pool.start_scheduler()  # it has spoilt nothing
         pool.join("h2")
+
+
+def server_pries(kind):
+    with kind() as pool:
+        pool.join("h1")
+        pool.start_server("h1")
+        wait_for("the end of prying", lambda: "launch_bare" in open(pool.report).read(), 300)
+        pid = pool.running["h1"].pid
+        has_no_power(pid, SERVER_POWER if kind.uid == 0 else 0)
+        assert status(beside(pid, "dcs_warden"), "Uid") == str(kind.uid)
+        judge(pool, FILES + "rules_write rules_unlink rules_rename lock_write".split(),
+              CALLS + "fchmod_open fchmod_setuid fchown_open".split(), WARDEN_ANSWERS | {"grain_user": "ok"})
+        shutil.rmtree(os.path.join(pool.base, "h1/grains/h1,eve,1,1,1"))
+        assert pool.dcs("run", "--", "/bin/echo", "works").stdout == "works\n"  # it has spoilt nothing
+        warden = beside(pid, "dcs_warden")
+        os.kill(warden, signal.SIGKILL)
+        assert pool.running.pop("h1").wait(timeout=120) == 1
+        pool.logged("h1.log", "the grain server's warden was killed by signal 9, and the grain server stops: start it again")
+        open(pool.report, "w").close()
+        pool.start_server("h1")
+        pool.stop("h1", signal.SIGKILL)
+        pool.start_server("h1")
+        assert pool.dcs("run", "--", "/bin/echo", "works").stdout == "works\n"
 
 
 def dies_in_words(how):
@@ -182,6 +253,9 @@ def private_pool():
         for role in ("scheduler", "backup"):
             assert pool.pid(role, role), role
             has_no_power(pool.pid(role, role))
+        server = pool.pid("grainserver", "local1")
+        has_no_power(server, SERVER_POWER)
+        beside(server, "dcs_warden")
         assert pool.dcs("run", "--", "/bin/echo", "works").stdout == b"works\n"
 
 
@@ -191,6 +265,8 @@ def main():
         return 77
     for kind in (Private, Users):
         pries(kind)
+    for kind in (PryingServer, PryingUsersServer):
+        server_pries(kind)
     ends_with_its_scheduler()
     rereads_and_removes()
     dies_in_words(signal.SIGKILL)

@@ -1,17 +1,19 @@
-// The small files of a grain's directory, the launcher's socket, lines of /proc: with and without right checksums.
+// The small files of a grain's directory, the owner's rules, the launcher's socket, lines of /proc: with and without
+// right checksums.
 #include "grainserver/files/grain_record.h"
 
 #include "base/checksum.h"
 #include "fuzz.h"
 #include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/owner_rules.h"
 #include "grainserver/shell/host_gauge.h"
 #include "locks/process_stat.h"
 
 namespace dcs::fuzz {
 namespace {
 
-enum What : std::uint8_t { launch, exits, ending, outputs, acked, pid, call, stat, figures, sequence, last };
-constexpr const char *kind_of[] = {"DGL5", "DGE2", "DGW3", "DGO1", "DGA1"};
+enum What : std::uint8_t { launch, exits, ending, outputs, rules, acked, pid, call, stat, figures, sequence, last };
+constexpr const char *kind_of[] = {"DGL5", "DGE2", "DGW3", "DGO1", "DOR1", "DGA1"};
 
 // Whatever was read is written to bytes that are read as the same.
 template <class Record> void round_trip(const Result<Record> &read, Result<Record> (*unpack)(std::string_view)) {
@@ -59,6 +61,7 @@ void run(std::string_view bytes) {
     case exits: return round_trip(files::unpack_exit(text), &files::unpack_exit);
     case ending: return round_trip(files::unpack_ending(text), &files::unpack_ending);
     case outputs: return round_trip(files::unpack_outputs(text), &files::unpack_outputs);
+    case rules: return round_trip(files::unpack_rules(text), &files::unpack_rules);
     case acked:
         if (const auto n = files::unpack_acked(text)) expect(files::pack_acked(*n) == text, "one encoding");
         return;
@@ -86,6 +89,7 @@ std::vector<Seed> seeds() {
         {exits, files::pack(end)},
         {ending, files::pack(files::EndingRecord{files::Ending::asked, "why", 0, 1})},
         {outputs, files::pack(files::OutputsRecord{start.files, "words"})},
+        {rules, files::pack(files::OwnerRules{true, {"ann"}, 2000, 3000, {1, 2, 3, 4, 5}, 6, {"/scratch"}, "/home"})},
         {acked, files::pack_acked(7)},
         {pid, "4711 123456 0f8fad5b-d9cb-469f-a165-70867728950e\n"},
         {call, "START local1,ann,3,17,2 4"},

@@ -3,6 +3,7 @@
 #include "scheduler/keeper/keeper_calls.h"
 
 #include "fuzz.h"
+#include "grainserver/warden/warden.h"
 
 namespace dcs::fuzz {
 
@@ -16,9 +17,13 @@ void run(std::string_view bytes) {
         expect((request->ask == Ask::certificate) == for_host, "certificates are for hosts and programs only");
         expect(request->name.size() < name_max, "names end");
     }
-    if (const auto reply = read_reply(bytes)) {
+    if (const auto request = warden::read_packet(bytes)) {
+        expect(warden::to_packet(*request) == bytes, "nothing hides in a request to the warden");
+        expect(request->text.find('\0') == std::string::npos, "a path is what it seems");
+    }
+    if (const auto reply = read_side_answer(bytes)) {
         expect(reply->status ? reply->status.text.empty() : reply->bytes.empty(), "bytes, or a reason");
-        expect(to_packet(*reply) == bytes, "a reply keeps what it says");
+        expect(side_answer(reply->status, reply->bytes) == bytes, "a reply keeps what it says");
     }
     if (const auto point = point_of(bytes)) expect(public_key_of(*point) == bytes, "a key has one form");
 }
@@ -36,8 +41,16 @@ std::vector<Seed> seeds() {
             request.name = certificate ? "ann/desk1/dcs" : "h1";
         all.push_back({"ask-" + std::to_string(ask), to_packet(request)});
     }
-    all.push_back({"bytes", to_packet(Reply{Status::ok(), "bytes"})});
-    all.push_back({"refused", to_packet(Reply{fail(Code::refused, "why"), ""})});
+    for (auto ask = static_cast<std::uint8_t>(warden::Ask::launcher);
+         ask <= static_cast<std::uint8_t>(warden::Ask::last); ++ask) {
+        warden::Request request;
+        request.ask = static_cast<warden::Ask>(ask);
+        if (request.ask == warden::Ask::name_of_uid) request.uid = 1000;
+        if (request.ask >= warden::Ask::login) request.text = "/bin/true";
+        all.push_back({"warden-" + std::to_string(ask), warden::to_packet(request)});
+    }
+    all.push_back({"bytes", side_answer(Status::ok(), "bytes")});
+    all.push_back({"refused", side_answer(fail(Code::refused, "why"), "")});
     all.push_back({"key", public_key_of(Point{})});
     return all;
 }

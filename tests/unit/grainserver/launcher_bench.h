@@ -16,8 +16,10 @@
 #include "base/confinement.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/owner_rules.h"
 #include "locks/process_stat.h"
 #include "grainserver/shell/launcher_client.h"
+#include "grainserver/warden/start_launcher.h"
 #include "locks/dcs_atoms.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
@@ -27,6 +29,12 @@ namespace bench {
 
 using namespace dcs;
 namespace files = dcs::files;
+
+inline std::function<Status()> starts(const std::string &directory, const std::string &name,
+                                      const std::string &slots = "", bool cgroups = true) {
+    const warden::LauncherOptions options{DCS_BINARY_DIR "/bin/dcs_launcher", directory, name, slots, cgroups};
+    return [starter = warden::LauncherStarter(options)]() mutable { return starter.start(); };
+}
 
 struct Place {
     ScratchDir dir;
@@ -44,7 +52,7 @@ struct Place {
     explicit Place(bool with_cgroups = true, const std::string &slots_dir = "")
         : slots(slots_dir), cgroups(with_cgroups) {
         REQUIRE(files::make_directories(dir.path + "/grains"));
-        client.open(dir.path, DCS_BINARY_DIR "/bin/dcs_launcher", {"local1", slots, cgroups});
+        client.open(dir.path, starts(dir.path, "local1", slots, cgroups));
         connect();
     }
     ~Place() {
@@ -87,7 +95,19 @@ struct Place {
                 REQUIRE(::chown(given.c_str(), account.uid, account.gid) == 0);
         }
         put_file(path(grain) + "/launch", files::pack(r), 0600);
+        put_file(dir.path + "/rules", files::pack(rules_for(r)), 0600);
         return grain;
+    }
+    // An owner who allows just that.
+    static files::OwnerRules rules_for(const files::LaunchRecord &r) {
+        files::OwnerRules rules;
+        rules.users = r.account.change;
+        rules.first = files::first_login;
+        rules.last = 4'000'000'000;
+        rules.limits = r.limits;
+        rules.rungs = r.rungs;
+        rules.writable = r.writable;
+        return rules;
     }
     std::string shell(const std::string &script) {
         return make({"/bin/sh", "-c", script}, "", {"PATH=/usr/bin:/bin"});

@@ -166,7 +166,7 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     for (int i = 0; i < 8; ++i) deep += "/a-directory-with-a-long-name";
     REQUIRE(files::make_directories(deep));
     server::LauncherClient client;
-    client.open(deep, DCS_BINARY_DIR "/bin/dcs_launcher", {"deep", "", true});
+    client.open(deep, starts(deep, "deep"));
     std::string why;
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
     const pid_t pid = locks::holder_of(deep + "/launcher.lock");

@@ -112,21 +112,6 @@ TEST_CASE("a request of any other form is none") {
     }
 }
 
-TEST_CASE("replies") {
-    const auto good = read_reply(to_packet(Reply{Status::ok(), std::string("a\0b", 3)}));
-    REQUIRE(good);
-    CHECK(good->status);
-    CHECK(good->bytes == std::string("a\0b", 3));
-    const auto bad = read_reply(to_packet(Reply{fail(Code::refused, std::string(2 * reply_max, 'w')), "never"}));
-    REQUIRE(bad);
-    CHECK(bad->status.code == Code::refused);
-    CHECK(bad->status.text == std::string(reply_max - 4, 'w'));
-    CHECK(bad->bytes.empty());
-    CHECK_FALSE(read_reply("abc"));
-    CHECK_FALSE(read_reply("abcd"));
-    CHECK_FALSE(read_reply(std::string(reply_max + 1, '\0')));
-}
-
 TEST_CASE("only keys on P-256, in one form, have a point") {
     const std::string key = *pki::public_key_of(pki::new_key());
     REQUIRE(point_of(key));

@@ -1,0 +1,161 @@
+// The beginning of a grain server: its directory, what its owner said, what it gives up, what an earlier one left.
+#include <cerrno>
+#include <cstdlib>
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "daemon/fence.h"
+#include "grainserver/shell/configured.h"
+#include "grainserver/shell/server.h"
+#include "locks/process_stat.h"
+
+namespace dcs::server {
+namespace {
+constexpr const char *own_folder = "server";
+constexpr Duration lock_patience = seconds(5);
+
+bool lives(pid_t pid) {
+    locks::ProcessStat stat;
+    return pid > 0 && locks::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
+}
+
+// A server that was killed while it started its warden leaves that one with the lock for a moment.
+Result<locks::AdaptiveLock> take_lock(const std::string &path) {
+    for (const Instant deadline = boot_clock() + lock_patience;;) {
+        Result<locks::AdaptiveLock> lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, path);
+        if (lock || lock.status().code != Code::refused || boot_clock() >= deadline) return lock;
+        if (lives(locks::holder_of(path))) return lock;
+        ::usleep(20'000);
+    }
+}
+
+files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string &directory) {
+    files::OwnerRules words;
+    words.users = rules.identity.users;
+    words.accounts = rules.identity.accounts;
+    words.first = rules.identity.first;
+    words.last = rules.identity.last;
+    words.limits = rules.limits;
+    words.rungs = rules.rungs;
+    words.writable = rules.writable;
+    words.homes = directory + "/" + files::homes_folder;
+    return words;
+}
+
+}  // namespace
+
+// All that is written here later is below these: the fence leaves nothing else of DIR to this process.
+Status Server::begin_directory() {
+    if (Status s = files::make_directories(options_.directory); !s) return s;
+    char *real = ::realpath(options_.directory.c_str(), nullptr);
+    if (real == nullptr) return files::file_error(options_.directory, errno);
+    options_.directory = real;
+    ::free(real);
+    Result<locks::AdaptiveLock> lock = take_lock(options_.directory + "/lock");
+    if (!lock) return lock.status();
+    lock_ = std::move(*lock);
+    for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
+        if (Status s = files::make_directories(options_.directory + "/" + folder); !s) return s;
+    if (!options_.slots_directory.empty())
+        if (Status s = files::make_directories(options_.slots_directory); !s) return s;
+    const Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
+    Result<files::Fd> own = files::open_directory(AT_FDCWD, options_.directory + "/" + own_folder);
+    if (!base || !own) return base ? own.status() : base.status();
+    own_ = std::move(*own);
+    for (const char *name : {configured_name, made_up_name})  // where they lay once
+        if (!files::exists(own_.get(), name)) (void)::renameat(base->get(), name, own_.get(), name);
+    return Status::ok();
+}
+
+// What the owner said, where the launcher finds it and this process cannot change it any more.
+Result<GrainRules> Server::settle_rules() {
+    const files::Available host = files::rungs_available(options_.identity.users, options_.directory);
+    const Result<Rungs> rungs = rungs_for(options_.rungs, host);
+    if (!rungs) return rungs.status();
+    state_.confinement = *rungs;
+    log_(Level::info, "grains are confined by " + to_words(*rungs));
+    const std::string uids = options_.slots_directory.empty() ? options_.directory + "/" + own_folder
+                                                              : options_.slots_directory;
+    if (options_.identity.users)
+        if (Status s = Identities::make_lock(uids); !s) return s;
+    GrainRules rules{options_.identity, uids, options_.limits, *rungs, options_.rungs.writable};
+    const Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
+    if (!base) return base.status();
+    const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
+    if (Status s = files::write_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
+    auto warden = warden::WardenClient::start(
+        words, {options_.launcher_program, options_.directory, options_.name, options_.slots_directory,
+                options_.use_cgroups});
+    if (!warden) return warden.status();
+    warden_ = std::move(*warden);
+    rules.logins = warden_.get();
+    rules.giving = warden_;
+    return rules;
+}
+
+// Root keeps its rights over what lies in the directories below, some of it under accounts of grains, and over nothing
+// else; the warden has the rest.
+Status Server::fence_in() {
+    constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
+    failpoint("server.start.before_fence");
+    if (Status s = give_up_capabilities(kept); !s) return s;
+    std::vector<std::string> own{options_.pki_directory};
+    for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
+        own.push_back(options_.directory + "/" + folder);
+    if (!options_.slots_directory.empty()) own.push_back(options_.slots_directory);
+    const Result<bool> fenced = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
+    if (!fenced) return fenced.status();
+    if (!*fenced)
+        log_(Level::warning, "this kernel has no Landlock: the grain server keeps its account's rights to files; "
+                             "SECURITY.md says what that means");
+    ::umask(0);  // each file and directory is made with the mode that it is to have; it cannot be changed later
+    return Status::ok();
+}
+
+Status Server::open(const ServerOptions &options) {
+    options_ = options;
+    if (Status s = begin_directory(); !s) return s;
+    if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
+    const Result<GrainRules> rules = settle_rules();
+    if (!rules) return rules.status();
+    if (Status s = fence_in(); !s) return s;  // before a byte is read that somebody else wrote
+    state_.host = options_.name;
+    state_.binary_class = options_.binary_class;
+    state_.boot_id = locks::boot_id();
+    state_.instance = random_number();
+    state_.courtesy.on = options.watch;
+    constexpr auto role = pki::Role::grain_server;
+    if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
+    const bool local = options_.backup.find('/') != std::string::npos;
+    if (!options_.backup.empty() && !local && !link_.tls())
+        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket");
+    state_.asks_for_backup = link_.tls() && !local;
+    state_.has_backup = local;
+    load_configured(own_.get(), state_);
+    files_.run_by(options_.runner);
+    if (Status s = open_grains(*rules); !s) return s;
+    loop_ = net::Loop::create();
+    for (Adopted &a : files_.adopt()) {
+        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
+        put(std::move(a));
+    }
+    put(Began{});
+    return Status::ok();
+}
+
+Status Server::open_grains(const GrainRules &rules) {
+    if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
+    launcher_.open(options_.directory, [this] { return warden_->start_launcher(); });
+    contents_.open_programs_by([this](const std::string &path, const files::Account &account) {
+        return warden_->open_program(path, account);
+    });
+    return contents_.open(options_.directory, options_.binary_class,
+                          static_cast<std::uint64_t>(options_.library_mb) << 20, [this] { return needed_contents(); });
+}
+
+}  // namespace dcs::server

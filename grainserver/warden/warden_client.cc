@@ -1,0 +1,114 @@
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "daemon/log.h"
+#include "grainserver/warden/warden.h"
+
+namespace dcs::warden {
+namespace {
+constexpr int patience_s = 30;  // a name service may be slow
+
+Request about(Ask ask, const std::string &text, const files::Account &account) {
+    Request request;
+    request.ask = ask;
+    request.text = text;
+    if (!account.change) return request;
+    request.change = true;
+    request.made_up = account.made_up;
+    request.uid = account.uid;
+    request.gid = account.gid;
+    return request;
+}
+
+[[noreturn]] void run_warden(int socket, const files::OwnerRules &rules, const LauncherOptions &launcher) {
+    const Status s = settle_side_process(socket, "dcs_warden");
+    if (!s) log_error(s.text);
+    Warden warden(rules, launcher, files::logins_of_this_host());
+    const auto answer = [&](std::string_view packet, int *fd) {
+        const SideAnswer reply = warden.answer(packet, fd);
+        if (!reply.status) log_debug(reply.status.text);
+        return side_answer(reply.status, reply.bytes);
+    };
+    if (s) serve_side_process(socket, patience_s, answer);
+    ::_exit(s ? 0 : 1);
+}
+}  // namespace
+
+Result<std::shared_ptr<WardenClient>> WardenClient::start(const files::OwnerRules &rules,
+                                                          const LauncherOptions &launcher) {
+    auto process = SideProcess::start({"the grain server's warden", "the grain server"}, patience_s,
+                                      [&](int socket) { run_warden(socket, rules, launcher); });
+    if (!process) return process.status();
+    return std::shared_ptr<WardenClient>(new WardenClient(std::move(*process)));
+}
+
+Result<std::string> WardenClient::call(const Request &request, int *fd) const {
+    *fd = -1;
+    if (!read_packet(to_packet(request))) return fail(Code::invalid, "that cannot be asked of the warden");
+    const Result<std::string> answer = process_->ask(to_packet(request), fd);
+    if (!answer) return answer.status();
+    auto reply = read_side_answer(*answer);
+    if (!reply) return process_->distrust();
+    if (!reply->status) return reply->status;
+    return std::move(reply->bytes);
+}
+
+Status WardenClient::start_launcher() const {
+    int fd = -1;
+    return call({}, &fd).status();
+}
+
+std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
+    int fd = -1;
+    Request request;
+    request.ask = Ask::name_of_uid;
+    request.uid = uid;
+    const Result<std::string> name = call(request, &fd);
+    if (name) return *name;
+    // Where nobody can say, it counts as somebody's.
+    if (name.status().code != Code::not_found) return "somebody";
+    return {};
+}
+
+Result<files::Account> WardenClient::login(const files::OwnerRules &, const std::string &name) const {
+    int fd = -1;
+    Request request;
+    request.ask = Ask::login;
+    request.text = name;
+    const Result<std::string> found = call(request, &fd);
+    if (!found) return found.status();
+    ByteReader r(*found);
+    files::Account account;
+    account.change = true;
+    account.uid = r.u32();
+    account.gid = r.u32();
+    while (r.good() && !r.at_end()) account.groups.push_back(r.u32());
+    if (!r.good()) return process_->distrust();
+    return account;
+}
+
+Result<files::Fd> WardenClient::open_program(const std::string &path, const files::Account &account) const {
+    int fd = -1;
+    const Result<std::string> opened = call(about(Ask::program, path, account), &fd);
+    files::Fd file(fd);
+    if (!opened) return opened.status();
+    if (!file) return process_->distrust();
+    return file;
+}
+
+Status WardenClient::give_room(const std::string &grain, const files::Account &account) const {
+    int fd = -1;
+    return account.change ? call(about(Ask::give_room, grain, account), &fd).status() : Status::ok();
+}
+
+Status WardenClient::take_room(const std::string &grain, const files::Account &account) const {
+    int fd = -1;
+    return account.change ? call(about(Ask::take_room, grain, account), &fd).status() : Status::ok();
+}
+
+Status WardenClient::give_home(const std::string &user, const files::Account &account) const {
+    int fd = -1;
+    return account.change ? call(about(Ask::give_home, user, account), &fd).status() : Status::ok();
+}
+
+}  // namespace dcs::warden

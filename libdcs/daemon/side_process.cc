@@ -1,0 +1,201 @@
+#include "daemon/side_process.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+
+namespace dcs {
+namespace {
+
+constexpr std::size_t code_size = 4;
+constexpr int longer_s = 5;  // the other side ends by itself if it can
+
+// With at most one descriptor; nothing when the connection is over or out of time.
+std::optional<std::string> receive(int socket, int *fd) {
+    std::string packet(side_packet_max + 1, '\0');
+    iovec part{packet.data(), packet.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof *fd)] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t n;
+    do {
+        n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (n < 0 && errno == EINTR);
+    if (n <= 0) return {};
+    const cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+        std::memcpy(fd, CMSG_DATA(head), sizeof *fd);
+    packet.resize(static_cast<std::size_t>(n));
+    return packet;
+}
+
+bool reply(int socket, const std::string &packet, int fd) {
+    iovec part{const_cast<char *>(packet.data()), packet.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (fd >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof fd);
+        std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    ssize_t n;
+    do {
+        n = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    return n >= 0;
+}
+
+void close_from(unsigned first) {
+    if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
+    rlimit most{};  // a kernel before 5.9
+    ::getrlimit(RLIMIT_NOFILE, &most);
+    for (rlim_t fd = first; fd < most.rlim_cur && fd < 1u << 20; ++fd) ::close(static_cast<int>(fd));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SideProcess>> SideProcess::start(Words words, int patience_s,
+                                                        const std::function<void(int)> &run) {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return fail_errno(Code::io_error, "a socket to " + words.who, errno);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        run(pair[1]);
+        ::_exit(1);
+    }
+    const int error = errno;
+    ::close(pair[1]);
+    const timeval patience{patience_s + longer_s, 0};
+    ::setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (pid > 0) return std::unique_ptr<SideProcess>(new SideProcess(std::move(words), pair[0], pid));
+    ::close(pair[0]);
+    return fail_errno(Code::io_error, words.who + " cannot be started", error);
+}
+
+SideProcess::~SideProcess() {
+    ::close(socket_);
+    if (pid_ > 0) ::waitpid(pid_, nullptr, WNOHANG);  // it ends by itself, and is not waited for
+}
+
+bool SideProcess::gone() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    pollfd polled{socket_, POLLIN, 0};
+    return !lost_.empty() || (::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLHUP | POLLERR)) != 0);
+}
+
+std::string SideProcess::how_it_ended() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    int status = 0;
+    // Its socket is closed a moment before it can be waited for.
+    if (pid_ > 0 && lost_.find("does not answer") != std::string::npos) return lost_;
+    while (pid_ > 0 && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
+    pid_ = 0;
+    if (WIFSIGNALED(status)) return "was killed by signal " + std::to_string(WTERMSIG(status));
+    return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+Status SideProcess::lose(const std::string &why) {
+    if (lost_.empty()) lost_ = why;
+    is_lost_ = true;
+    return fail(Code::unreachable, words_.who + " " + lost_ + ": " + words_.daemon + " has to be started again");
+}
+
+Status SideProcess::distrust() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return lose("talks nonsense");
+}
+
+Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    *fd = -1;
+    if (!lost_.empty()) return lose(lost_);
+    if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) return lose("is gone");
+    errno = 0;
+    auto answer = receive(socket_, fd);
+    const bool late = errno == EAGAIN;
+    // A late answer would be taken for the next one's.
+    if (!answer) return lose(late ? "does not answer" : "is gone");
+    return std::move(*answer);
+}
+
+Status settle_side_process(int &socket, const char *name) {
+    constexpr int only = 3;
+    const bool moved = socket == only || ::dup3(socket, only, O_CLOEXEC) == only;
+    const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    // Whoever started us without a standard error has the socket there.
+    const bool placed = moved && nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(nothing, 1) == 1 &&
+                        (socket != STDERR_FILENO || ::dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
+    close_from(only + 1);  // locks among them: they are the daemon's, and free when it is gone
+    ::setsid();
+    // It ends with the daemon, by whatever that ends, and not before: a signal to the whole group is for the other.
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
+    ::umask(077);
+    ::prctl(PR_SET_NAME, name, 0, 0, 0);
+    log_open(name, log_level());
+    socket = only;
+    return placed ? Status::ok() : fail(Code::io_error, std::string(name) + " has no descriptors");
+}
+
+void serve_side_process(int socket, int patience_s, const std::function<std::string(std::string_view, int *)> &answer) {
+    // A longer packet than any request shows as one, and is cut off.
+    std::string packet(side_packet_max + 1, '\0');
+    for (;;) {
+        const ssize_t n = ::recv(socket, packet.data(), packet.size(), 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        int fd = -1;
+        ::alarm(static_cast<unsigned>(patience_s));
+        const std::string text = answer({packet.data(), static_cast<std::size_t>(n)}, &fd);
+        ::alarm(0);
+        const bool sent = reply(socket, text, fd);
+        if (fd >= 0) ::close(fd);
+        if (!sent) return;
+    }
+}
+
+std::string side_answer(const Status &status, std::string_view bytes) {
+    const auto code = static_cast<std::uint32_t>(status.code);
+    std::string packet(code_size, '\0');
+    std::memcpy(packet.data(), &code, code_size);
+    packet += status ? bytes : std::string_view(status.text);
+    packet.resize(std::min(packet.size(), side_packet_max));
+    return packet;
+}
+
+std::optional<SideAnswer> read_side_answer(std::string_view packet) {
+    std::uint32_t code = 0;
+    if (packet.size() < code_size || packet.size() > side_packet_max) return {};
+    std::memcpy(&code, packet.data(), code_size);
+    if (code > static_cast<std::uint32_t>(Code::last)) return {};
+    SideAnswer answer;
+    answer.status.code = static_cast<Code>(code);
+    (answer.status ? answer.bytes : answer.status.text) = packet.substr(code_size);
+    return answer;
+}
+
+}  // namespace dcs
