@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from clocks import HOUR, Clocks
 from network import end_with_parent
 from pool import BIN, bin_directory, grains_of_server, lock_holder, start_time, wait_for
 
@@ -21,12 +22,21 @@ PORT, BACKUP_PORT = 7001, 7002
 TESTS = os.path.join(os.path.dirname(BIN), "tests")
 
 
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
 class Cluster:
     def __init__(self, network, points, plants=""):
         self.network, self.points = network, points
         self.base = tempfile.mkdtemp(prefix="dcs-drill-")
+        self.clocks = Clocks(self.base)
         self.bin = bin_directory(os.path.join(self.base, "bin"),
-                                 ("dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
+                                 ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
         self.env = dict(os.environ, DCS_DIR=self.base, DCS_PATIENCE_S="900")
         self.env.pop("DCS_AUTH_FD", None)
         self.env.pop("DCS_PLANTED", None)
@@ -56,7 +66,7 @@ class Cluster:
         """armed: a point at which it is to die, and at which visit."""
         program, *words = self.command(name)
         self.armed[name] = armed
-        env = dict(self.env, **self.plants, DCS_FAILPOINT_LOG=self.points.log_of(name))
+        env = dict(self.env, **self.plants, **self.clocks.variables(name), DCS_FAILPOINT_LOG=self.points.log_of(name))
         if armed:
             env["DCS_FAILPOINTS"] = f"{armed[0]}=kill@{armed[1]}"
         with open(os.path.join(self.base, name + ".log"), "ab") as log:
@@ -100,6 +110,34 @@ class Cluster:
         self.running[name].kill()
         self.running[name].wait()
         return True
+
+    def processes(self, name):
+        """All of a host: daemons, what they have forked off, grains."""
+        pids = [self.running[name].pid] if self.alive(name) else []
+        if name in SERVERS:
+            pids += filter(None, [lock_holder(os.path.join(self.directory(name), "launcher.lock"))])
+            pids += [pid for _, _, pid, _ in self.grain_processes([name])]
+        known, left = set(), pids
+        while left:
+            known.update(left)
+            left = [child for pid in left for child in children_of(pid) if child not in known]
+        return known
+
+    def sleep(self, name):
+        """As when a lid is closed. What it returns awake() wakes."""
+        asleep = []
+        for pid in self.processes(name):
+            start = start_time(pid)
+            if start is not None:
+                asleep.append((pid, start))
+                os.kill(pid, signal.SIGSTOP)
+        return asleep
+
+    def awake(self, name, asleep, hours):
+        self.clocks.set(name, 0, hours * HOUR)
+        for pid, start in asleep:
+            if start_time(pid) == start:
+                os.kill(pid, signal.SIGCONT)
 
     def kill_launcher(self, name):
         pid = lock_holder(os.path.join(self.directory(name), "launcher.lock"))

@@ -14,6 +14,7 @@ import collections
 import itertools
 import os
 import random
+import subprocess
 import sys
 import time
 
@@ -21,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests/process"), os.path.join(ROOT, "libdcs/python")]
 os.environ.setdefault("DCS_LIBRARY", os.path.join(os.environ.get("DCS_BIN", ROOT + "/build/release/bin"), "../lib/libdcs.so"))
 from calm import Calm  # noqa: E402
+from clocks import STEPS  # noqa: E402
 from cluster import HOSTS, INTERVAL, SERVERS, Cluster  # noqa: E402
 from hurry import Hurry  # noqa: E402
 from network import Network  # noqa: E402
@@ -30,7 +32,6 @@ from workload import Decide, Keep, Small, Wrong  # noqa: E402
 
 PAIRS = list(itertools.combinations(HOSTS, 2))
 LEAST_POINTS = 60
-SETTLE = 600       # s that everything may take to end after the faults, on however busy a machine
 ARMED = 0.6        # of the new lives
 
 
@@ -56,7 +57,9 @@ class Faults:
         self.repairs = []  # (time, what to do)
         self.kinds = Deck(rng, [self.kill_scheduler] * 2 + [self.lose_scheduler, self.lose_both] + [self.kill_backup] * 2 +
                           [self.kill_server] * 4 + [self.kill_launcher, self.kill_host] + [self.kill_program] * 5 +
-                          [self.cut] * 4 + [self.half_open] * 2 + [self.reset] * 2 + [self.isolate])
+                          [self.cut] * 4 + [self.half_open] * 2 + [self.reset] * 2 + [self.isolate] +
+                          ([self.step_clock] * 2 + [self.sleep] if cluster.clocks.exist else []))
+        self.steps = Deck(rng, itertools.product([*HOSTS, "programs"], STEPS))
 
     def one(self):
         self.kinds.draw()()
@@ -133,6 +136,19 @@ class Faults:
         self.later(1, 14, self.network.rejoin, name)
         self.count["isolated"] += 1
 
+    # ---- clocks -----------------------------------------------------------------------------
+    def step_clock(self):
+        """Ten years off, whoever connects anew meanwhile is not believed, and believes nobody."""
+        name, seconds = self.steps.draw()
+        self.cluster.clocks.set(name, seconds)
+        self.later(2, 14, self.cluster.clocks.set, name, 0)
+        self.count["clock step"] += 1
+
+    def sleep(self):
+        name = self.rng.choice(HOSTS)
+        self.later(0.5, 10, self.cluster.awake, name, self.cluster.sleep(name), 1)
+        self.count["host asleep for an hour"] += 1
+
     def repair(self, all_of_it=False):
         now = time.monotonic()
         due = [r for r in self.repairs if all_of_it or r[0] <= now]
@@ -165,7 +181,7 @@ def disturb(a, rng, cluster, programs, points, faults):
             faults.kill(name, 0)
 
 
-def settle(cluster, programs, points):
+def settle(cluster, programs, points, limit):
     """What was armed may die now still, and is started again; nothing else happens any more."""
     begin = time.monotonic()
     cluster.rest = dict.fromkeys(HOSTS, 0.0)
@@ -173,17 +189,17 @@ def settle(cluster, programs, points):
     while left:
         cluster.supervise(lambda name: None)
         left = [program for program in left if not program.supervise(another_round=False)]
-        if time.monotonic() - begin > SETTLE:
-            raise Wrong(f"stuck: {[program.name for program in left]} did not end within {SETTLE} s after the faults")
+        if time.monotonic() - begin > limit:
+            raise Wrong(f"stuck: {[program.name for program in left]} did not end within {limit} s after the faults")
         time.sleep(0.05)
     for name in HOSTS:
         points.learn(name)
     return time.monotonic() - begin
 
 
-def drained(cluster):
+def drained(cluster, limit):
     """Nobody has anything left that the scheduler has not."""
-    end = time.monotonic() + SETTLE
+    end = time.monotonic() + limit
     while time.monotonic() < end:
         cluster.supervise(lambda name: None)
         status = cluster.backup_status()
@@ -218,8 +234,8 @@ def run(a, network):
         faults = Faults(rng, cluster, programs)
         with Hurry(cluster):
             disturb(a, rng, cluster, programs, points, faults)
-            took = settle(cluster, programs, points)
-            drained(cluster)
+            took = settle(cluster, programs, points, a.settle)
+            drained(cluster, a.settle)
             Calm(rng, cluster).run()
         tell(a, cluster, programs, points, faults, took)
         if a.points:
@@ -243,6 +259,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=60 if FULL else 0.8)
     parser.add_argument("--small", type=int, default=10000 if FULL else 1000, help="grains of the program that has many")
     parser.add_argument("--pause", type=float, default=0.7, help="seconds from fault to fault, on the average")
+    parser.add_argument("--settle", type=float, default=600, help="seconds that everything may take to end after the faults")
     parser.add_argument("--points", action="store_true", default=FULL, help="print the table of named points")
     parser.add_argument("--plant", default="", help="bugs to be planted in the daemons")
     parser.add_argument("--full-only", action="store_true", help="nothing unless DCS_TESTS_FULL is set")
@@ -259,7 +276,7 @@ def main():
         return 77
     try:
         run(a, network)
-    except (Wrong, AssertionError) as wrong:
+    except (Wrong, AssertionError, subprocess.TimeoutExpired) as wrong:
         print(f"WRONG: {wrong}")
         return 1
     finally:
