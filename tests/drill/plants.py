@@ -9,7 +9,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRIES = 3  # seeds; faults meet a bug by chance
-WORDS = ["--minutes", "0.8", "--settle", "240", "--small", "600"]
+WORDS = ["--minutes", "1", "--settle", "240", "--small", "600"]
 PLANTS = {  # the bug, and what the checker may say of it
     "backup.forget_when_sent": "run more than once|stuck|waited",
     "backup.answer_without_holding": "run more than once",
