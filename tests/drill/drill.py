@@ -57,7 +57,7 @@ class Faults:
         self.pairs, self.servers = Deck(rng, PAIRS), Deck(rng, SERVERS)
         self.repairs = []  # (time, what to do)
         self.kinds = Deck(rng, [self.kill_scheduler] * 2 + [self.lose_scheduler, self.lose_both] + [self.kill_backup] * 2 +
-                          [self.kill_server] * 4 + [self.kill_launcher, self.kill_host] + [self.kill_program] * 5 +
+                          [self.kill_server] * 4 + [self.kill_launcher, self.kill_host, self.stop] + [self.kill_program] * 5 +
                           [self.cut] * 4 + [self.half_open] * 2 + [self.reset] * 2 + [self.isolate] +
                           ([self.step_clock] * 2 + [self.sleep] if cluster.clocks.exist else []))
         self.steps = Deck(rng, itertools.product([*HOSTS, "programs"], STEPS))
@@ -97,6 +97,13 @@ class Faults:
     def kill_host(self):
         self.cluster.kill_host(self.servers.draw(), self.a_while(0, 16))
         self.count["kill host"] += 1
+
+    def stop(self):
+        """As its service does, which starts it again."""
+        name = self.rng.choice(HOSTS)
+        if self.cluster.alive(name):
+            self.cluster.running[name].terminate()
+            self.count["stop"] += 1
 
     def kill_program(self):
         program = self.rng.choice(self.programs)
@@ -167,9 +174,9 @@ def disturb(a, rng, cluster, programs, points, faults):
     begin = time.monotonic()
     end = begin + a.minutes * 60
     due = begin
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(faults.parted) < len(PAIRS):
         if time.monotonic() >= due:
-            faults.one()
+            (faults.one if time.monotonic() < end else faults.cut)()
             due = time.monotonic() + rng.expovariate(1 / a.pause)
         faults.repair()
         cluster.supervise(arm)
@@ -180,6 +187,16 @@ def disturb(a, rng, cluster, programs, points, faults):
     for name in SERVERS:  # a server hands what it was told to die at on to each launcher that it starts
         if cluster.armed.get(name):
             faults.kill(name, 0)
+
+
+def disarm(cluster):
+    """Whoever would still die at some point does so now: daemons, and launchers, which outlive the server that armed them."""
+    for name in HOSTS:
+        if cluster.armed.get(name):
+            cluster.kill(name)
+    for name in SERVERS:
+        cluster.kill_launcher(name)
+    cluster.supervise(lambda name: None)
 
 
 def settle(cluster, programs, points, limit):
@@ -237,6 +254,8 @@ def run(a, network):
         with Hurry(cluster):
             disturb(a, rng, cluster, programs, points, faults)
             took = settle(cluster, programs, points, a.settle)
+            drained(cluster, a.settle)
+            disarm(cluster)
             drained(cluster, a.settle)
             Calm(rng, cluster).run()
         tell(a, cluster, programs, points, faults, took)

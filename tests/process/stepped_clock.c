@@ -1,6 +1,7 @@
-/* Loaded into a process, it has that process read clocks that were set: by the seconds that the file of the variable
- * DCS_STEPPED_CLOCK says, two 64-bit numbers, at any time. The first is added to the wall clock, the second to the boot clock,
- * which counts on while a machine sleeps. So a host's clock can step in a test while the machine's own does not. */
+/* Loaded into a process, it has that process read clocks that were set: by the seconds that the file of the
+ * variable DCS_STEPPED_CLOCK says, two 64-bit numbers, at any time. The first is added to the wall clock, the second to
+ * the boot clock, which counts on while a machine sleeps. So a host's clock can step in a test, and the machine's does
+ * not. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -22,7 +23,8 @@ __attribute__((constructor)) static void look_for_steps(void)
     int fd;
 
     real_gettime = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    real_settime = (int (*)(int, int, const struct itimerspec *, struct itimerspec *))dlsym(RTLD_NEXT, "timerfd_settime");
+    real_settime =
+        (int (*)(int, int, const struct itimerspec *, struct itimerspec *))dlsym(RTLD_NEXT, "timerfd_settime");
     if (path == NULL || (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) return;
     at = mmap(NULL, 2 * sizeof *steps, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
