@@ -19,7 +19,12 @@ SLOTS = 2
 INTERVAL = 0.5
 TIMES = f"interval={INTERVAL} alert=3 limit=6 extended=12"
 PORT, BACKUP_PORT = 7001, 7002
+UNREACHABLE = 5  # exit code of dcs
 TESTS = os.path.join(os.path.dirname(BIN), "tests")
+
+
+class Away(AssertionError):
+    """No scheduler answers."""
 
 
 def children_of(pid):
@@ -44,6 +49,7 @@ class Cluster:
         self.running = {}                     # name -> Popen
         self.rest = dict.fromkeys(HOSTS, 0.0)  # not started before that time
         self.deaths = dict.fromkeys(HOSTS, 0)
+        self.asleep = set()
         self.armed = {}                       # name -> the point at which it is to die
         os.mkdir(os.path.join(self.base, "scheduler"))
         with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
@@ -129,6 +135,7 @@ class Cluster:
     def sleep(self, name):
         """As when a lid is closed. What it returns awake() wakes."""
         asleep = []
+        self.asleep.add(name)
         for pid in self.processes(name):
             start = start_time(pid)
             if start is not None:
@@ -137,6 +144,7 @@ class Cluster:
         return asleep
 
     def awake(self, name, asleep, hours):
+        self.asleep.discard(name)
         self.clocks.set(name, 0, hours * HOUR)
         for pid, start in asleep:
             if start_time(pid) == start:
@@ -169,8 +177,10 @@ class Cluster:
 
     def dcs(self, *words, check=True, inside=None):
         prefix = self.network.inside(inside) if inside else []
-        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="5"),
+        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="2"),
                                 timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+        if check and (result.returncode == UNREACHABLE or '"broken"' in result.stdout):
+            raise Away(f"dcs {words}: {result.stdout}{result.stderr}")
         assert not check or result.returncode == 0, f"dcs {words}: {result.returncode}\n{result.stdout}{result.stderr}"
         return result
 

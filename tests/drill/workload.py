@@ -8,7 +8,7 @@ import sys
 
 import decide
 import keep
-from cluster import TESTS
+from cluster import TESTS, Away
 from network import end_with_parent
 from pool import ROOT
 
@@ -61,7 +61,12 @@ class Workload:
         if code != 0:
             raise Wrong(f"{self.name}, round {self.round}: exit code {code}\n{open(self.path('err')).read()[-3000:]}")
         if self.judged == self.round:
-            self.judge()
+            if not self.cluster.alive("scheduler") or "scheduler" in self.cluster.asleep:
+                return False
+            try:
+                self.judge()
+            except Away:  # and nobody starts it meanwhile
+                return False
             self.judged += 1
         if not another_round:
             return True
