@@ -35,7 +35,8 @@ class Calm:
             file.writelines(f"{i}\n" for i in range(COUNT))
         return subprocess.Popen([os.path.join(cluster.bin, "dcs"), "map", "--new", "--attempts", "1", "-a", args, "--",
                                  "/bin/sh", "-c", GRAIN, "{}"], env=dict(cluster.env, JOURNAL=self.journal),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cluster.base,
+                                preexec_fn=end_with_parent)
 
     def outage(self):
         cluster = self.cluster
@@ -60,7 +61,7 @@ class Calm:
     def run(self):
         process = self.start()
         try:
-            wait_for("grains", self.cluster.grain_processes, 600)
+            wait_for("grains", lambda: self.cluster.grain_processes() or process.poll() is not None, 600)
             while self.handed_over < OUTAGES and process.poll() is None:
                 self.outage()
             out, err = process.communicate(timeout=600)
