@@ -35,10 +35,11 @@ def run(seed, minutes, plant=""):
         sys.exit(77)
     if done.returncode == 0:
         return None
-    wrong = re.search(r"^WRONG: (.*(?:\n.*)?)", done.stdout, re.MULTILINE)
+    wrong = re.search(r"^WRONG: (.*)", done.stdout, re.MULTILINE | re.DOTALL)
     if done.returncode != 1 or not wrong:
         sys.exit(f"the drill itself went wrong, seed {seed}, planted {plant or 'nothing'}:\n{done.stdout[-5000:]}")
-    return wrong.group(1)
+    text = " ".join(wrong.group(1).split())
+    return text if len(text) < 300 else f"{text[:120]} ... {text[-180:]}"
 
 
 def find(plant):
@@ -50,7 +51,7 @@ def find(plant):
         if not re.search(words, wrong, re.DOTALL):
             print(f"{plant}: with seed {seed} something else is wrong: {wrong}", flush=True)
             continue
-        print(f"{plant}: caught with seed {seed}: {' '.join(wrong.split())[:160]}", flush=True)
+        print(f"{plant}: caught with seed {seed}: {wrong}", flush=True)
         return True
     print(f"{plant}: NOT CAUGHT with {TRIES} seeds", flush=True)
     return False
