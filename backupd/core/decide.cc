@@ -92,6 +92,8 @@ struct Decider {
         const std::uint64_t length = in.packed->size();
         if (!moment.may_hold) return refuse(in, host.last, false);
         if (state.bytes + length > state.most_bytes) return refuse(in, host.last, true);
+        if (planted("backup.answer_without_holding"))
+            return answer(in, host.last + 1, r.last_seq, r.ended, wire::Verdict::taken);
         Held held{host.last + 1, wire::key_of(r.key), r.incarnation, r.first_seq, r.last_seq, r.ended,
                   host.log_length, length};
         change(Hold{name, std::move(held), in.packed});

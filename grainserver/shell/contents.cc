@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
 
 namespace dcs::server {
 
-std::int64_t wall_seconds() { return static_cast<std::int64_t>(std::time(nullptr)); }
+std::int64_t wall_seconds() { return wall_clock_s(); }
 
 Status Contents::open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                       std::function<ContentCache::Names()> needed) {

@@ -1,4 +1,5 @@
 // d_open_ses, d_resume_ses, d_reopen_ses, d_close_ses, d_clean_ses (C2 - C6).
+#include "base/planted.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -8,7 +9,8 @@ Status open_session(int number, wire::OpenMode mode, bool sent_reset) {
     if (Status s = check_session(number); !s) return s;
     auto reply = ask<wire::OpenReply>(wire::OpenSession{number, mode, sent_reset});
     if (!reply) return reply.status();
-    session_opened(number, sent_reset ? 0 : reply->sent);
+    const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
+    session_opened(number, sent_reset ? 0 : reply->sent + one_ahead);
     return Status::ok();
 }
 

@@ -7,6 +7,8 @@
 namespace dcs::core {
 namespace {
 
+// No scheduler was away for so long: the wall clock was wrong when the entry was stamped, or is now.
+constexpr std::int64_t absurd_age_s = 365 * 24 * 3600;
 // Entries that one user may have without sessions; the oldest gives way to a new one.
 constexpr std::size_t idle_entries_per_user = 1024;
 
@@ -33,15 +35,16 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
             if (entry.stamp_s != 0) d.change(SetAuth{hash, stamped(entry, 0)});
             continue;
         }
-        if (entry.stamp_s != 0 && wall_s - entry.stamp_s > limits::token_age_s) {
+        const std::int64_t age_s = wall_s - entry.stamp_s;
+        const bool unstamped = entry.stamp_s == 0 || age_s > absurd_age_s || age_s < -limits::token_age_s;
+        if (!unstamped && age_s > limits::token_age_s) {
             d.change(EraseAuth{hash});
             continue;
         }
-        if (entry.stamp_s == 0) d.change(SetAuth{hash, stamped(entry, wall_s)});
+        if (unstamped) d.change(SetAuth{hash, stamped(entry, wall_s)});
         if (entry.user != user) continue;
         ++idle;
-        const std::pair<std::int64_t, TokenHash> age{entry.stamp_s == 0 ? wall_s : entry.stamp_s,
-                                                     hash};
+        const std::pair<std::int64_t, TokenHash> age{unstamped ? wall_s : entry.stamp_s, hash};
         if (!oldest || age < *oldest) oldest = age;
     }
     if (idle >= idle_entries_per_user) d.change(EraseAuth{oldest->second});

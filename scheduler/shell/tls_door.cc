@@ -1,5 +1,7 @@
 #include "scheduler/shell/tls_door.h"
 
+#include <cstdlib>
+
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,6 +15,7 @@ namespace dcs::shell {
 namespace {
 
 constexpr Duration look_pause = seconds(3600);
+constexpr std::int64_t clock_step_s = 60;
 constexpr int lines_a_second = 10;
 
 net::Limits door_limits() {
@@ -99,7 +102,10 @@ Result<wire::Begun> TlsDoor::issue(const core::SendProgram &program) const {
 }
 
 void TlsDoor::look_after(Instant now) {
-    if (now < look_at_) return;
+    // A certificate of a time when the clock was wrong would keep every host out until the next look.
+    const std::int64_t set_to_s = wall_clock_s() - now.ns / 1'000'000'000;
+    if (now < look_at_ && std::abs(set_to_s - set_to_s_) < clock_step_s) return;
+    set_to_s_ = set_to_s;
     look_at_ = now + look_pause;
     if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
         log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");

@@ -19,7 +19,7 @@ class Calm:
     def __init__(self, rng, cluster):
         self.rng, self.cluster = rng, cluster
         self.journal = os.path.join(cluster.base, "journal")
-        self.handed_over = 0
+        self.process, self.handed_over = None, 0
 
     def start(self):
         cluster = self.cluster
@@ -35,12 +35,17 @@ class Calm:
             file.writelines(f"{i}\n" for i in range(COUNT))
         return subprocess.Popen([os.path.join(cluster.bin, "dcs"), "map", "--new", "--attempts", "1", "-a", args, "--",
                                  "/bin/sh", "-c", GRAIN, "{}"], env=dict(cluster.env, JOURNAL=self.journal),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=end_with_parent)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cluster.base,
+                                preexec_fn=end_with_parent)
 
     def outage(self):
         cluster = self.cluster
+        wait_for("grains", lambda: self.held() or self.process.poll() is not None, 600)
         cluster.kill("scheduler")
-        wait_for("reports at the backup", lambda: (cluster.backup_status() or {}).get("reports", 0) > 0, 600)
+        wait_for("reports at the backup", lambda: self.reports() > 0 or not self.held(), 600)
+        if self.reports() == 0:  # what ran had just been reported to the scheduler
+            cluster.start("scheduler")
+            return wait_for("the scheduler", lambda: cluster.dcs("host", "ls", check=False).returncode == 0, 600)
         cluster.kill("backup")
         cluster.start("backup")
         time.sleep(self.rng.uniform(0.5, 1.5))
@@ -52,15 +57,23 @@ class Calm:
         cluster.start("scheduler")
         wait_for("the backup to have handed over", self.drained, 600)
         self.handed_over += 1
+        return True
+
+    def reports(self):
+        return (self.cluster.backup_status() or {}).get("reports", 0)
+
+    def held(self):
+        """Grains of which a server has something that nobody else has."""
+        return [entry for name in SERVERS for entry in os.listdir(os.path.join(self.cluster.directory(name), "grains"))]
 
     def drained(self):
         status = self.cluster.backup_status()
         return status and status["scheduler"] and status["reports"] == 0
 
     def run(self):
-        process = self.start()
+        process = self.process = self.start()
         try:
-            wait_for("grains", self.cluster.grain_processes, 600)
+            wait_for("grains", lambda: self.cluster.grain_processes() or process.poll() is not None, 600)
             while self.handed_over < OUTAGES and process.poll() is None:
                 self.outage()
             out, err = process.communicate(timeout=600)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from clocks import HOUR, Clocks
 from network import end_with_parent
 from pool import BIN, bin_directory, grains_of_server, lock_holder, start_time, wait_for
 
@@ -18,15 +19,29 @@ SLOTS = 2
 INTERVAL = 0.5
 TIMES = f"interval={INTERVAL} alert=3 limit=6 extended=12"
 PORT, BACKUP_PORT = 7001, 7002
+UNREACHABLE = 5  # exit code of dcs
 TESTS = os.path.join(os.path.dirname(BIN), "tests")
+
+
+class Away(AssertionError):
+    """No scheduler answers."""
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
 
 
 class Cluster:
     def __init__(self, network, points, plants=""):
         self.network, self.points = network, points
         self.base = tempfile.mkdtemp(prefix="dcs-drill-")
+        self.clocks = Clocks(self.base)
         self.bin = bin_directory(os.path.join(self.base, "bin"),
-                                 ("dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
+                                 ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
         self.env = dict(os.environ, DCS_DIR=self.base, DCS_PATIENCE_S="900")
         self.env.pop("DCS_AUTH_FD", None)
         self.env.pop("DCS_PLANTED", None)
@@ -34,6 +49,7 @@ class Cluster:
         self.running = {}                     # name -> Popen
         self.rest = dict.fromkeys(HOSTS, 0.0)  # not started before that time
         self.deaths = dict.fromkeys(HOSTS, 0)
+        self.asleep = set()
         self.armed = {}                       # name -> the point at which it is to die
         os.mkdir(os.path.join(self.base, "scheduler"))
         with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
@@ -56,7 +72,7 @@ class Cluster:
         """armed: a point at which it is to die, and at which visit."""
         program, *words = self.command(name)
         self.armed[name] = armed
-        env = dict(self.env, **self.plants, DCS_FAILPOINT_LOG=self.points.log_of(name))
+        env = dict(self.env, **self.plants, **self.clocks.variables(name), DCS_FAILPOINT_LOG=self.points.log_of(name))
         if armed:
             env["DCS_FAILPOINTS"] = f"{armed[0]}=kill@{armed[1]}"
         with open(os.path.join(self.base, name + ".log"), "ab") as log:
@@ -90,7 +106,10 @@ class Cluster:
         for name in HOSTS:
             if not self.alive(name) and time.monotonic() >= self.rest[name]:
                 self.points.learn(name)
-                self.deaths[name] += 1
+                killed = self.running[name].returncode == -signal.SIGKILL
+                self.deaths[name] += killed
+                if not killed:  # as with a clock by which its certificate is not valid
+                    self.rest[name] = time.monotonic() + INTERVAL
                 self.start(name, arm(name))
 
     def kill(self, name, rest=0.0):
@@ -100,6 +119,36 @@ class Cluster:
         self.running[name].kill()
         self.running[name].wait()
         return True
+
+    def processes(self, name):
+        """All of a host: daemons, what they have forked off, grains."""
+        pids = [self.running[name].pid] if self.alive(name) else []
+        if name in SERVERS:
+            pids += filter(None, [lock_holder(os.path.join(self.directory(name), "launcher.lock"))])
+            pids += [pid for _, _, pid, _ in self.grain_processes([name])]
+        known, left = set(), pids
+        while left:
+            known.update(left)
+            left = [child for pid in left for child in children_of(pid) if child not in known]
+        return known
+
+    def sleep(self, name):
+        """As when a lid is closed. What it returns awake() wakes."""
+        asleep = []
+        self.asleep.add(name)
+        for pid in self.processes(name):
+            start = start_time(pid)
+            if start is not None:
+                asleep.append((pid, start))
+                os.kill(pid, signal.SIGSTOP)
+        return asleep
+
+    def awake(self, name, asleep, hours):
+        self.asleep.discard(name)
+        self.clocks.set(name, 0, hours * HOUR)
+        for pid, start in asleep:
+            if start_time(pid) == start:
+                os.kill(pid, signal.SIGCONT)
 
     def kill_launcher(self, name):
         pid = lock_holder(os.path.join(self.directory(name), "launcher.lock"))
@@ -128,8 +177,10 @@ class Cluster:
 
     def dcs(self, *words, check=True, inside=None):
         prefix = self.network.inside(inside) if inside else []
-        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="5"),
+        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="2"),
                                 timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
+        if check and (result.returncode == UNREACHABLE or '"broken"' in result.stdout):
+            raise Away(f"dcs {words}: {result.stdout}{result.stderr}")
         assert not check or result.returncode == 0, f"dcs {words}: {result.returncode}\n{result.stdout}{result.stderr}"
         return result
 

@@ -1,12 +1,12 @@
 """A control program of the drill that decides by results: decide.py ROUND ORDER. The result of each grain says what its
-two successors compute. Everything that it takes it notes in the file ORDER first, in the order in which it came; it
-prints what came of it all when there is nothing left."""
+two successors compute, in a file that goes with each; every other one brings a file back. Everything that it takes it notes in
+the file ORDER first, in the order in which it came; it prints what came of it all when there is nothing left."""
 import sys
 
 import dcs
 
 LAST = 63  # grains n have the successors 2n and 2n + 1
-STEP = "sleep 0.$(($1 % 4 + 1)); echo $((($2 * 31 + $1) % 1009))"
+STEP = 'read value <value; sleep 0.$(($1 % 4 + 1)); echo "$1 of $value" >note; echo $((($value * 31 + $1) % 1009))'
 
 
 def result_of(number, value):
@@ -24,10 +24,15 @@ def expected():
 
 
 def main():
-    results = {}
+    results, values = {}, {}
     with open(sys.argv[2], "a") as order, dcs.Session(f"decide-{sys.argv[1]}") as session:
         def submit(number, value):
-            session.submit(number, ["/bin/sh", "-c", STEP, "step", str(number), str(value)])
+            values[number] = value
+            path = f"{sys.argv[2]}.{number}"
+            with open(path, "w") as file:
+                print(value, file=file)
+            session.submit(number, ["/bin/sh", "-c", STEP, "step", str(number)], files={"value": path},
+                           outputs=["note"] if number % 2 == 0 else [])
 
         print("run", file=order, flush=True)
         submit(1, 7)
@@ -37,6 +42,10 @@ def main():
             print(number, file=order, flush=True)
             assert number not in results, f"grain {number} came twice"
             results[number] = int(result.output)
+            if number % 2 == 0:
+                with result.open_file("note") as file:
+                    note = file.read()
+                assert note == b"%d of %d\n" % (number, values[number]), note
             for successor in (2 * number, 2 * number + 1):
                 if successor <= LAST:
                     submit(successor, results[number] + 1 + successor % 2)

@@ -6,14 +6,16 @@ sometimes with the backup. Then the faults stop, and everything must come to its
 
     drill.py [--seed N] [--minutes M] [--small N] [--points] [--plant NAME[,NAME]]
 
+Wall clocks are set by an hour and by ten years meanwhile, and hosts fall asleep for an hour (clocks of their own, clocks.py).
+
 The checker sees what the control programs print and what the commands say, nothing else: every grain there once (lost 0,
-duplicated 0), results in one order, outputs byte-identical, nobody stuck. --points goes on until each point that a daemon passes
-was somebody's end. Exit code 77: no network namespaces here."""
+duplicated 0), results in one order, outputs byte-identical, nobody stuck. Exit code 77: no network namespaces here."""
 import argparse
 import collections
 import itertools
 import os
 import random
+import subprocess
 import sys
 import time
 
@@ -21,6 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "tests/process"), os.path.join(ROOT, "libdcs/python")]
 os.environ.setdefault("DCS_LIBRARY", os.path.join(os.environ.get("DCS_BIN", ROOT + "/build/release/bin"), "../lib/libdcs.so"))
 from calm import Calm  # noqa: E402
+from clocks import STEPS  # noqa: E402
 from cluster import HOSTS, INTERVAL, SERVERS, Cluster  # noqa: E402
 from hurry import Hurry  # noqa: E402
 from network import Network  # noqa: E402
@@ -30,7 +33,6 @@ from workload import Decide, Keep, Small, Wrong  # noqa: E402
 
 PAIRS = list(itertools.combinations(HOSTS, 2))
 LEAST_POINTS = 60
-SETTLE = 600       # s that everything may take to end after the faults, on however busy a machine
 ARMED = 0.6        # of the new lives
 
 
@@ -55,8 +57,10 @@ class Faults:
         self.pairs, self.servers = Deck(rng, PAIRS), Deck(rng, SERVERS)
         self.repairs = []  # (time, what to do)
         self.kinds = Deck(rng, [self.kill_scheduler] * 2 + [self.lose_scheduler, self.lose_both] + [self.kill_backup] * 2 +
-                          [self.kill_server] * 4 + [self.kill_launcher, self.kill_host] + [self.kill_program] * 5 +
-                          [self.cut] * 4 + [self.half_open] * 2 + [self.reset] * 2 + [self.isolate])
+                          [self.kill_server] * 4 + [self.kill_launcher, self.kill_host, self.stop] + [self.kill_program] * 5 +
+                          [self.cut] * 4 + [self.half_open] * 2 + [self.reset] * 2 + [self.isolate] +
+                          ([self.step_clock] * 2 + [self.sleep] if cluster.clocks.exist else []))
+        self.steps = Deck(rng, itertools.product([*HOSTS, "programs"], STEPS))
 
     def one(self):
         self.kinds.draw()()
@@ -93,6 +97,13 @@ class Faults:
     def kill_host(self):
         self.cluster.kill_host(self.servers.draw(), self.a_while(0, 16))
         self.count["kill host"] += 1
+
+    def stop(self):
+        """As its service does, which starts it again."""
+        name = self.rng.choice(HOSTS)
+        if self.cluster.alive(name):
+            self.cluster.running[name].terminate()
+            self.count["stop"] += 1
 
     def kill_program(self):
         program = self.rng.choice(self.programs)
@@ -133,6 +144,19 @@ class Faults:
         self.later(1, 14, self.network.rejoin, name)
         self.count["isolated"] += 1
 
+    # ---- clocks -----------------------------------------------------------------------------
+    def step_clock(self):
+        """Ten years off, whoever connects anew meanwhile is not believed, and believes nobody."""
+        name, seconds = self.steps.draw()
+        self.cluster.clocks.set(name, seconds)
+        self.later(2, 14, self.cluster.clocks.set, name, 0)
+        self.count["clock step"] += 1
+
+    def sleep(self):
+        name = self.rng.choice(HOSTS)
+        self.later(0.5, 10, self.cluster.awake, name, self.cluster.sleep(name), 1)
+        self.count["host asleep for an hour"] += 1
+
     def repair(self, all_of_it=False):
         now = time.monotonic()
         due = [r for r in self.repairs if all_of_it or r[0] <= now]
@@ -150,9 +174,9 @@ def disturb(a, rng, cluster, programs, points, faults):
     begin = time.monotonic()
     end = begin + a.minutes * 60
     due = begin
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(faults.parted) < len(PAIRS):
         if time.monotonic() >= due:
-            faults.one()
+            (faults.one if time.monotonic() < end else faults.cut)()
             due = time.monotonic() + rng.expovariate(1 / a.pause)
         faults.repair()
         cluster.supervise(arm)
@@ -165,7 +189,17 @@ def disturb(a, rng, cluster, programs, points, faults):
             faults.kill(name, 0)
 
 
-def settle(cluster, programs, points):
+def disarm(cluster):
+    """Whoever would still die at some point does so now: daemons, and launchers, which outlive the server that armed them."""
+    for name in HOSTS:
+        if cluster.armed.get(name):
+            cluster.kill(name)
+    for name in SERVERS:
+        cluster.kill_launcher(name)
+    cluster.supervise(lambda name: None)
+
+
+def settle(cluster, programs, points, limit):
     """What was armed may die now still, and is started again; nothing else happens any more."""
     begin = time.monotonic()
     cluster.rest = dict.fromkeys(HOSTS, 0.0)
@@ -173,17 +207,17 @@ def settle(cluster, programs, points):
     while left:
         cluster.supervise(lambda name: None)
         left = [program for program in left if not program.supervise(another_round=False)]
-        if time.monotonic() - begin > SETTLE:
-            raise Wrong(f"stuck: {[program.name for program in left]} did not end within {SETTLE} s after the faults")
+        if time.monotonic() - begin > limit:
+            raise Wrong(f"stuck: {[program.name for program in left]} did not end within {limit} s after the faults")
         time.sleep(0.05)
     for name in HOSTS:
         points.learn(name)
     return time.monotonic() - begin
 
 
-def drained(cluster):
+def drained(cluster, limit):
     """Nobody has anything left that the scheduler has not."""
-    end = time.monotonic() + SETTLE
+    end = time.monotonic() + limit
     while time.monotonic() < end:
         cluster.supervise(lambda name: None)
         status = cluster.backup_status()
@@ -196,9 +230,10 @@ def drained(cluster):
 def tell(a, cluster, programs, points, faults, took):
     deaths = sum(cluster.deaths.values())
     kills = deaths + sum(program.kills for program in programs) + faults.count["kill launcher"] + faults.count["kill host"]
-    kills += sum(points.killed["launcher"].values())
-    at_points = sum(sum(role.values()) for role in points.killed.values())
-    print(f"{kills} kills, of them {at_points} of {len(points.hit())} named points; each daemon: {cluster.deaths}")
+    at_points = sum(sum(deaths.values()) for role, deaths in points.killed.items() if role != "launcher")
+    launchers = sum(points.killed["launcher"].values())  # a server starts them until it is started anew itself
+    print(f"{kills} kills, of them {at_points} at named points, and {launchers} of launchers at theirs; {len(points.hit())} "
+          f"points; each daemon: {cluster.deaths}")
     print(f"{sum(faults.count[k] for k in ('cut', 'half-open', 'reset', 'isolated'))} partitions, of {len(faults.parted)} "
           f"pairs of {len(PAIRS)}; {dict(faults.count)}")
     print("; ".join(f"{p.name}: {p.judged} rounds, {p.grains} grains, run {p.reruns + p.judged} times" for p in programs))
@@ -218,8 +253,10 @@ def run(a, network):
         faults = Faults(rng, cluster, programs)
         with Hurry(cluster):
             disturb(a, rng, cluster, programs, points, faults)
-            took = settle(cluster, programs, points)
-            drained(cluster)
+            took = settle(cluster, programs, points, a.settle)
+            drained(cluster, a.settle)
+            disarm(cluster)
+            drained(cluster, a.settle)
             Calm(rng, cluster).run()
         tell(a, cluster, programs, points, faults, took)
         if a.points:
@@ -240,16 +277,13 @@ def run(a, network):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "1")), help="0: a random one")
-    parser.add_argument("--minutes", type=float, default=60 if FULL else 0.8)
+    parser.add_argument("--minutes", type=float, default=60 if FULL else 1.5)
     parser.add_argument("--small", type=int, default=10000 if FULL else 1000, help="grains of the program that has many")
     parser.add_argument("--pause", type=float, default=0.7, help="seconds from fault to fault, on the average")
+    parser.add_argument("--settle", type=float, default=600, help="seconds that everything may take to end after the faults")
     parser.add_argument("--points", action="store_true", default=FULL, help="print the table of named points")
     parser.add_argument("--plant", default="", help="bugs to be planted in the daemons")
-    parser.add_argument("--full-only", action="store_true", help="nothing unless DCS_TESTS_FULL is set")
     a = parser.parse_args()
-    if a.full_only and not FULL:
-        print("SKIPPED: the drill wants minutes of a machine of its own: tests/run --full, or tests/drill/drill.py")
-        return 77
     a.seed = a.seed or random.SystemRandom().randrange(1, 1 << 31)
     print(f"seed {a.seed}; again: tests/drill/drill.py --seed {a.seed} --minutes {a.minutes:g} --small {a.small}", flush=True)
     try:
@@ -259,7 +293,7 @@ def main():
         return 77
     try:
         run(a, network)
-    except (Wrong, AssertionError) as wrong:
+    except (Wrong, AssertionError, subprocess.TimeoutExpired) as wrong:
         print(f"WRONG: {wrong}")
         return 1
     finally:

@@ -8,9 +8,9 @@ import sys
 
 import decide
 import keep
-from cluster import TESTS
+from cluster import TESTS, Away
 from network import end_with_parent
-from pool import BIN, ROOT
+from pool import ROOT
 
 SEAM = b"--\n"  # as keep.py writes it
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,8 +27,8 @@ class Workload:
     def __init__(self, cluster):
         self.cluster, self.round, self.process = cluster, 0, None
         self.kills = self.reruns = self.judged = self.grains = 0
-        self.env = dict(cluster.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"),
-                        DCS_LIBRARY=os.path.join(os.path.dirname(BIN), "lib/libdcs.so"))
+        self.env = dict(cluster.env, **cluster.plants, **cluster.clocks.variables("programs"),
+                        PYTHONPATH=os.path.join(ROOT, "libdcs/python"), DCS_LIBRARY=os.path.join(TESTS, "planted/libdcs.so"))
         self.prepare()
         self.start()
 
@@ -61,7 +61,12 @@ class Workload:
         if code != 0:
             raise Wrong(f"{self.name}, round {self.round}: exit code {code}\n{open(self.path('err')).read()[-3000:]}")
         if self.judged == self.round:
-            self.judge()
+            if not self.cluster.alive("scheduler") or "scheduler" in self.cluster.asleep:
+                return False
+            try:
+                self.judge()
+            except Away:  # and nobody starts it meanwhile
+                return False
             self.judged += 1
         if not another_round:
             return True

@@ -288,6 +288,24 @@ TEST_CASE("authorization entries age out a day after they were seen without sess
           std::string::npos);
 }
 
+TEST_CASE("a wall clock that was set by years makes no token old") {
+    Pool pool(0);
+    const std::int64_t day = limits::token_age_s, now = 1'800'000'000, years = 10 * 365 * day;
+    const Program idle = pool.begin("ann", "idle", now);
+    pool.begin("bob", "x", now + years);
+    CHECK(pool.state.auth.count(idle.token) == 1);
+    pool.begin("bob", "x", now);  // set right again
+    CHECK(pool.state.auth.count(idle.token) == 1);
+    const Program early = pool.begin("ann", "early", now - years);
+    pool.begin("bob", "x", now);
+    CHECK(pool.state.auth.count(early.token) == 1);
+    pool.begin("bob", "x", now + day);
+    CHECK(pool.state.auth.count(idle.token) == 1);
+    pool.begin("bob", "x", now + day + 1);
+    CHECK(pool.state.auth.count(idle.token) == 0);
+    CHECK(pool.state.auth.count(early.token) == 0);
+}
+
 TEST_CASE("one user's abandoned tokens are bounded") {
     Pool pool(0);
     const Program first = pool.begin("ann", "find", 1000);
