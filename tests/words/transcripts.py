@@ -8,6 +8,7 @@ that of the programs."""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,32 +18,39 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "process"))
 from pool import BIN, Pool  # noqa: E402
 
 FOLDER = os.path.join(HERE, "transcripts")
-SECONDS = 300
+SECONDS = int(os.environ.get("DCS_WORDS_SECONDS", 300))
 
 
 def commands_of(text):
     """Comment lines and commands, in order; a command's following lines are what it wrote."""
     for line in text.splitlines():
-        if line.startswith(("#", "$ ")) or not line.strip():
+        if line.startswith(("#", "$ ")):
             yield line
 
 
 def result_of(command, directory, env, names):
-    done = subprocess.run(["/bin/bash", "-c", command], cwd=directory, env=env, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS)
-    text = done.stdout.decode(errors="backslashreplace")
+    process = subprocess.Popen(["/bin/bash", "-c", command], cwd=directory, env=env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        text = process.communicate(timeout=SECONDS)[0].decode(errors="backslashreplace")
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        text = process.communicate()[0].decode(errors="backslashreplace") + f"it did not end within {SECONDS} s\n"
     for value, name in names:
         text = text.replace(value, name)
-    text = re.sub(r"\b[Pp]rocess \d+\b", "process @PID@", text)
-    if text and not text.endswith("\n"):
-        text += "\n"
-    return "".join("  " + line + "\n" for line in text.splitlines()) + (f"[{done.returncode}]\n" if done.returncode else "")
+    text = re.sub(r"\b([Pp]rocess|pid) \d+\b", r"\1 @PID@", text)
+    text = re.sub(r"(pid|process) @PID@ \([^)]*\)", r"\1 @PID@ (@COMMAND@)", text)
+    text = re.sub(r"\b\d+(\.\d+)? (ms|s|min)\b", "@TIME@", text)
+    text = re.sub(r"\bmap-[0-9a-f]{24}\b", "map-@IDENT@", re.sub(r"\.tmp-\d+", ".tmp-@PID@", text))
+    lines = "".join("  " + line + "\n" for line in text.splitlines() if line)
+    return lines + (f"[{process.returncode}]\n" if process.returncode else "")
 
 
 def play(text, directory, pool):
     """The transcript as it comes out now."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DCS_", "XDG_"))}
     env.update(HOME=directory, LC_ALL="C", PATH=f"{BIN}:/usr/bin:/bin:/usr/sbin:/sbin", DCS_PATIENCE_S="1",
+               DCS_LOCK_DIR=os.path.join(directory, "locks"),
                BIN=BIN, LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
     names = [(BIN, "@BIN@"), (directory, "@HERE@")]
     if pool:

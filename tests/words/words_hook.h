@@ -1,5 +1,6 @@
-// In the copy of the sources that measure.py builds: notes which texts of errors were made. One byte for each, in a file
-// that every program maps before its main(), so that neither a kill, nor a confinement, nor closed descriptors lose it.
+// In the copy of the sources that measure.py builds: notes which texts of errors were made. One byte for each, in a
+// file that every program maps before its main(), so that neither a kill, nor a confinement, nor closed descriptors
+// lose it.
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>
