@@ -3,7 +3,7 @@ runs tests of that copy, and writes into texts.txt which test has provoked which
     measure.py build [DIR] [TARGET...]  the copy, in DIR or build/words
     measure.py run [DIR] TEST...        runs tests of the copy and writes what was seen; `all` for every test there is
     measure.py verify [DIR] TEST...     the same, but what texts.txt says must be what is seen
-A TEST is a test program such as unit_wire, or a script such as process/bad_input."""
+A TEST is a test program such as unit_wire, or a script such as process/bad_input, words/transcripts."""
 import glob
 import os
 import shutil
@@ -118,7 +118,7 @@ def all_tests(to):
                       if os.access(path, os.X_OK) and os.path.isfile(path))
     scripts = sorted(set(subprocess.run(["ctest", "-N", "-L", "process"], cwd=os.path.join(to, "build/release"), text=True,
                                         capture_output=True, check=True).stdout.split()) - {"process"})
-    return programs + [word for word in scripts if word.startswith("process/")]
+    return programs + [word for word in scripts if word.startswith(("process/", "words/"))]
 
 
 def run(to, test):
@@ -126,7 +126,7 @@ def run(to, test):
     keys = open(os.path.join(to, "keys")).read().splitlines()
     with open(os.path.join(to, "seen"), "r+b") as file:
         file.write(bytes(ROOM))
-    if test.startswith("process/"):
+    if "/" in test:
         command = ["ctest", "--output-on-failure", "-R", f"^{test}$"]
     else:
         command = [os.path.join(to, "build/release/bin", test)]
