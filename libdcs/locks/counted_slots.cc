@@ -139,8 +139,10 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
 
 Status full(const Limit &l, const Attempt &attempt) {
     std::string text = attempt.others_wait ? "others wait for a slot of " + l.head.path()
-                                           : "all " + std::to_string(l.wish->limit) + " slots of " + l.head.path() +
-                                                 " are held";
+                                           : (l.wish->limit == 1
+                                                  ? "the one slot of " + l.head.path() + " is held"
+                                                  : "all " + std::to_string(l.wish->limit) + " slots of " +
+                                                        l.head.path() + " are held");
     std::size_t named = 0;
     for (const SlotHolder &h : attempt.holders) {
         if (h.owner.process.pid <= 0 || named == named_max) continue;

@@ -72,7 +72,8 @@ Status check_files(const GrainSpec &spec) {
                        (file.binary_class.empty() ? std::string("every binary class") : file.binary_class));
         const bool placed = !file.name.empty();
         if (placed && !spec.directory.empty())
-            return bad(to_text(file) + " needs a working directory of the grain's own: leave the directory out");
+            return bad("the file " + file.name + " needs a working directory of the grain's own: "
+                       "leave the directory out");
     }
     if (bytes > limits::file_names_bytes)
         return fail(Code::limit, "the names of a grain's files have at most " +

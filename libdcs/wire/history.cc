@@ -70,17 +70,16 @@ std::string History::take_session(const Event &e) {
     }
 }
 
-std::string History::end_stay(GrainHistory &g, const Event &e, const std::string &reason) {
+void History::end_stay(GrainHistory &g, const Event &e, const std::string &reason) {
     g.state = GrainState::ready;
-    if (g.stays.empty() || g.stays.back().to_ms >= 0) return imported_ ? "" : " ends where it does not run";
+    if (g.stays.empty() || g.stays.back().to_ms >= 0) return;
     g.stays.back().to_ms = e.at_ms;
     g.stays.back().reason = reason;
-    return "";
 }
 
 std::string History::finish(GrainHistory &g, const Event &e) {
     std::string wrong;
-    if (g.state == GrainState::running) wrong = end_stay(g, e, "finished");
+    if (g.state == GrainState::running) end_stay(g, e, "finished");
     else if (g.state != GrainState::unknown) wrong = " finishes without running";
     g.state = GrainState::finished;
     g.ended_ms = e.at_ms;
@@ -122,8 +121,8 @@ std::string History::take_grain(const Event &e, GrainHistory &g) {
         return "";
     case EventKind::left: {
         const bool there = g.state == GrainState::running && g.stays.back().host == e.host;
-        const std::string wrong = end_stay(g, e, e.text);
-        return there || imported_ ? wrong : " leaves a host on which it does not run";
+        end_stay(g, e, e.text);
+        return there || imported_ ? "" : " leaves a host on which it does not run";
     }
     case EventKind::finished: return finish(g, e);
     case EventKind::killed:

@@ -55,7 +55,7 @@ public:
 private:
     std::string take_session(const Event &event);
     std::string take_grain(const Event &event, GrainHistory &grain);
-    std::string end_stay(GrainHistory &grain, const Event &event, const std::string &reason);
+    void end_stay(GrainHistory &grain, const Event &event, const std::string &reason);
     std::string finish(GrainHistory &grain, const Event &event);
     void undo(GrainHistory &grain);
 

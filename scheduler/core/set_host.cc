@@ -1,6 +1,7 @@
 // d_sethost (C11): what a host may do, set while the pool runs; and places in nogo sets cleared.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "scheduler/core/decisions.h"
 
@@ -27,6 +28,12 @@ Status check_numbers(const wire::SetHost &call) {
     return Status::ok();
 }
 
+std::string seconds_text(Duration d) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", d.seconds());
+    return text;
+}
+
 // Of what was asked for; with_setting() would make the times grow by itself.
 Status check_order(const HostConfig &table, const HostSetting &set) {
     HostConfig c = table;
@@ -36,9 +43,8 @@ Status check_order(const HostConfig &table, const HostSetting &set) {
     if (set.extended.ns >= 0) c.extended = set.extended;
     if (c.interval <= c.alert && c.alert <= c.limit && c.limit <= c.extended) return Status::ok();
     return fail(Code::invalid, "the times of host " + c.name + " must grow: interval <= alert <= limit <= extended; "
-                                   "they would be " + std::to_string(c.interval.seconds()) + ", " +
-                                   std::to_string(c.alert.seconds()) + ", " + std::to_string(c.limit.seconds()) +
-                                   ", " + std::to_string(c.extended.seconds()));
+                                   "they would be " + seconds_text(c.interval) + ", " + seconds_text(c.alert) + ", " +
+                                   seconds_text(c.limit) + ", " + seconds_text(c.extended) + " s");
 }
 
 HostSetting changed(HostSetting old, const wire::SetHost &call) {

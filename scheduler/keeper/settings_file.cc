@@ -54,7 +54,10 @@ Result<int> open_settings(const std::string &file, const std::string &what) {
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd >= 0) return fd;
     const int error = errno;
-    return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, what + " " + file, error);
+    Status why = fail_errno(error == ENOENT ? Code::not_found : Code::io_error, what + " " + file, error);
+    if (what == "the host table" && error == ENOENT)
+        why.text += "; it has a line for each host, such as `local1 slots=2`";
+    return why;
 }
 
 Result<std::string> read_settings(int fd, const std::string &file, const std::string &what) {

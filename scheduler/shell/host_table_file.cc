@@ -105,7 +105,7 @@ std::string read_line(const Words &words, core::HostConfig &host) {
     std::set<std::string_view> seen;
     for (std::size_t i = 1; i < words.size(); ++i) {
         const std::size_t equals = words[i].find('=');
-        if (equals == std::string_view::npos)
+        if (equals == std::string_view::npos || equals == 0)
             return "`" + std::string(words[i]) + "` is not of the form name=value";
         const std::string_view key = words[i].substr(0, equals);
         if (!seen.insert(key).second) return "`" + std::string(key) + "` stands there twice";

@@ -204,6 +204,19 @@ def fail(word):
 """
 
 
+def wrong_programs():
+    """A program that is no file, and one that finds no library."""
+    env = dict(os.environ, PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(dcs.__file__))))
+    program = "import dcs\ndef here(): pass\nwith dcs.Executor('words', attempts=1) as run:\n  run.submit(here)\n"
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
+    assert "functions of a program that is not a file cannot be called on other hosts" in done.stderr, done.stderr
+    lost = subprocess.run([sys.executable, "-c", "import dcs; dcs.sessions()"], capture_output=True, text=True, timeout=300,
+                          env=dict(env, DCS_LIBRARY="/no/such/libdcs.so"))
+    assert "libdcs.so cannot be loaded; build or install DCS, or name the library by DCS_LIBRARY: /no/such" in lost.stderr, \
+        lost.stderr
+    raises(ValueError, lambda: dcs.Executor("api", encoding="xml"), "encoding is 'xml'", '"pickle" or "json"')
+
+
 def executor():
     import helper_module
     from helper_module import add, fail
@@ -217,6 +230,8 @@ def executor():
         assert run.submit(helper_module.Pair.swapped, helper_module.Pair(1, 2)).result() == helper_module.Pair(2, 1)
         assert list(run.map(add, range(7), range(7), chunksize=3)) == [0, 2, 4, 6, 8, 10, 12]
         raises(ValueError, lambda: run.submit(lambda: 1), "lambda")
+        raises(ValueError, lambda: run.submit("gcd", 1), "'gcd' is not of the form", '"module:name"')
+        raises(ValueError, lambda: run.map(add, [1], chunksize=0), "chunksize is 0: it must be at least 1")
         raises(dcs.GrainFailed, run.submit_command(["/bin/sh", "-c", "exit 3"]).result, "status 3")
         slow = run.submit_command(["/bin/sleep", "1000"])
         assert not slow.done()
@@ -309,11 +324,11 @@ def main():
             file.write(HELPER)
         sys.path.insert(0, os.getcwd())
         layout()
-        for what in (lambda: page(env), lambda: failures(successes()), threads, executor, lambda: interrupted(pool, env),
+        for what in (lambda: page(env), lambda: failures(successes()), threads, wrong_programs, executor, lambda: interrupted(pool, env),
                      lambda: killed(pool, env, rng)):
             what()
         os.chdir("/")
-    print("6 passed, 0 failed")
+    print("7 passed, 0 failed")
 
 
 if __name__ == "__main__":

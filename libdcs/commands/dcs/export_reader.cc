@@ -154,7 +154,7 @@ private:
 Status Reader::open(const std::string &directory) {
     directory_ = Descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory_.get() < 0)
-        return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, directory, errno);
+        return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "it cannot be opened", errno);
     files_ = Descriptor(::openat(directory_.get(), "files",
                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (files_.get() < 0 && errno != ENOENT)

@@ -27,6 +27,8 @@ std::string hint_for(int d_error) {
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:
         return "`dcs grain ls SESSION` lists a session's grains";
+    case D_E_INVALID:  // its text says which argument, and what it may be
+        return "";
     default:
         return d_strerror(d_error);
     }

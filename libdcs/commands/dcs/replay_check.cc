@@ -87,6 +87,9 @@ int put_on_stage(const Call &call, const Stage &stage, const std::string &record
     struct stat st {};
     std::string directory = record;
     if (::stat((record + "/session").c_str(), &st) != 0) {
+        if (record.rfind("./", 0) == 0 || record.find('/') != record.rfind('/') || record[0] == '/')
+            return call.fail(not_found_failure(record + " holds no exported session: it has no file `session`",
+                                               "`dcs session export SES DIR` makes one"));
         directory = stage.record(i);
         const int code = run_dcs({"session", "export", "--dir", call.directory, record, directory});
         if (code != 0) return code;

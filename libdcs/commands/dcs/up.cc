@@ -279,6 +279,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 constexpr const char *usage_hint =
     "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--dir DIR]; for example dcs up --local 2";
 
+constexpr const char *another_directory = "name another directory by --dir DIR";
+
 Failure with_hint(const Status &status, const char *hint) {
     Failure failure = failure_of("", status);
     failure.hint = hint;
@@ -291,18 +293,20 @@ int up(const Call &call) {
             usage_failure("dcs up takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
     // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
-    if (Status ours = pool.exists() ? only_a_pool(pool) : Status::ok(); !ours)
-        return call.fail(with_hint(ours, "name another directory by --dir DIR"));
+    const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
+    if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
+        return call.fail(with_hint(ours, another_directory));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         const bool usage = wanted.status().code == Code::invalid;
-        Failure failure = with_hint(wanted.status(), usage ? usage_hint : "correct that file");
+        Failure failure =
+            with_hint(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
     if (Status made = make_directory(pool.directory()); !made)
-        return call.fail(with_hint(made, "name another directory by --dir DIR"));
+        return call.fail(with_hint(made, another_directory));
     if (Status ours = only_a_pool(pool); !ours)
-        return call.fail(with_hint(ours, "name another directory by --dir DIR"));
+        return call.fail(with_hint(ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;

@@ -1,0 +1,114 @@
+// What a program is told that calls the lock library wrongly: to the letter.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dcs_lock.h"
+#include "locks/atom.h"
+#include "scratch.h"
+#include "support/catch.h"
+
+namespace {
+
+struct Case {
+    std::string text;
+    std::function<int()> call;
+};
+
+void check(const std::vector<Case> &cases) {
+    for (const Case &c : cases) {
+        INFO(c.text);
+        CHECK(c.call() == D_LOCK_FAILED);
+        CHECK(d_lock_errortext() == c.text);
+    }
+}
+
+Case request(const std::string &text, std::function<void(d_lock_request &)> spoil) {
+    return {text, [spoil] {
+                d_lock_request wish;
+                d_lock_init(&wish);
+                wish.operator_ = "words";
+                spoil(wish);
+                d_lock *lock = nullptr;
+                const int reason = d_lock_get(&wish, nullptr, &lock);
+                if (lock != nullptr) d_lock_release(lock, 1);
+                return reason;
+            }};
+}
+
+// The directory in which locks lie, for a while.
+class LockDirectory {
+public:
+    explicit LockDirectory(const std::string &path) {
+        if (const char *before = std::getenv("DCS_LOCK_DIR")) before_ = before;
+        ::setenv("DCS_LOCK_DIR", path.c_str(), 1);
+    }
+    LockDirectory(const LockDirectory &) = delete;
+    ~LockDirectory() {
+        if (before_.empty()) ::unsetenv("DCS_LOCK_DIR");
+        else ::setenv("DCS_LOCK_DIR", before_.c_str(), 1);
+    }
+
+private:
+    std::string before_;
+};
+
+}  // namespace
+
+TEST_CASE("lock calls that are wrong say what is missing") {
+    const scratch::Directory directory;
+    const LockDirectory locks(directory.path());
+    static const char *const none[] = {nullptr}, *const twice[] = {"total", "total"}, *const one[] = {"total"};
+    static const int limits[] = {1, 1}, zero[] = {0}, negative[] = {-1};
+    static d_slots *slots = nullptr;
+    static std::size_t count = 0;
+    static const std::string long_name(16385, 'x');
+    const std::string total = dcs::locks::place_of(std::string("total"), ".slots")->path;
+    check({
+        {"d_lock_get needs a request and a lock", [] { return d_lock_get(nullptr, nullptr, nullptr); }},
+        {"there is no lock to release", [] { return d_lock_release(nullptr, 1); }},
+        {"there is no lock to adopt", [] { return d_lock_adopt(nullptr); }},
+        {"d_lock_look needs an operator and a place for what it sees",
+         [] { return d_lock_look("x", nullptr, nullptr, nullptr); }},
+        {"this thread has no lock of GetLock to release", [] { return ReleaseCurrentLock(); }},
+        {"d_slot_take needs a place for the slots", [] { return d_slot_take(one, limits, 1, 0, nullptr, nullptr); }},
+        {"no limit was named", [] { return d_slot_take(one, limits, 0, 0, nullptr, &slots); }},
+        {"the name of a limit is missing", [] { return d_slot_take(none, limits, 1, 0, nullptr, &slots); }},
+        {"the limit " + total + " was named twice", [] { return d_slot_take(twice, limits, 2, 0, nullptr, &slots); }},
+        {"no slots are permitted at " + total + " (its limit is 0)",
+         [] { return d_slot_take(one, zero, 1, 0, nullptr, &slots) == D_LOCK_GRANTED ? 0 : D_LOCK_FAILED; }},
+        {"a limit of -1 slots for " + total + "; it is a number from 0 to 65536",
+         [] { return d_slot_take(one, negative, 1, 0, nullptr, &slots); }},
+        {"there are no slots to release", [] { return d_slot_release(nullptr); }},
+        {"d_slot_list needs a name, a count and a place for the holders",
+         [] { return d_slot_list(nullptr, nullptr, 0, &count); }},
+        request("a lock needs an operator or a path", [](auto &r) { r.operator_ = nullptr; }),
+        request("the path of a lock must have a '/' in it", [](auto &r) { r.path = "word"; }),
+        request("instances are counted for an operator, not a path",
+                [](auto &r) { r.operator_ = nullptr, r.path = "/tmp/x", r.instances = 1; }),
+        request("the name of a lock is empty", [](auto &r) { r.operator_ = ""; }),
+        request("the operator of a lock is longer than 16384 bytes", [](auto &r) { r.operator_ = long_name.c_str(); }),
+        request("the operand of a lock is longer than 16384 bytes", [](auto &r) { r.operand = long_name.c_str(); }),
+        request("ifelapsed and expireafter of a lock cannot be negative", [](auto &r) { r.if_elapsed = -5; }),
+        request("expireafter 0 would end every holder at once and lock nothing: give a time, or never",
+                [](auto &r) { r.expire_after = 0; }),
+    });
+    CHECK(dcs::locks::encoded_name({std::string("a\0b", 3), "", ""}).status().text ==
+          "the operator of a lock holds a NUL byte");
+}
+
+TEST_CASE("a lock directory that cannot be used says why and what to set") {
+    const scratch::Directory directory;
+    const std::string below = directory / "a/b/c/d";
+    const auto get = [] {
+        d_lock *lock = nullptr;
+        return d_lock_enter("words", 0, &lock);
+    };
+    const LockDirectory none(below);
+    check({{"cannot make the lock directory " + below + "; set DCS_LOCK_DIR to another: No such file or directory",
+            get}});
+    const LockDirectory relative("here");
+    check({{"the lock directory here is not an absolute path, so each working directory would have locks of its own; "
+            "set DCS_LOCK_DIR to an absolute one",
+            get}});
+}

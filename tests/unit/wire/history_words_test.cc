@@ -1,0 +1,111 @@
+// What is said about event logs that cannot be true, and about bytes and lines that are none.
+#include "base/checksum.h"
+#include "support/catch.h"
+#include "wire/content_check.h"
+#include "base/limits.h"
+#include "base/bytes.h"
+#include "wire/history.h"
+
+using namespace dcs;
+using namespace dcs::wire;
+using Kind = EventKind;
+
+namespace {
+
+Event event(Kind kind, std::int32_t grain = -1, std::uint32_t number = 0, std::string host = "") {
+    Event e;
+    e.kind = kind;
+    e.at_ms = 1'700'000'000'000;
+    e.grain = grain;
+    e.number = number;
+    e.host = std::move(host);
+    return e;
+}
+
+struct Lie {
+    std::string text;  // of the last event; those before it are true
+    std::vector<Event> events;
+};
+
+std::string frame(const std::string &body, std::size_t length, std::uint32_t flip = 0) {
+    ByteWriter w;
+    w.var(length);
+    w.u32(crc32c(body) ^ flip);
+    w.raw(body);
+    return w.bytes();
+}
+
+std::string why(std::string_view log) {
+    std::vector<Event> events;
+    const Status s = take_events(log, events);
+    CHECK(s.code == Code::io_error);
+    return s.text;
+}
+
+}  // namespace
+
+TEST_CASE("a history says of each event that cannot be true why not") {
+    const Event opened = event(Kind::opened), closed = event(Kind::closed), one = event(Kind::submitted, 1),
+                started = event(Kind::started, 1, 1, "h");
+    const std::vector<Lie> lies = {
+        {"it is opened twice", {opened, one, opened}},
+        {"it is resumed though it is closed", {opened, closed, event(Kind::resumed)}},
+        {"fewer results are handed out than before",
+         {opened, one, started, event(Kind::finished, 1), event(Kind::handed_out, -1, 1), event(Kind::handed_out)}},
+        {"more results are handed out than there are", {opened, event(Kind::handed_out, -1, 1)}},
+        {"an event without its grain", {opened, event(Kind::submitted)}},
+        {"grain 1 has an event that is not a grain's", {opened, one, event(Kind::closed, 1)}},
+        {"grain 1 is submitted twice", {opened, one, one}},
+        {"grain 1 is submitted to a closed session", {opened, closed, one}},
+        {"grain 1 was never submitted", {opened, started}},
+        {"grain 1 starts in a closed session", {opened, one, closed, started}},
+        {"grain 1 starts though it is not ready", {opened, one, started, started}},
+        {"grain 1 has a checkpoint though it does not run", {opened, one, event(Kind::checkpoint, 1, 1)}},
+        {"grain 1 has a checkpoint that is older than the one before",
+         {opened, one, started, event(Kind::checkpoint, 1, 2), event(Kind::checkpoint, 1, 1)}},
+        {"grain 1 leaves a host on which it does not run", {opened, one, event(Kind::left, 1, 0, "h")}},
+        {"grain 1 finishes without running", {opened, one, event(Kind::finished, 1)}},
+        {"grain 1 finishes out of order", {opened, one, started, event(Kind::finished, 1, 5)}},
+        {"grain 1 is killed twice", {opened, one, event(Kind::killed, 1), event(Kind::killed, 1)}},
+        {"grain 1 is undone though it has no end", {opened, one, event(Kind::undone, 1)}},
+    };
+    for (const Lie &lie : lies) {
+        INFO(lie.text);
+        History history;
+        for (std::size_t i = 0; i + 1 < lie.events.size(); ++i) CHECK(history.take(lie.events[i]).empty());
+        CHECK(history.take(lie.events.back()) == lie.text);
+    }
+}
+
+TEST_CASE("bytes that are no event log: each error says why") {
+    const std::string body("\x01\x00", 2);
+    CHECK(why(frame(body, body.size(), 1)) == "the event log: a checksum does not fit");
+    CHECK(why(frame(body, std::size_t{1} << 40)) == "the event log: a frame is absurdly long");
+    CHECK(why(frame("\x63", 1)) == "the event log: it has a format that this version does not read");
+    CHECK(why(frame(body + "\xff", 3)) == "the event log: a frame does not decode");
+}
+
+TEST_CASE("lines that are no event: each error says why") {
+    const auto said = [](const char *line) { return event_of_line(line).status().text; };
+    CHECK(said("[]") == "it is no JSON object");
+    CHECK(said("{") == "it is no JSON: incomplete JSON");
+    CHECK(said("{\"event\":\"closed\"}") == "the key \"time_s\" is missing");
+    CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == "\"time_s\" must be a number of seconds since 1970");
+    CHECK(said("{\"time_s\":1,\"event\":5}") == "\"event\" must be a string");
+    CHECK(said("{\"time_s\":1,\"event\":\"danced\"}") == "there is no event \"danced\"");
+    CHECK(said("{\"time_s\":1,\"event\":\"submitted\",\"grain\":-1}") == "\"grain\" must be 0 to 2147483647");
+    CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") == "it has a key that such an event does not have");
+}
+
+TEST_CASE("names of files have a limit together") {
+    GrainSpec spec;
+    for (std::size_t bytes = 0, i = 0; bytes <= limits::file_names_bytes; bytes += limits::file_name_bytes, ++i) {
+        std::string name = std::to_string(i) + "/";
+        while (name.size() + 201 <= limits::file_name_bytes) name += std::string(200, 'x') + "/";
+        name.append(limits::file_name_bytes - name.size(), 'y');
+        spec.files.push_back({FileRole::output, name, "", 0, ""});
+    }
+    REQUIRE(spec.files.size() <= limits::grain_files);
+    CHECK(check_files(spec).text == "the names of a grain's files have at most " +
+                                        std::to_string(limits::file_names_bytes) + " bytes together");
+}
