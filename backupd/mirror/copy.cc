@@ -233,6 +233,7 @@ Status Copy::forget(const wire::MirrorPage &page) {
     return disk_.remove(content_path(page.key));
 }
 
+// A name that is seen may still be on its way to the disk; from now on the scheduler relies on it.
 Result<std::vector<std::string>> Copy::contents() {
     std::vector<std::string> found;
     Result<std::vector<std::string>> groups = disk_.list(library_directory);
@@ -244,7 +245,11 @@ Result<std::vector<std::string>> Copy::contents() {
         if (!names) return names.status();
         for (const std::string &name : *names)
             if (const auto key = bytes_of_hex(group.substr(0, 2) + name, limits::digest_bytes)) found.push_back(*key);
+        if (Status s = disk_.sync_dir(std::string(library_directory) + "/" + group.substr(0, 2)); !s) return s;
     }
+    Status s = disk_.sync_dir(library_directory);
+    if (s) s = disk_.sync_dir("");
+    if (!s) return s;
     return found;
 }
 

@@ -165,7 +165,7 @@ void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t reques
     if (ask.protocol != wire::protocol_version) return outside_.close(conn);
     if (!ask.detach) return answer(status());
     if (setup_.mode != MirrorMode::sync || attachment_ != Attachment::attached)
-        return answer(wire::ErrorReply{static_cast<std::int32_t>(Code::invalid),
+        return answer(wire::ErrorReply{static_cast<std::int32_t>(Code::refused),
                                        "no commit waits for the backup's copy: there is nothing to detach", 0});
     if (const Status s = outside_.remember(Attachment::detached); !s)
         return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});

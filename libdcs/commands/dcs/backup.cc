@@ -143,7 +143,8 @@ Examples:
 
 Usage: dcs backup detach [-o table|json|name] [--dir DIR]
 
-For the account of the scheduler, and root, on its host. Exit code 5: the scheduler does not answer.
+For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5 the scheduler does not
+answer.
 )",
     {},
     false,

@@ -52,9 +52,9 @@ class Bench : public turn::MirrorOutside {
 public:
     static constexpr ConnId backup = 7, person = 9;
 
-    explicit Bench(turn::MirrorMode mode, turn::Attachment attachment = turn::Attachment::never,
+    explicit Bench(turn::MirrorMode mode, turn::Attachment before = turn::Attachment::never,
                    store::Identity identity = {0xfeed, 3})
-        : mode_(mode), attachment(attachment), identity_(identity) {
+        : mode_(mode), attachment(before), identity_(identity) {
         open_scheduler();
         if (commit({store::identity_update(identity)}) != store::Answer::done) FAIL("the first commit");
     }
@@ -68,9 +68,9 @@ public:
         auto opened = store::Store::open(disk, forest(), options, nullptr);
         REQUIRE(opened);
         store = std::move(*opened);
-        auto contents = library::Library::open(disk, clock);
-        REQUIRE(contents);
-        library = std::move(*contents);
+        auto shelves = library::Library::open(disk, clock);
+        REQUIRE(shelves);
+        library = std::move(*shelves);
         (void)turns->take();
         mirror = std::make_unique<turn::Mirror>(
             turn::Mirror::Setup{identity_, mode_, attachment, window_bytes, backlog_bytes}, *store, *library, *this);
