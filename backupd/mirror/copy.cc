@@ -254,8 +254,9 @@ Result<std::vector<std::string>> Copy::contents() {
 }
 
 Result<std::string> Copy::promote(std::uint64_t epoch) {
-    if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + (spoilt_.empty() ? "" : ": " + spoilt_));
-    if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged: " + spoilt_);
+    const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
+    if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + why);
+    if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
     if (epoch > slot_.identity.epoch) {
         const store::CommitResult done = slot_.store->commit({store::identity_update({slot_.identity.name, epoch})});
         if (done.answer != store::Answer::done) return done.status;

@@ -1,6 +1,6 @@
 #pragma once
-// The running copy of the scheduler's store that the backup holds (docs/BACKUP.md). It takes pages in the order in which
-// the scheduler numbers them, and what it says to be durable is. Below the disk that it is given:
+// The running copy of the scheduler's store that the backup holds (docs/BACKUP.md). It takes pages in the order in
+// which the scheduler numbers them, and what it says to be durable is. Below the disk that it is given:
 //   a/, b/       a store each: the whole copy is in one of them, a new one is made in the other
 //   current      "a" or "b": which one is whole; absent: none is
 //   library/     contents, as the scheduler's library has them; of both

@@ -132,6 +132,11 @@ int promote_copy(const Arguments &line) {
         return done.status().code == Code::refused ? 4 : 1;
     }
     if (!done->kept.empty()) std::printf("The state directory that was there is kept as %s.\n", done->kept.c_str());
+    if (done->turn == 0) {
+        std::printf("The copy had been made the state directory %s already, in epoch %llu.\n", line.promote.c_str(),
+                    static_cast<unsigned long long>(done->epoch));
+        return 0;
+    }
     std::printf("The copy, as of turn %llu, is the state directory %s now, in epoch %llu.\n",
                 static_cast<unsigned long long>(done->turn), line.promote.c_str(),
                 static_cast<unsigned long long>(done->epoch));
@@ -144,7 +149,8 @@ int main(int argc, char **argv) {
     ::umask(077);
     if (!arguments.promote.empty()) return promote_copy(arguments);
     if (arguments.scheduler.empty()) {
-        std::fprintf(stderr, "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS door HOST:PORT\n");
+        std::fprintf(stderr,
+                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS door HOST:PORT\n");
         return 2;
     }
     const auto level = level_of(arguments.log_level);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <fstream>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,8 +32,8 @@ Status move(const std::string &from, const std::string &to) {
     if (::rename(from.c_str(), to.c_str()) == 0) return Status::ok();
     const int why = errno;
     if (why == EXDEV)
-        return fail(Code::invalid, "the copy in " + from + " and " + to + " are on different file systems: name a state "
-                                   "directory beside the copy, or copy it there by hand (cp -a) and start a scheduler on it");
+        return fail(Code::invalid, from + " and " + to + " are on different file systems: name a state directory "
+                                   "beside the copy, or copy it there by hand (cp -a)");
     return fail_errno(Code::io_error, "moving " + from + " to " + to, why);
 }
 
@@ -49,11 +49,28 @@ Status set_aside(const std::string &state, std::uint64_t epoch, std::string &kep
     return move(state, kept);
 }
 
+// An earlier attempt was interrupted when the copy was in its place already.
+bool moved_already(const std::string &mirror, const std::string &state) {
+    std::string slot;
+    std::ifstream current(mirror + "/current");
+    return std::getline(current, slot) && !slot.empty() && !there(mirror + "/" + slot) && there(state + "/format");
+}
+
+Status forget_copy(const std::string &mirror) {
+    if (::unlink((mirror + "/current").c_str()) != 0) return fail_errno(Code::io_error, mirror + "/current", errno);
+    return sync_directory(mirror);
+}
+
 }  // namespace
 
 Result<Promoted> promote(const std::string &directory, const std::string &state) {
     auto places = open_mirror_places(directory);
     if (!places) return places.status();
+    const std::string mirror = directory + "/mirror";
+    if (places->seen.name != 0 && moved_already(mirror, state)) {
+        if (Status s = forget_copy(mirror); !s) return s;
+        return Promoted{places->seen.epoch, 0, ""};
+    }
     auto copy = Copy::open(*places->disk, {});
     if (!copy) return copy.status();
     Promoted done;
@@ -67,12 +84,13 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     failpoint("mirror.promote.committed");
     if (Status s = write_seen(directory, {before.name, done.epoch}); !s) return s;
     failpoint("mirror.promote.noted");
-    const std::string mirror = directory + "/mirror", from = mirror + "/" + *slot;
+    const std::string from = mirror + "/" + *slot;
     if (there(mirror + "/library"))
         if (Status s = move(mirror + "/library", from + "/library"); !s) return s;
     failpoint("mirror.promote.library");
     const std::string above = parent(state);
-    if (::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(Code::io_error, "making " + above, errno);
+    if (::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST)
+        return fail_errno(Code::io_error, "making " + above, errno);
     if (Status s = set_aside(state, done.epoch, done.kept); !s) return s;
     failpoint("mirror.promote.set_aside");
     // The new scheduler's copy is yet to be made: nothing waits for it before it is there.
@@ -82,8 +100,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     if (Status s = move(from, state); !s) return s;
     failpoint("mirror.promote.moved");
     if (Status s = sync_directory(above); !s) return s;
-    if (::unlink((mirror + "/current").c_str()) != 0) return fail_errno(Code::io_error, mirror + "/current", errno);
-    if (Status s = sync_directory(mirror); !s) return s;
+    if (Status s = forget_copy(mirror); !s) return s;
     return done;
 }
 

@@ -7,7 +7,7 @@
 namespace dcs::backup {
 
 struct Promoted {
-    std::uint64_t epoch = 0, turn = 0;
+    std::uint64_t epoch = 0, turn = 0;  // turn 0: it was done before, but for its end
     std::string kept;  // where the state directory that was there lies now; empty: there was none
 };
 // `directory`: the backup's. `state`: the scheduler's state directory, on the same file system. The epoch is raised and

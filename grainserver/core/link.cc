@@ -96,7 +96,7 @@ void configured(Turn &t, const wire::Configure &c) {
     State &s = t.state;
     const Duration interval = std::max(seconds_of(std::clamp(c.interval_s, 0.0, 1e9)), interval_min);
     const std::int32_t slots = std::max(c.slots, 0);
-    if (c.epoch < s.epoch && !planted("server.believe_old_epoch"))
+    if (c.epoch < s.epoch)
         return ask_later(t, "this server refuses the scheduler: it is in epoch " + std::to_string(c.epoch) +
                                 ", but this server has worked for epoch " + std::to_string(s.epoch) +
                                 ", so its state is an old one, of which a copy was promoted since (if this is a new "

@@ -29,7 +29,8 @@ namespace dcs::shell {
 namespace {
 
 struct Arguments {
-    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters, mirror = "off";
+    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters;
+    std::string mirror = "off";
     int ready_fd = -1;
     int accept_lost_turn = 0;
 };
@@ -184,7 +185,7 @@ Status run(const Arguments &line) {
     options.still_alone = [&] { return locks::still_alone(own->store); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
-    turn::CommittedTurns turns(mode != turn::MirrorMode::off);
+    CommittedTurns turns(mode != turn::MirrorMode::off);
     options.committed = [&](std::uint64_t turn, const std::vector<store::Step> &steps) { turns.add(turn, steps); };
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();

@@ -54,7 +54,19 @@ Status AttachedFile::write(turn::Attachment attachment) {
     return Status::ok();
 }
 
-MirrorHost::MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, turn::CommittedTurns &turns, store::Store &store,
+void CommittedTurns::add(std::uint64_t turn, const std::vector<store::Step> &steps) {
+    if (!wanted_) return;
+    turn::CopiedTurn copied{turn, store::encode_for_copy(turn, steps)};
+    const std::lock_guard<std::mutex> guard(mutex_);
+    turns_.push_back(std::move(copied));
+}
+
+std::vector<turn::CopiedTurn> CommittedTurns::take() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return std::exchange(turns_, {});
+}
+
+MirrorHost::MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
                        const library::Library &library, net::Loop &loop,
                        std::function<void(const std::string &)> fenced)
     : file_(file), turns_(turns), loop_(loop), fenced_(std::move(fenced)), mirror_(setup, store, library, *this) {

@@ -1,15 +1,18 @@
 #pragma once
-// The world of turn::Mirror: sockets, the clock, and the small file that says whether commits wait for the backup's copy.
+// The world of turn::Mirror: sockets, the clock, and the small file that says whether commits wait for the backup's
+// copy.
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "net/loop.h"
 #include "scheduler/turn/mirror.h"
 
 namespace dcs::shell {
 
-// One word in a file of its own, `attached`, beside the state directory: it is about this scheduler, not about its state.
+// One word in a file of its own, `attached`, beside the state directory: it is about this scheduler, not its state.
 class AttachedFile {
 public:
     // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
@@ -26,10 +29,23 @@ private:
     const int fd_;
 };
 
+// Turns as they are committed, from the thread that commits to the one that sends.
+class CommittedTurns {
+public:
+    explicit CommittedTurns(bool wanted) : wanted_(wanted) {}
+    void add(std::uint64_t turn, const std::vector<store::Step> &steps);
+    std::vector<turn::CopiedTurn> take();
+
+private:
+    const bool wanted_;
+    std::mutex mutex_;
+    std::vector<turn::CopiedTurn> turns_;
+};
+
 class MirrorHost final : private turn::MirrorOutside {
 public:
     // What is given by reference outlives it.
-    MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, turn::CommittedTurns &turns, store::Store &store,
+    MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
                const library::Library &library, net::Loop &loop, std::function<void(const std::string &)> fenced);
 
     // A frame of a process of the scheduler's own account; false: it is not about copies.
@@ -50,7 +66,7 @@ private:
     void fenced(const std::string &why) override { fenced_(why); }
 
     AttachedFile &file_;
-    turn::CommittedTurns &turns_;
+    CommittedTurns &turns_;
     net::Loop &loop_;
     std::function<void(const std::string &)> fenced_;
     turn::Mirror mirror_;

@@ -145,8 +145,8 @@ void Service::commit_answered(const store::CommitResult &result) {
 
 // The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
 void Service::fenced(const std::string &why) {
-    ended_ = fail(Code::refused, why + ". This scheduler must not answer anybody and ends; its state directory is an old "
-                                       "one: keep it aside, and use the new scheduler");
+    ended_ = fail(Code::refused, why + ". This scheduler must not answer anybody and ends; its state directory is an "
+                                       "old one: keep it aside, and use the new scheduler");
     log_error(ended_.text);
     stopping_ = true;
 }

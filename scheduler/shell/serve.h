@@ -32,7 +32,7 @@ struct ServeSettings {
 struct MirrorParts {
     turn::Mirror::Setup setup;
     AttachedFile &file;
-    turn::CommittedTurns &turns;
+    CommittedTurns &turns;
 };
 
 class Service {

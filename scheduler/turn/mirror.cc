@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint64_t page_bytes = 256;
 // Commits that have waited so long for the copy are told of in the log.
 constexpr Duration patience = seconds(5);
-// So long, at most, turns wait while a new copy takes the last changes. Less than the above: then the Service looks again.
+// So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
+// the Service looks again.
 constexpr Duration settle_patience = seconds(4);
 
 }  // namespace
@@ -32,18 +33,6 @@ const char *word_of(MirrorMode mode) {
     case MirrorMode::sync: break;
     }
     return "sync";
-}
-
-void CommittedTurns::add(std::uint64_t turn, const std::vector<store::Step> &steps) {
-    if (!wanted_) return;
-    CopiedTurn copied{turn, store::encode_for_copy(turn, steps)};
-    const std::lock_guard<std::mutex> guard(mutex_);
-    turns_.push_back(std::move(copied));
-}
-
-std::vector<CopiedTurn> CommittedTurns::take() {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    return std::exchange(turns_, {});
 }
 
 Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside)
@@ -114,7 +103,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     sent_bytes_ = number_ = whole_number_ = turn_offset_ = content_offset_ = 0;
     contents_told_ = false;
     contents_there_.clear();
-    contents_todo_.clear();
+    contents_unsent_.clear();
     whole_ = same && call.epoch == ours.epoch;
     copied_ = whole_ ? call.turn : 0;
     next_turn_ = copied_ + 1;
@@ -153,8 +142,8 @@ void Mirror::settle() {
     const bool there = conn_ != 0 && whole_ && !making_ && copied_ == last_turn_;
     if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
     if (const Status s = outside_.remember(Attachment::attached); !s)
-        return outside_.log(Level::error, "commits do not wait for the backup's copy, because that cannot be recorded: " +
-                                              s.text);
+        return outside_.log(Level::error,
+                            "commits do not wait for the backup's copy, because that cannot be recorded: " + s.text);
     attachment_ = Attachment::attached;
     outside_.log(Level::info, "the backup has a copy of the store, as of turn " + std::to_string(copied_) +
                                   ": from now on commits wait for it");
@@ -204,7 +193,8 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
     if (attachment_ == Attachment::detached)
         return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
                  "start the backup (`dcs up`); it ends by itself when the copy is as far as the store"}};
-    if (conn_ != 0) return {{"the backup's copy of the store", "", "it is being made", affects, "wait until it is whole"}};
+    if (conn_ != 0)
+        return {{"the backup's copy of the store", "", "it is being made", affects, "wait until it is whole"}};
     return {{"the backup's copy of the store", "", "there is none: " + trouble_, affects,
              "start the backup (`dcs up`), or do what `dcs backup status` says"}};
 }
@@ -262,10 +252,10 @@ void Mirror::committed(std::vector<CopiedTurn> turns) {
 // What a turn names was in the library before it was decided, so it goes ahead of it.
 void Mirror::compare_contents() {
     library_version_ = library_.version();
-    contents_todo_.clear();
+    contents_unsent_.clear();
     content_offset_ = 0;
     for (const auto &[digest, content] : library_.all())
-        if (contents_there_.count(digest) == 0) contents_todo_.emplace(digest, content.size);
+        if (contents_there_.count(digest) == 0) contents_unsent_.emplace(digest, content.size);
     for (auto it = contents_there_.begin(); it != contents_there_.end();) {
         if (library_.find(*it)) {
             ++it;
@@ -281,12 +271,12 @@ void Mirror::compare_contents() {
 
 bool Mirror::send_content() {
     if (library_.version() != library_version_) compare_contents();
-    if (contents_todo_.empty()) return false;
-    const auto content = contents_todo_.begin();
+    if (contents_unsent_.empty()) return false;
+    const auto content = contents_unsent_.begin();
     auto bytes = store_.read(library::path_of(content->first), content_offset_, mirror_piece_bytes);
     const bool short_one = bytes && bytes->empty() && content_offset_ < content->second;
     if (!bytes || short_one) {  // gone since, or damaged: the library finds that itself
-        contents_todo_.erase(content);
+        contents_unsent_.erase(content);
         content_offset_ = 0;
         return true;
     }
@@ -299,7 +289,7 @@ bool Mirror::send_content() {
     content_offset_ += next.bytes.size();
     if (content_offset_ >= next.size) {
         contents_there_.insert(next.key);
-        contents_todo_.erase(content);
+        contents_unsent_.erase(content);
         content_offset_ = 0;
     }
     page(std::move(next));
@@ -328,7 +318,7 @@ bool Mirror::send_turn() {
 void Mirror::pump(bool may_read) {
     if (conn_ == 0 || !contents_told_ || setup_.mode == MirrorMode::off) return;
     while (conn_ != 0 && sent_bytes_ < setup_.window_bytes) {
-        const bool contents = !contents_todo_.empty() || library_.version() != library_version_;
+        const bool contents = !contents_unsent_.empty() || library_.version() != library_version_;
         if ((contents || making_) && !may_read) return;
         if (contents && send_content()) continue;
         if (making_) {

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,19 +34,6 @@ const char *word_of(MirrorMode mode);
 enum class Attachment : std::uint8_t { never, attached, detached };
 
 struct CopiedTurn { std::uint64_t turn = 0; std::string root; };
-
-// Turns as they are committed, from the thread that commits to the one that sends.
-class CommittedTurns {
-public:
-    explicit CommittedTurns(bool wanted) : wanted_(wanted) {}
-    void add(std::uint64_t turn, const std::vector<store::Step> &steps);
-    std::vector<CopiedTurn> take();
-
-private:
-    const bool wanted_;
-    std::mutex mutex_;
-    std::vector<CopiedTurn> turns_;
-};
 
 inline constexpr std::uint64_t mirror_piece_bytes = limits::fetch_chunk_bytes;
 
@@ -93,7 +79,7 @@ public:
 private:
     struct Making {  // of a copy
         std::deque<std::string> directories;         // still to be listed
-        std::map<std::string, std::uint64_t> todo;   // files, and how far each has been sent
+        std::map<std::string, std::uint64_t> unsent;   // files, and how far each has been sent
         std::map<std::string, std::uint64_t> dirty;  // changed after they were sent, from there on
         std::optional<Instant> settling_since;       // nothing but those is left
     };
@@ -138,7 +124,7 @@ private:
     std::uint64_t sent_bytes_ = 0;
     bool contents_told_ = false;
     std::set<std::string> contents_there_;
-    std::map<std::string, std::uint64_t> contents_todo_;
+    std::map<std::string, std::uint64_t> contents_unsent_;
     std::uint64_t content_offset_ = 0, library_version_ = 0;
     std::optional<Making> making_;
     std::uint64_t next_turn_ = 0, turn_offset_ = 0;

@@ -1,5 +1,5 @@
-// A new copy of the store is made at the backup, file by file, while turns go on: what changes after it was sent is sent
-// again, and in the end, when nothing is left, for a moment no turn is answered.
+// A new copy of the store is made at the backup, file by file, while turns go on: what changes after it was sent is
+// sent again, and in the end, when nothing is left, for a moment no turn is answered.
 #include <algorithm>
 
 #include "base/failpoint.h"
@@ -30,7 +30,7 @@ void Mirror::touched(const CopiedTurn &turn) {
         if (step.kind == store::StepKind::noted) continue;
         if (step.kind == store::StepKind::remove) {
             const std::string directory(step.directory);
-            store::erase_below(making_->todo, directory);
+            store::erase_below(making_->unsent, directory);
             store::erase_below(making_->dirty, directory);
             wire::MirrorPage removed;
             removed.step = wire::MirrorStep::removed;
@@ -40,8 +40,8 @@ void Mirror::touched(const CopiedTurn &turn) {
         }
         const std::string path = step.path();
         const std::uint64_t from = step.action == store::Action::append ? step.old_length : 0;
-        if (const auto todo = making_->todo.find(path); todo != making_->todo.end()) {
-            todo->second = std::min(todo->second, from);
+        if (const auto unsent = making_->unsent.find(path); unsent != making_->unsent.end()) {
+            unsent->second = std::min(unsent->second, from);
             continue;
         }
         const auto dirty = making_->dirty.try_emplace(path, from).first;
@@ -61,7 +61,7 @@ void Mirror::walk(const std::string &directory) {
             making_->directories.push_front(path);
         } else if (store::valid_copied_path(path)) {
             making_->dirty.erase(path);
-            making_->todo[path] = 0;
+            making_->unsent[path] = 0;
         }
     }
 }
@@ -71,14 +71,14 @@ bool Mirror::send_of_copy() {
     if (!making_) return false;
     Making &m = *making_;
     wire::MirrorPage next;
-    if (m.todo.empty() && !m.directories.empty()) {
+    if (m.unsent.empty() && !m.directories.empty()) {
         const std::string directory = std::move(m.directories.front());
         m.directories.pop_front();
         walk(directory);
         return true;
     }
-    if (m.todo.empty() && !m.settling_since) m.settling_since = outside_.now();
-    std::map<std::string, std::uint64_t> &files = m.todo.empty() ? m.dirty : m.todo;
+    if (m.unsent.empty() && !m.settling_since) m.settling_since = outside_.now();
+    std::map<std::string, std::uint64_t> &files = m.unsent.empty() ? m.dirty : m.unsent;
     if (files.empty()) {
         failpoint("mirror.send.whole");
         next.step = wire::MirrorStep::whole;

@@ -3,6 +3,7 @@
 nobody is answered, until the operator detaches it. Then the scheduler is killed and its state directory deleted, the copy
 is promoted, and everything goes on: the control programs that wait, the running grains, what was acknowledged. The old
 scheduler, with the state directory that was kept aside, is refused."""
+import json
 import os
 import shutil
 import signal
@@ -53,6 +54,74 @@ class Test:
 
     def session(self, words):
         return self.pool.dcs("map", "--", "/bin/echo", "{}", ":::", *words).stdout.decode().split()
+
+
+BACKUP_POINTS = ["mirror.page.before", "mirror.page.after", "mirror.page.answered", "mirror.whole.before",
+                 "mirror.whole.founded", "mirror.whole.after", "mirror.current.before_rename", "mirror.current.after_rename",
+                 "mirror.turn.before", "mirror.turn.after"]
+SCHEDULER_POINTS = ["mirror.send.before", "mirror.send.after", "mirror.send.whole", "mirror.attached.before_write",
+                    "mirror.attached.after_write"]
+PROMOTE_POINTS = ["mirror.promote.committed", "mirror.promote.noted", "mirror.promote.library", "mirror.promote.set_aside",
+                  "mirror.promote.moved"]
+
+
+def killed_at_points(test):
+    """Backup and scheduler die around what they do for the copy; whoever called is answered in the end, and it is whole."""
+    pool, reached = test.pool, 0
+    for role, points in (("backup", BACKUP_POINTS), ("scheduler", SCHEDULER_POINTS)):
+        for n, point in enumerate(points):
+            test.kill("backup")
+            if n % 2 == 0 or role == "scheduler":  # a new copy, else only what follows
+                shutil.rmtree(os.path.join(pool.dir, "backup/mirror"))
+            if role == "scheduler":
+                test.kill("scheduler")
+                with open(os.path.join(test.scheduler, "attached"), "w") as file:
+                    file.write("never   \n")
+            environment = dict(pool.env, DCS_FAILPOINTS=f"{point}=kill@1", DCS_PATIENCE_S="2")
+            subprocess.run([os.path.join(pool.bin, "dcs"), "up", "--dir", pool.dir], env=environment, timeout=300,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            caller = pool.start([program("dcs"), "run", "--", "/bin/echo", point], stdout=subprocess.PIPE)
+            lock = os.path.join(pool.dir, role, "lock")
+            wait_for(f"the {role} to die at {point}", lambda: lock_holder(lock) is None, timeout=120)
+            reached += 1
+            wait_for("the pool", lambda: pool.up(check=False).returncode == 0, timeout=300)
+            out, _ = caller.communicate(timeout=300)
+            assert caller.returncode == 0 and out.decode().strip() == point, (caller.returncode, out)
+            test.current()
+    print(f"killed at {reached} points")
+
+
+def promotion_interrupted(test):
+    """A copy of the backup's directory is promoted, which is killed at each of its steps and begun again."""
+    pool = test.pool
+    sessions = [(s["session"], s["finished"]) for s in pool.json("session", "ls")["sessions"]]
+    for n, point in enumerate(PROMOTE_POINTS):
+        base = os.path.join(pool.base, f"promotion{n}")
+        scheduler = os.path.join(base, "scheduler")
+        os.makedirs(os.path.join(scheduler, "state", "left"))
+        open(os.path.join(scheduler, "hosts"), "w").close()
+        shutil.copytree(os.path.join(pool.dir, "backup"), os.path.join(base, "backup"),
+                        ignore=lambda _, names: [x for x in names if x.endswith(".sock")])
+        promote = [os.path.join(pool.bin, "dcs_backupd"), "--dir", os.path.join(base, "backup"), "--promote",
+                   os.path.join(scheduler, "state")]
+        dead = subprocess.run(promote, env=dict(pool.env, DCS_FAILPOINTS=f"{point}=kill@1"), stdout=subprocess.DEVNULL)
+        assert dead.returncode == -signal.SIGKILL, (point, dead)
+        done = subprocess.run(promote, env=pool.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and b"epoch" in done.stdout, (point, done)
+        read, write = os.pipe()
+        served = subprocess.Popen([program("dcs_scheduler"), "--dir", scheduler, "--ready-fd", str(write)], pass_fds=(write,),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(write)
+        try:
+            assert os.read(read, 16) == b"ready\n", point
+            rows = json.loads(subprocess.run([program("dcs"), "session", "ls", "-o", "json"], check=True, timeout=120,
+                                             env=dict(pool.env, DCS_DIR=base), stdout=subprocess.PIPE).stdout)["sessions"]
+            assert [(s["session"], s["finished"]) for s in rows] == sessions, (point, rows, sessions)
+        finally:
+            os.close(read)
+            served.kill()
+            served.wait()
+        shutil.rmtree(base)
 
 
 def blocking(test):
@@ -139,9 +208,14 @@ class MirroredPool(Pool):
 
 
 def main():
-    with MirroredPool(2, 1, 1.0) as pool, Hurry(pool):
+    with MirroredPool(2, 1, 1.0, test_builds=("dcs_scheduler", "dcs_backupd")) as pool, Hurry(pool):
         test = Test(pool)
         blocking(test)
+        killed_at_points(test)
+        test.kill("backup")  # nothing changes there
+        promotion_interrupted(test)
+        pool.up()
+        test.current()
         runs, old = promoted(test)
         old_one_comes_back(test, old)
         for run in runs:

@@ -110,7 +110,8 @@ int detach(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs backup detach takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
-    const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), wire::AskMirror{wire::protocol_version, true});
+    const wire::AskMirror order{wire::protocol_version, true};
+    const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
     if (!answer) {
         Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
         if (failure.exit == exits::unreachable) failure.hint = "`dcs up` starts it; then detach";
@@ -143,8 +144,8 @@ Examples:
 
 Usage: dcs backup detach [-o table|json|name] [--dir DIR]
 
-For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5 the scheduler does not
-answer.
+For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5 the scheduler
+does not answer.
 )",
     {},
     false,

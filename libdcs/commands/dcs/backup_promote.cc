@@ -30,8 +30,8 @@ int promote(const Call &call) {
     const Pool pool(call.directory);
     if (!pool.numbers())
         return call.fail(with_hint(fail(Code::refused, pool.directory() + " is not a private pool"),
-                                   "on a host of its own, run `dcs_backupd --dir DIR --promote STATE` while the backup is "
-                                   "stopped, and start a scheduler on what it makes"));
+                                   "for others, stop the backup, run `dcs_backupd --dir DIR --promote STATE`, and "
+                                   "start a scheduler on what it makes"));
     std::string said;
     {
         const auto lock = take_work_lock(pool);
@@ -41,7 +41,7 @@ int promote(const Call &call) {
             return call.fail(with_hint(fail(Code::refused, "the scheduler lives (pid " + std::to_string(scheduler.pid) +
                                                                "): what it has acknowledged and the copy does not have "
                                                                "would be lost"),
-                                       "`dcs backup status` shows how far the copy is; --yes ends the scheduler and goes on"));
+                                       "how far the copy is, `dcs backup status` shows; --yes ends the scheduler"));
         if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
         if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
         const auto ran = run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote",

@@ -285,7 +285,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 }
 
 constexpr const char *usage_hint =
-    "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--mirror MODE] [--dir DIR]; for example dcs up --local 2";
+    "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--mirror MODE] [--dir DIR]; "
+    "for example dcs up --local 2";
 
 Failure with_hint(const Status &status, const char *hint) {
     Failure failure = failure_of("", status);
@@ -365,7 +366,8 @@ Again on the same directory it starts what has died and leaves the rest alone. O
 taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
 to the others. Started by root, grains run as root.
 )",
-    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true}, {"--mirror", 0, true}},
+    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true},
+     {"--mirror", 0, true}},
     false,
     0,
     up};

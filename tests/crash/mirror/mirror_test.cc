@@ -1,7 +1,7 @@
-// The copy of the store on a simulated disk: after every operation of the backup's disk, every state that a power failure
-// could leave there is recovered. The copy must be whole as soon as it ever was said to be, as far as was acknowledged
-// or a turn further, byte for byte what the scheduler's store was after that turn, with every content that was
-// acknowledged; and from there it must find its way to what the store is now.
+// The copy of the store on a simulated disk: after every operation of the backup's disk, every state that a power
+// failure could leave there is recovered. The copy must be whole as soon as it ever was said to be, as far as was
+// acknowledged or a turn further, byte for byte what the scheduler's store was after that turn, with every content that
+// was acknowledged; and from there it must find its way to what the store is now.
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,7 +13,8 @@ namespace {
 class Enumerator {
 public:
     Enumerator(std::uint64_t seed, std::uint32_t plant, std::size_t states_a_point)
-        : random_(seed), states_a_point_(states_a_point), b_(seed % 2 == 0 ? turn::MirrorMode::sync : turn::MirrorMode::lagging) {
+        : random_(seed), states_a_point_(states_a_point),
+          b_(seed % 2 == 0 ? turn::MirrorMode::sync : turn::MirrorMode::lagging) {
         b_.plant = plant;
         b_.window_bytes = 1500;
         b_.backlog_bytes = 4000;

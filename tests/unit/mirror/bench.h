@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backupd/mirror/copy.h"
@@ -22,7 +23,8 @@ inline const store::Forest &forest() {
     static const store::Forest all = {
         store::identity_tree(),
         {"tree",
-         {{{"log", store::Shape::pair, store::Action::append, ""}}, {{"big", store::Shape::pair, store::Action::replace, ""}}},
+         {{{"log", store::Shape::pair, store::Action::append, ""}},
+          {{"big", store::Shape::pair, store::Action::replace, ""}}},
          {"status", store::Shape::pair, store::Action::replace, ""}}};
     return all;
 }
@@ -62,16 +64,17 @@ public:
     // ---- the scheduler ----
     void open_scheduler() {
         mirror.reset();
-        turns = std::make_unique<turn::CommittedTurns>(true);
         store::StoreOptions options = small_store();
-        options.committed = [this](std::uint64_t turn, const std::vector<store::Step> &steps) { turns->add(turn, steps); };
+        options.committed = [this](std::uint64_t turn, const std::vector<store::Step> &steps) {
+            turns.push_back({turn, store::encode_for_copy(turn, steps)});
+        };
         auto opened = store::Store::open(disk, forest(), options, nullptr);
         REQUIRE(opened);
         store = std::move(*opened);
         auto shelves = library::Library::open(disk, clock);
         REQUIRE(shelves);
         library = std::move(*shelves);
-        (void)turns->take();
+        turns.clear();
         mirror = std::make_unique<turn::Mirror>(
             turn::Mirror::Setup{identity_, mode_, attachment, window_bytes, backlog_bytes}, *store, *library, *this);
         connected = false;
@@ -80,14 +83,15 @@ public:
         const store::CommitResult done = store->commit(updates);
         if (done.answer == store::Answer::done) {
             history[store->turn()] = trees_of(disk, "");
-            mirror->committed(turns->take());
+            mirror->committed(std::exchange(turns, {}));
             mirror->pump(true);
         }
         return done.answer;
     }
     store::Answer append(const std::string &tree, const std::string &bytes) {
         std::uint64_t &length = lengths[tree];
-        store::TreeUpdate update{tree, "tree", {{"log", bytes, length}, {"status", std::to_string(length + bytes.size()), 0}}, false};
+        const std::string status = std::to_string(length + bytes.size());
+        store::TreeUpdate update{tree, "tree", {{"log", bytes, length}, {"status", status, 0}}, false};
         length += bytes.size();
         return commit({update});
     }
@@ -109,7 +113,8 @@ public:
         refused.clear();
         connected = true;
         wire::MirrorCall call;
-        if (copy->whole()) call.name = copy->identity().name, call.epoch = copy->identity().epoch, call.turn = copy->turn();
+        const store::Identity what = copy->identity();
+        if (copy->whole()) call.name = what.name, call.epoch = what.epoch, call.turn = copy->turn();
         call.seen_name = seen.name, call.seen = seen.epoch;
         mirror->came(backup, call, 0);
         if (!connected) return "";
@@ -190,7 +195,7 @@ public:
     store::Identity seen{0, 0};
     test::SimDisk disk, copy_disk{16};
     Instant clock{};
-    std::unique_ptr<turn::CommittedTurns> turns;
+    std::vector<turn::CopiedTurn> turns;
     std::unique_ptr<store::Store> store;
     std::unique_ptr<library::Library> library;
     std::unique_ptr<turn::Mirror> mirror;

@@ -17,7 +17,7 @@ bool said(const Bench &b, const std::string &words) {
 
 TEST_CASE("a copy is made while turns go on, and is then the store") {
     Bench b(MirrorMode::lagging);
-    for (int i = 0; i < 30; ++i) b.append("t/" + std::to_string(i % 5), std::string(100 + 90 * static_cast<std::size_t>(i), 'a'));
+    for (std::size_t i = 0; i < 30; ++i) b.append("t/" + std::to_string(i % 5), std::string(100 + 90 * i, 'a'));
     b.window_bytes = 2000;
     b.open_scheduler();
     REQUIRE(b.connect().empty());
@@ -26,7 +26,10 @@ TEST_CASE("a copy is made while turns go on, and is then the store") {
         ++delivered;
         if (delivered % 2 != 0 || delivered > 60 || b.mirror->holds()) continue;
         b.append("t/" + std::to_string(delivered % 9), "more");
-        if (delivered % 8 == 0) b.commit({{"t/" + std::to_string(delivered % 5), "tree", {}, true}}), b.lengths.erase("t/" + std::to_string(delivered % 5));
+        if (delivered % 8 != 0) continue;
+        const std::string gone = "t/" + std::to_string(delivered % 5);
+        b.commit({{gone, "tree", {}, true}});
+        b.lengths.erase(gone);
     }
     CHECK(delivered > 20);
     CHECK(b.copied() == b.history[b.store->turn()]);
@@ -287,9 +290,11 @@ TEST_CASE("pages that make no sense change nothing and are told of") {
     other.name = 1;
     CHECK(!b.copy->take(other));
     REQUIRE(b.copy->take(page(MirrorStep::begin)));
-    for (const char *path : {"../x", "t/../../x", "/etc/x", "format", "turns/applied", "t/x.tmp", "library/00/11", "lock", ""})
+    for (const char *path :
+         {"../x", "t/../../x", "/etc/x", "format", "turns/applied", "t/x.tmp", "library/00/11", "lock", ""})
         CHECK(!b.copy->take(page(MirrorStep::file, path)));
-    for (const char *path : {"..", "turns", "", "a/../b", "library"}) CHECK(!b.copy->take(page(MirrorStep::removed, path)));
+    for (const char *path : {"..", "turns", "", "a/../b", "library"})
+        CHECK(!b.copy->take(page(MirrorStep::removed, path)));
     CHECK(!b.copy->take(page(MirrorStep::whole)));  // it has no name: no store of ours
     REQUIRE(b.connect().empty());
     CHECK(b.copy->whole());
