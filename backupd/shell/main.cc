@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backupd/shell/members_file.h"
+#include "backupd/shell/promote.h"
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -20,7 +21,7 @@ namespace dcs::backup {
 namespace {
 
 struct Arguments {
-    std::string directory, scheduler, tls, pki, log_level = "info";
+    std::string directory, scheduler, tls, pki, promote, log_level = "info";
     int ready_fd = -1;
     int hold_mb = static_cast<int>(limits::backup_held_mb);
 };
@@ -31,10 +32,12 @@ void parse(int argc, char **argv, Arguments &into) {
         "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
         {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
          {"scheduler", &into.scheduler, "SOCKET|HOST:PORT",
-          "the scheduler: its socket for grain servers on this host, or its TLS door", true},
+          "the scheduler: its socket for grain servers on this host, or its TLS door (not with --promote)"},
          {"tls", &into.tls, "ADDRESS:PORT", "a door for grain servers of other hosts"},
          {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
          {"hold-mb", &into.hold_mb, "N", "megabytes of reports that are held at most (default: 4096)"},
+         {"promote", &into.promote, "DIR",
+          "serve nobody: make the copy of the scheduler's store the state directory DIR of a new scheduler, and end"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
     take_options(line, argc, argv);
@@ -89,9 +92,11 @@ Status run(const Arguments &line) {
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     const Result<Doors> doors = open_doors(*loop, line.directory, line.tls, link);
     if (!doors) return doors.status();
+    auto places = open_mirror_places(line.directory);
+    if (!places) return places.status();
     failpoint("backup.start.before_recovery");
     // Before a byte is read that somebody else wrote. With TLS it renews its certificate and keeps who its peers are.
-    std::vector<std::string> files{own->state};
+    std::vector<std::string> files{own->state, line.directory + "/mirror"};
     if (link.tls()) files = {line.directory, pki};
     if (Status s = fence_in(files); !s) return s;
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
@@ -107,13 +112,47 @@ Status run(const Arguments &line) {
     if (!loaded) return loaded.status();
     loaded->members = std::move(*members);
     failpoint("backup.start.after_recovery");
-    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded));
+    std::unique_ptr<net::Loop> mirror_loop = net::Loop::create();
+    if (!mirror_loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
+    // With a scheduler of another host there is no copy yet.
+    net::PoolLink mirror_way = link;
+    std::unique_ptr<MirrorLink> mirror;
+    if (!link.tls()) mirror = std::make_unique<MirrorLink>(std::move(*places), mirror_way, std::move(mirror_loop));
+    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
+                    mirror.get());
     return service.run();
+}
+
+// Under the backup's lock: not while it runs.
+int promote_copy(const Arguments &line) {
+    const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
+    const auto done = own ? promote(line.directory, line.promote) : Result<Promoted>(own.status());
+    if (!done) {
+        std::fprintf(stderr, "dcs_backupd: %s\n", done.status().text.c_str());
+        return done.status().code == Code::refused ? 4 : 1;
+    }
+    if (!done->kept.empty()) std::printf("The state directory that was there is kept as %s.\n", done->kept.c_str());
+    if (done->turn == 0) {
+        std::printf("The copy had been made the state directory %s already, in epoch %llu.\n", line.promote.c_str(),
+                    static_cast<unsigned long long>(done->epoch));
+        return 0;
+    }
+    std::printf("The copy, as of turn %llu, is the state directory %s now, in epoch %llu.\n",
+                static_cast<unsigned long long>(done->turn), line.promote.c_str(),
+                static_cast<unsigned long long>(done->epoch));
+    return 0;
 }
 
 int main(int argc, char **argv) {
     Arguments arguments;
     parse(argc, argv, arguments);
+    ::umask(077);
+    if (!arguments.promote.empty()) return promote_copy(arguments);
+    if (arguments.scheduler.empty()) {
+        std::fprintf(stderr,
+                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS door HOST:PORT\n");
+        return 2;
+    }
     const auto level = level_of(arguments.log_level);
     const bool socket = arguments.scheduler.find('/') != std::string::npos;
     if (!level || arguments.hold_mb < 1 || socket != arguments.tls.empty()) {
@@ -127,7 +166,6 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());
         return 2;
     }
-    ::umask(077);
     log_open("dcs_backupd", *level);
     const Status s = run(arguments);
     if (s) return 0;

@@ -36,9 +36,9 @@ net::Limits frame_limits() {
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-                 Doors doors, State state)
+                 Doors doors, State state, const MirrorLink *mirror)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), doors_(doors),
-      storage_(store, loop), turn_(std::move(state), store, *this) {}
+      storage_(store, loop), turn_(std::move(state), store, *this), mirror_(mirror) {}
 
 Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
                          const net::PoolLink &link) {
@@ -135,6 +135,7 @@ void Service::handle(net::Arrival arrival) {
         a.kind = Arrival::Kind::opened;
         break;
     case net::What::frame:
+        if (about_mirror(arrival)) return;
         a.kind = Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
@@ -148,6 +149,20 @@ void Service::handle(net::Arrival arrival) {
     }
     last_activity_ = boot_clock();
     turn_.take(std::move(a));
+}
+
+// What people of this account ask about the copy; the thread that keeps it knows.
+bool Service::about_mirror(const net::Arrival &arrival) {
+    static const std::uint16_t asked = wire::kind_of(wire::AskMirror{});
+    if (arrival.header.kind != asked || certified_.count(arrival.conn) != 0) return false;
+    const auto message = wire::decode_payload(arrival.header, arrival.payload);
+    const auto *ask = message ? std::get_if<wire::AskMirror>(&*message) : nullptr;
+    if (!ask || ask->protocol != wire::protocol_version || ask->detach) return false;
+    wire::MirrorStatus none;
+    none.state = "none";
+    none.text = "the copy of the store is kept for a scheduler on the same host only";
+    loop_.send(arrival.conn, wire::encode(mirror_ ? mirror_->status() : none, arrival.header.request));
+    return true;
 }
 
 // By the certificate at the one door, by the account at the other.

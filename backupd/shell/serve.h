@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "backupd/shell/mirror_link.h"
 #include "backupd/turn/turn.h"
 #include "daemon/signals.h"
 #include "net/loop.h"
@@ -30,7 +31,7 @@ class Service final : private Outside {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-            Doors doors, State state);
+            Doors doors, State state, const MirrorLink *mirror);
     // Says ready, gives up the system calls that serving does not need, and serves until TERM or INT comes; then all is
     // committed and synced.
     Status run();
@@ -49,6 +50,7 @@ private:
 
     void step();
     void handle(net::Arrival arrival);
+    bool about_mirror(const net::Arrival &arrival);
     bool may_come_in(const net::Arrival &opened);
     void keep_certificate();
     bool may_flush() const;
@@ -64,6 +66,7 @@ private:
     std::map<ConnId, Guest> certified_;  // peers at the door for other hosts
     storage::StorageThread storage_;
     Turn turn_;
+    const MirrorLink *const mirror_;  // null: there is none
     bool stopping_ = false;
     Instant last_activity_{}, flush_not_before_{};
 };

@@ -79,13 +79,28 @@ void reconnect(Turn &t) {
     rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
 }
 
+namespace {
+
+void ask_later(Turn &t, const std::string &why) {
+    t.emit(Log{Level::error, why + "; asking again in " +
+                                 std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
+               true});
+    t.emit(Disconnect{});
+    t.state.failures = 0;
+    rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});
+}
+
+}  // namespace
+
 void configured(Turn &t, const wire::Configure &c) {
     State &s = t.state;
     const Duration interval = std::max(seconds_of(std::clamp(c.interval_s, 0.0, 1e9)), interval_min);
     const std::int32_t slots = std::max(c.slots, 0);
     if (c.epoch < s.epoch)
-        t.log(Level::warning, "the scheduler's store is older than one that this server has seen (epoch " +
-                                  std::to_string(c.epoch) + " after " + std::to_string(s.epoch) + ")");
+        return ask_later(t, "this server refuses the scheduler: it is in epoch " + std::to_string(c.epoch) +
+                                ", but this server has worked for epoch " + std::to_string(s.epoch) +
+                                ", so its state is an old one, of which a copy was promoted since (if this is a new "
+                                "pool, remove `configured` from this server's directory while it is stopped)");
     const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch || s.backup_number != 0;
     s.interval = interval;
     s.slots = slots;
@@ -102,14 +117,7 @@ void configured(Turn &t, const wire::Configure &c) {
     start_queued(t);
 }
 
-void refused(Turn &t, const wire::Refused &r) {
-    t.emit(Log{Level::error, "the scheduler refuses this server: " + r.text + "; asking again in " +
-                                 std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
-               true});
-    t.emit(Disconnect{});
-    t.state.failures = 0;
-    rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});
-}
+void refused(Turn &t, const wire::Refused &r) { ask_later(t, "the scheduler refuses this server: " + r.text); }
 
 void link_tick(Turn &t) {
     State &s = t.state;

@@ -141,13 +141,21 @@ void Engine::remember_turn(const TurnPlan &plan) {
     directories_.clear();
 }
 
-CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
+bool Engine::may_commit() {
     if (broken_ && options_.still_alone && !options_.still_alone())
         broken_ = fail(Code::refused, "the store's lock was removed or replaced, so somebody else may write to it");
-    if (!broken_) return {Answer::unknown, broken_};
+    return static_cast<bool>(broken_);
+}
+
+CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
+    if (!may_commit()) return {Answer::unknown, broken_};
     TurnPlan planned;
     if (Status status = plan(updates, planned); !status) return {Answer::nothing, status};
     if (planned.steps.empty()) return {Answer::done, Status::ok()};
+    return commit_planned(planned, room);
+}
+
+CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
     planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
     drop_roots(2);  // as there is one more with each commit
@@ -159,6 +167,7 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
 
     ++turn_;
     remember_turn(planned);
+    if (options_.committed) options_.committed(turn_, planned.steps);
     for (const Step &step : planned.steps) {
         if (status = apply(step, turn_); status) continue;
         broken_ = status;

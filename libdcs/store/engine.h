@@ -31,6 +31,7 @@ public:
     Engine(Disk &disk, const Forest &forest, StoreOptions options);
 
     CommitResult commit(const std::vector<TreeUpdate> &updates, Room room) override;
+    CommitResult commit_copied(std::uint64_t turn, std::string_view root) override;
     CommitResult flush() override;
     Status set_aside(const std::string &directory, const std::string &why) override;
     std::uint64_t turn() const override { return turn_; }
@@ -55,6 +56,8 @@ private:
     Result<std::uint64_t> length_now(const std::string &path) const;
 
     // commit.cc
+    bool may_commit();
+    CommitResult commit_planned(TurnPlan &planned, Room room);
     Status reach_commit(const TurnPlan &plan, Room room);
     Status prepare(const TurnPlan &plan);
     Status prepare_big(const Step &step);

@@ -99,6 +99,9 @@ struct StoreOptions {
     // Is the store still guarded against other writers? Asked before each commit; a no ends all commits. Null:
     // nobody else can come to the disk, as in tests.
     std::function<bool()> still_alone;
+    // Told of each turn as soon as it is committed, by the thread that commits; the steps last as long as the call.
+    // Null: nobody wants to know.
+    std::function<void(std::uint64_t turn, const std::vector<Step> &steps)> committed;
 };
 
 struct Damage {
@@ -134,6 +137,11 @@ public:
     // io_error) until it has been removed. On a full disk Room::reserve goes on while the reserve
     // lasts; an ordinary commit is refused (nothing, no_space) until the reserve is whole again.
     virtual CommitResult commit(const std::vector<TreeUpdate> &updates, Room room = Room::ordinary) = 0;
+
+    // The same with a turn of another store, of which this one is a copy: `root` is what encode_for_copy() made of
+    // it there. Turns are taken in their order: one that is there already is `done` and changes nothing, one that
+    // does not follow the last, or does not fit what lies here, is `nothing` with Code::invalid or io_error.
+    virtual CommitResult commit_copied(std::uint64_t turn, std::string_view root) = 0;
 
     // Syncs what is pending (also called by commit itself by its own rules). For idle moments
     // and a clean stop. `nothing` cannot happen. `done` with a failing status: there was no room or

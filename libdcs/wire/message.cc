@@ -36,7 +36,8 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
     "Joined", "JoinPending", "RenewCertificate", "Renewed", "BeginControl", "Begun",
     "HeldByBackup", "BackupReady", "BackupHas", "BackupCall", "BackupKnown", "HandOver", "HandOverTaken", "AskBackup",
-    "BackupStatus", "BackupPlace", "MemberKeys"};
+    "BackupStatus", "BackupPlace", "MemberKeys", "MirrorCall", "MirrorContents", "MirrorPage", "MirrorHas", "AskMirror",
+    "MirrorStatus"};
 
 struct Cap { std::string_view field; std::size_t most; };
 constexpr Cap caps[] = {
@@ -71,6 +72,9 @@ constexpr Cap caps[] = {
     {"shut", limits::message_bytes},
     {"orders", limits::batch_grains},
     {"members", limits::connections},
+    {"path", limits::path_bytes},
+    {"mode", limits::name_bytes},
+    {"state", limits::name_bytes},
     {"bytes", limits::fetch_chunk_bytes},
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 // A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h,
-// server_calls.h, join_calls.h, begin_calls.h or backup_calls.h, in a frame.
+// server_calls.h, join_calls.h, begin_calls.h, backup_calls.h or mirror_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -21,6 +21,7 @@
 #include "wire/begin_calls.h"
 #include "wire/content_calls.h"
 #include "wire/join_calls.h"
+#include "wire/mirror_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/server_calls.h"
 #include "wire/session_calls.h"
@@ -38,7 +39,7 @@ using AnyMessageOf = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSessio
     CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
     JoinPending, RenewCertificate, Renewed, BeginControl, Begun,
     HeldByBackup, BackupReady, BackupHas, BackupCall, BackupKnown, HandOver, HandOverTaken, AskBackup, BackupStatus,
-    BackupPlace, MemberKeys>;
+    BackupPlace, MemberKeys, MirrorCall, MirrorContents, MirrorPage, MirrorHas, AskMirror, MirrorStatus>;
 // A variant whose copies, moves and end are compiled once (message.cc): with so many alternatives they are most of
 // what a compiler has to do for a file that holds one.
 class AnyMessage : public AnyMessageOf {

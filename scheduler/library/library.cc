@@ -88,6 +88,7 @@ void Library::use(const std::string &digest, Instant now) {
 }
 
 void Library::set(const std::string &digest, std::uint64_t size, Instant now) {
+    if (!find(digest)) ++version_;
     contents_[digest] = Content{size, true, now};
 }
 
@@ -122,7 +123,7 @@ Result<std::string> Library::read(const std::string &digest, std::uint64_t offse
 }
 
 void Library::set_aside(const std::string &digest) {
-    contents_.erase(digest);
+    if (contents_.erase(digest) > 0) ++version_;
     (void)disk_.make_dir(damaged);
     // Under its name it would be taken for the content by the next start.
     if (Status s = disk_.rename(path_of(digest), damaged + "/" + hex_of(digest)); !s)
@@ -130,7 +131,7 @@ void Library::set_aside(const std::string &digest) {
 }
 
 void Library::remove(const std::string &digest) {
-    contents_.erase(digest);
+    if (contents_.erase(digest) > 0) ++version_;
     (void)disk_.remove(path_of(digest));
 }
 

@@ -50,6 +50,7 @@ public:
 
     const Content *find(const std::string &digest) const;
     const std::map<std::string, Content> &all() const { return contents_; }
+    std::uint64_t version() const { return version_; }  // another one whenever something came or went
     void use(const std::string &digest, Instant now);
     // What a job made or found: a content of this size that was checked.
     void set(const std::string &digest, std::uint64_t size, Instant now);
@@ -71,7 +72,7 @@ private:
 
     store::Disk &disk_;
     std::map<std::string, Content> contents_;
-    std::uint64_t next_ = 1;
+    std::uint64_t next_ = 1, version_ = 1;
 };
 
 }  // namespace dcs::library

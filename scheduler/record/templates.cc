@@ -1,5 +1,7 @@
 #include "scheduler/record/templates.h"
 
+#include "store/identity.h"
+
 namespace dcs::record {
 namespace {
 
@@ -38,6 +40,7 @@ const store::Forest &forest() {
         {hosts_tree, {}, replaced(hosts_file)},
         {trust_tree, {}, replaced(trust_file)},
         {handed_over_tree, {}, replaced(handed_over_file)},
+        store::identity_tree(),
     };
     return all;
 }

@@ -1,6 +1,7 @@
 // dcs_scheduler: one directory, one scheduler. Everything it does is in scheduler/turn/turn.h.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "daemon/signals.h"
+#include "pki/digest.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
 #include "scheduler/shell/host_table_file.h"
@@ -21,12 +23,14 @@
 #include "scheduler/shell/serve.h"
 #include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
+#include "store/identity.h"
 
 namespace dcs::shell {
 namespace {
 
 struct Arguments {
     std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters;
+    std::string mirror = "off";
     int ready_fd = -1;
     int accept_lost_turn = 0;
 };
@@ -45,6 +49,8 @@ void parse(int argc, char **argv, Arguments &into) {
           "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
           "members of dcs from other hosts)"},
          {"master", &into.masters, "LOGIN[,..]", "these may give the orders that root may give: scheduler_master"},
+         {"mirror", &into.mirror, "MODE",
+          "a running copy of the store at the backup: sync (commits wait for it), lagging or off (default)"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"accept-lost-turn", &into.accept_lost_turn, "N",
           "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
@@ -124,6 +130,18 @@ keeper::Place keeper_place(const Arguments &line, const ServeSettings &settings)
     return {line.directory + "/pki", settings.hosts_file, settings.policy_file, settings.limits_file, members};
 }
 
+// A store that has no name yet gets one. Who promotes a copy of it raises the epoch.
+Result<store::Identity> name_store(store::Store &store) {
+    auto identity = store::read_identity(store);
+    if (!identity || identity->name != 0) return identity;
+    const Token token = pki::random_token();
+    std::memcpy(&identity->name, token.data(), sizeof identity->name);
+    identity->name |= 1;  // never 0
+    const store::CommitResult done = store.commit({store::identity_update(*identity)});
+    if (done.answer != store::Answer::done) return done.status;
+    return identity;
+}
+
 // What this process keeps of the file system; what is open stays open. The keeper has the rest.
 Status fence_in(const std::string &state) {
     if (Status s = give_up_capabilities(); !s) return s;
@@ -155,6 +173,8 @@ Status run(const Arguments &line) {
     failpoint("shell.start.after_listen");
     auto suspect = Suspect::open(line.directory + "/suspect");
     if (!suspect) return suspect.status();
+    auto attached = AttachedFile::open(line.directory + "/attached");
+    if (!attached) return attached.status();
     failpoint("shell.start.before_recovery");
     if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
 
@@ -164,11 +184,16 @@ Status run(const Arguments &line) {
     store::StoreOptions options;
     options.still_alone = [&] { return locks::still_alone(own->store); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
+    const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
+    CommittedTurns turns(mode != turn::MirrorMode::off);
+    options.committed = [&](std::uint64_t turn, const std::vector<store::Step> &steps) { turns.add(turn, steps); };
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();
     report_recovery(recovery);
     failpoint("shell.start.after_recovery");
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
+    const auto identity = name_store(**store);
+    if (!identity) return identity.status();
     auto rebuilt = record::rebuild(**store, boot_clock(), [&](const SessionKey &session) {
         (*suspect)->working_on(session_text(session));
     });
@@ -181,6 +206,7 @@ Status run(const Arguments &line) {
 
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
+    setup.state.epoch = identity->epoch;
     setup.set_aside = std::move(rebuilt->set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
     setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
@@ -190,7 +216,8 @@ Status run(const Arguments &line) {
     auto library_disk = store::open_posix_disk(own->state, keeps_openat2());  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
-                    **keeper, std::move(*doors), std::move(setup));
+                    **keeper, std::move(*doors), std::move(setup),
+                    {{*identity, mode, (*attached)->read()}, **attached, turns});
     return service.run();
 }
 
@@ -200,6 +227,10 @@ int main(int argc, char **argv) {
     const auto level = level_of(arguments.log_level);
     if (!level) {
         std::fprintf(stderr, "dcs_scheduler: --log-level: %s\n", level.status().text.c_str());
+        return 2;
+    }
+    if (!turn::mirror_mode_of(arguments.mirror)) {
+        std::fprintf(stderr, "dcs_scheduler: --mirror %s: sync, lagging or off\n", arguments.mirror.c_str());
         return 2;
     }
     ::umask(077);

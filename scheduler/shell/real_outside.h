@@ -40,6 +40,8 @@ public:
     void use_tls(shell::TlsDoor *door) { tls_ = door; }
     // What reread_settings() is: the Service has the files.
     void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
+    std::vector<wire::ProblemRow> more_problems() override { return more_problems_(); }
+    void on_more_problems(std::function<std::vector<wire::ProblemRow>()> more) { more_problems_ = std::move(more); }
     [[noreturn]] void fatal(const std::string &why) override;
 
 private:
@@ -51,6 +53,7 @@ private:
     keeper::KeeperClient &keeper_;
     shell::TlsDoor *tls_ = nullptr;
     std::function<Status(const std::string &)> remove_line_;
+    std::function<std::vector<wire::ProblemRow>()> more_problems_ = [] { return std::vector<wire::ProblemRow>(); };
     std::function<Status()> reread_ = [] { return Status::ok(); };
 };
 

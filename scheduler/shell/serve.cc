@@ -36,16 +36,19 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
                  std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-                 turn::Turn::Setup setup)
+                 turn::Turn::Setup setup, MirrorParts mirror)
     : settings_(std::move(settings)), signals_(signals), keeper_(keeper),
       names_([this](std::uint32_t uid) { return keeper_.user_name(uid); }), store_(store), loop_(loop),
       storage_(store, loop), library_(std::move(library_disk), loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
       outside_(loop, storage_, library_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
+      mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
+              [this](const std::string &why) { fenced(why); }),
       doors_(std::move(doors)) {
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
     outside_.use_tls(doors_.tls.get());
+    outside_.on_more_problems([this] { return mirror_.problems(); });
 }
 
 Status Service::run() {
@@ -73,15 +76,17 @@ bool Service::may_flush() const {
 }
 
 void Service::step() {
+    mirror_.pump(!storage_.busy());
+    if (held_ && !mirror_.holds()) turn_.committed(*std::exchange(held_, std::nullopt));
     if (!storage_.busy()) {
         turn_.run();
         be_idle();  // here, where nothing that has arrived waits to be decided
     }
-    Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), mirror_.next_look());
     if (may_flush())
         deadline = std::min(deadline,
                             std::max(last_activity_ + idle_before_flush, flush_not_before_));
-    if (!storage_.busy())
+    if (!storage_.busy() && !turn_.committing())
         deadline = std::min(deadline,
                             std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;
@@ -114,7 +119,7 @@ void Service::be_idle() {
 void Service::storage_answered(storage::StorageThread::Done done) {
     if (done.was_commit) {
         if (!std::exchange(tidying_, false)) last_activity_ = boot_clock();
-        return turn_.committed(done.result);
+        return commit_answered(done.result);
     }
     if (done.result.answer != store::Answer::done)
         outside_.fatal("the backing store is in doubt: " + done.result.status.text);
@@ -122,6 +127,28 @@ void Service::storage_answered(storage::StorageThread::Done done) {
         log_warn("the backing store waits with its syncs: " + done.result.status.text);
         flush_not_before_ = boot_clock() + flush_retry;
     }
+}
+
+// Where the backup's copy counts, a turn is done when it is there too.
+void Service::commit_answered(const store::CommitResult &result) {
+    if (!ended_) return;  // nothing is acknowledged any more
+    if (result.answer == store::Answer::done) {
+        mirror_.committed();
+        mirror_.pump(true);
+        if (mirror_.holds()) {
+            held_ = result;
+            return;
+        }
+    }
+    turn_.committed(result);
+}
+
+// The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
+void Service::fenced(const std::string &why) {
+    ended_ = fail(Code::refused, why + ". This scheduler must not answer anybody and ends; its state directory is an "
+                                       "old one: keep it aside, and use the new scheduler");
+    log_error(ended_.text);
+    stopping_ = true;
 }
 
 void Service::handle(net::Arrival arrival) {
@@ -134,11 +161,13 @@ void Service::handle(net::Arrival arrival) {
     case net::What::opened:
         return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
+        if (own_peers_.count(a.conn) != 0 && mirror_.frame(arrival)) return;
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
         break;
     case net::What::closed:
+        if (own_peers_.erase(a.conn) != 0) mirror_.gone(a.conn);
         a.kind = turn::Arrival::Kind::closed;
         log_debug("connection " + std::to_string(a.conn) + " closed: " + arrival.why);
         break;
@@ -163,6 +192,7 @@ void Service::opened(const net::Arrival &arrival) {
                             ") came to the grain servers' socket and was turned away");
         return loop_.close(arrival.conn);
     }
+    if (a.door == turn::Door::server) own_peers_.insert(a.conn);
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " +
                       std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));

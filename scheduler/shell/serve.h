@@ -1,6 +1,8 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/doors.h"
+#include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/real_outside.h"
 #include "scheduler/turn/turn.h"
 
@@ -25,12 +28,19 @@ struct ServeSettings {
     std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
 };
 
+// The copy of the store that the backup may hold.
+struct MirrorParts {
+    turn::Mirror::Setup setup;
+    AttachedFile &file;
+    CommittedTurns &turns;
+};
+
 class Service {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
             std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-            turn::Turn::Setup setup);
+            turn::Turn::Setup setup, MirrorParts mirror);
     // Says ready, gives up the system calls that serving does not need (daemon/fence.h), and serves. Returns when
     // stopped, all committed and synced; otherwise why not.
     Status run();
@@ -41,6 +51,8 @@ private:
     void opened(const net::Arrival &arrival);
     void opened_from_afar(const net::Arrival &arrival);
     void keeper_is_gone();
+    void fenced(const std::string &why);
+    void commit_answered(const store::CommitResult &result);
     void handle_signals();
     Status reread_settings();
     Status remove_host_line(const std::string &host);
@@ -60,6 +72,9 @@ private:
     Prober prober_;
     RealOutside outside_;
     turn::Turn turn_;
+    MirrorHost mirror_;
+    std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
+    std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if nobody told it to

@@ -27,6 +27,7 @@ public:
     Contents(std::unique_ptr<library::Library> library, Outside &outside)
         : library_(std::move(library)), outside_(outside) {}
 
+    const library::Library &library() const { return *library_; }
     wire::AnyMessage missing(const wire::AskContents &call);
     void put(const Peer &peer, const wire::PutContent &piece, const core::State &state);
     // A piece of a content, to a server as ContentPiece, to a control program as Piece. Whether it may have it

@@ -197,6 +197,7 @@ void Effects::act(const core::ReplyExport &e) {
 void Effects::act(const core::ReplyDoctor &e) {
     wire::DoctorReply reply{e.problems};
     reply.problems.insert(reply.problems.end(), about_.problems.begin(), about_.problems.end());
+    for (wire::ProblemRow &row : outside_.more_problems()) reply.problems.push_back(std::move(row));
     for (const auto &[key, what] : scrub_.found())
         if (key.grain < 0 && state_.session(key.session))
             reply.problems.push_back({"event log of session " + to_text(key.session), what.substr(0, what.find(": ")),

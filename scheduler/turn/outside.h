@@ -61,6 +61,8 @@ public:
     virtual Status check_login(const std::string &user) { (void)user; return Status::ok(); }
     // Takes the host's line out of the host table and reads the settings again.
     virtual Status remove_host_line(const std::string &host) { (void)host; return reread_settings(); }
+    // What else is wrong that people should know of, for `dcs doctor`.
+    virtual std::vector<wire::ProblemRow> more_problems() { return {}; }
     virtual void set_log_level(const std::string &level) { (void)level; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.

@@ -71,6 +71,7 @@ public:
     Instant next_wakeup() const;
 
     const core::State &state() const { return state_; }
+    const library::Library &library() const { return contents_.library(); }
 
 private:
     enum class Phase : std::uint8_t { open, committing, dead };

@@ -1,41 +1,70 @@
 // dcs backup: what the passive backup has. Asked itself, because it matters most while the scheduler is away.
 #include <cstdio>
+#include <optional>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "ask_daemon.h"
 #include "call.h"
 #include "json.h"
-#include "net/loop.h"
 #include "pool.h"
 #include "table.h"
 
 namespace dcs::commands {
 namespace {
 
-constexpr int answer_patience_s = 10;
-
-Result<wire::BackupStatus> ask(const std::string &socket) {
-    const auto loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
-    net::Limits limits;
-    limits.max_payload = limits::hello_frame_bytes;
-    limits.hello = seconds(answer_patience_s);
-    const ConnId conn = loop->connect_unix(socket, limits);
-    const Instant deadline = boot_clock() + seconds(answer_patience_s);
-    while (boot_clock() < deadline)
-        for (const net::Arrival &arrival : loop->wait(deadline, 1)) {
-            if (arrival.what == net::What::opened) loop->send(conn, wire::encode(wire::AskBackup{}, 1));
-            if (arrival.what == net::What::closed) return fail(Code::unreachable, arrival.why);
-            if (arrival.what != net::What::frame) continue;
-            auto message = wire::decode_payload(arrival.header, arrival.payload);
-            if (!message) return message.status();
-            if (const auto *status = std::get_if<wire::BackupStatus>(&*message)) return *status;
-            return fail(Code::protocol, "it answered what was not asked");
-        }
-    return fail(Code::unreachable, "it does not answer");
+template <class Reply> Result<Reply> ask(const std::string &socket, const wire::AnyMessage &question) {
+    auto answer = ask_daemon(socket, question);
+    if (!answer) return answer.status();
+    if (const auto *reply = std::get_if<Reply>(&*answer)) return *reply;
+    return fail(Code::protocol, "it answered what was not asked");
 }
 
-void print_table(const Daemon &daemon, const wire::BackupStatus &s) {
+// What both sides say of the copy of the store. The scheduler may be away.
+struct CopyStatus {
+    wire::MirrorStatus at_backup;
+    std::optional<wire::MirrorStatus> at_scheduler;
+};
+
+CopyStatus ask_copy(const Pool &pool) {
+    CopyStatus copy;
+    if (auto told = ask<wire::MirrorStatus>(pool.path("backup/backup.sock"), wire::AskMirror{}))
+        copy.at_backup = std::move(*told);
+    if (auto told = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), wire::AskMirror{}))
+        copy.at_scheduler = std::move(*told);
+    return copy;
+}
+
+std::string copy_text(const CopyStatus &copy) {
+    const wire::MirrorStatus &there = copy.at_backup;
+    const std::string whole = there.name == 0 ? "no whole copy of the store"
+                                              : "copy of the store as of turn " + std::to_string(there.copied);
+    if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
+    const wire::MirrorStatus &s = *copy.at_scheduler;
+    if (s.mode == "off") return whole + " (--mirror off)";
+    std::string text = whole + ", " + s.mode + ", " + s.state;
+    if (s.lag_turns > 0)
+        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
+                seconds_text(s.lag_s) + " behind";
+    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
+    if (s.detached) text += "; detached, commits do not wait for it";
+    if (!s.text.empty()) text += " (" + s.text + ")";
+    if (!there.text.empty()) text += "; the backup says: " + there.text;
+    return text;
+}
+
+std::string copy_json(const CopyStatus &copy) {
+    const wire::MirrorStatus none, &there = copy.at_backup;
+    const wire::MirrorStatus &s = copy.at_scheduler ? *copy.at_scheduler : none;
+    JsonObject json;
+    json.add("whole", there.name != 0).add("epoch", there.epoch).add("turn", there.copied);
+    json.add("mode", s.mode).add("state", copy.at_scheduler ? s.state : "away").add("scheduler_turn", s.turn);
+    json.add("lag_turns", s.lag_turns).add("lag_bytes", s.lag_bytes).add("lag_s", s.lag_s);
+    json.add("attached", s.attached).add("detached", s.detached).add("waiting_s", s.waiting_s);
+    json.add("why", s.text.empty() || there.text.empty() ? s.text + there.text : s.text + "; " + there.text);
+    return json.text();
+}
+
+void print_table(const Daemon &daemon, const wire::BackupStatus &s, const CopyStatus &copy) {
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
     std::printf("backup     pid %d, up %s\n", daemon.pid, seconds_text(s.up_s).c_str());
     std::printf("scheduler  %s\n", s.scheduler ? "connected" : "not connected");
@@ -44,6 +73,7 @@ void print_table(const Daemon &daemon, const wire::BackupStatus &s) {
                 counted(s.hosts, "host").c_str(), bytes_text(s.bytes).c_str(), bytes_text(s.most_bytes).c_str());
     std::printf("since then %s taken, %s handed over, %s refused\n", number(s.taken).c_str(),
                 number(s.handed_over).c_str(), number(s.refused).c_str());
+    std::printf("copy       %s\n", copy_text(copy).c_str());
 }
 
 int status(const Call &call) {
@@ -51,7 +81,7 @@ int status(const Call &call) {
         return call.fail(usage_failure("dcs backup status takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
     const Daemon daemon = pool.backup();
-    const auto answer = ask(daemon.directory + "/backup.sock");
+    const auto answer = ask<wire::BackupStatus>(daemon.directory + "/backup.sock", wire::AskBackup{});
     if (!answer) {
         const bool none = ::access(daemon.directory.c_str(), F_OK) != 0;
         Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
@@ -60,7 +90,7 @@ int status(const Call &call) {
         return call.fail(failure);
     }
     if (call.format == Format::table) {
-        print_table(daemon, *answer);
+        print_table(daemon, *answer, ask_copy(pool));
     } else if (call.format == Format::name) {
         std::printf("backup\n");
     } else {
@@ -70,12 +100,57 @@ int status(const Call &call) {
         json.add("hosts", answer->hosts).add("reports", answer->reports).add("bytes", answer->bytes);
         json.add("most_bytes", answer->most_bytes).add("taken", answer->taken);
         json.add("handed_over", answer->handed_over).add("refused", answer->refused);
+        json.add_raw("copy", copy_json(ask_copy(pool)));
         std::printf("%s\n", json.text().c_str());
     }
     return exits::ok;
 }
 
+int detach(const Call &call) {
+    if (!call.arguments.words.empty())
+        return call.fail(usage_failure("dcs backup detach takes no words, but got `" + call.arguments.words[0] + "`"));
+    const Pool pool(call.directory);
+    const wire::AskMirror order{wire::protocol_version, true};
+    const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
+    if (!answer) {
+        Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
+        if (failure.exit == exits::unreachable) failure.hint = "`dcs up` starts it; then detach";
+        return call.fail(failure);
+    }
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.backup.detach/1").add("dir", pool.directory()).add("detached", answer->detached);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("backup\n");
+    } else {
+        std::printf("Commits do not wait for the backup's copy any more, until it is as far as the store again.\n");
+    }
+    return exits::ok;
+}
+
 }  // namespace
+
+const Verb backup_detach_verb = {
+    "backup",
+    "detach",
+    "let commits go on without the backup's copy of the store",
+    R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), nobody is answered while the
+backup is away. This lets them go on without. What is acknowledged from now on is lost with the scheduler's
+disk. The decision is durable; it ends when the copy is as far as the store again.
+
+Examples:
+  dcs backup detach
+
+Usage: dcs backup detach [-o table|json|name] [--dir DIR]
+
+For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5 the scheduler
+does not answer.
+)",
+    {},
+    false,
+    0,
+    detach};
 
 const Verb backup_status_verb = {
     "backup",
@@ -83,11 +158,13 @@ const Verb backup_status_verb = {
     "what the passive backup holds for the scheduler",
     R"(Shows whether the passive backup lives, whether the scheduler and grain servers are connected to it, how many
 reports it holds, and what it has done since it was started. It is asked itself, so this works while the
-scheduler is away.
+scheduler is away. Where it keeps a copy of the scheduler's store (dcs up --mirror), it also shows how far that is,
+and what the scheduler says about it.
 
 Examples:
   dcs backup status
   dcs backup status -o json | jq .reports
+  dcs backup status -o json | jq .copy.lag_s
 
 Usage: dcs backup status [-o table|json|name] [--dir DIR]
 

@@ -71,8 +71,11 @@ std::string default_pool_directory() {
 std::string pool_text(const PoolNumbers &numbers) {
     return "servers " + std::to_string(numbers.servers) + "\nslots " +
            std::to_string(numbers.slots) + "\ninterval " + decimal(numbers.interval_s) + "\n" +
-           (numbers.watch ? "courtesy watch\n" : "");
+           (numbers.watch ? "courtesy watch\n" : "") +
+           (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n");
 }
+
+bool is_mirror_mode(std::string_view word) { return word == "off" || word == "lagging" || word == "sync"; }
 
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
     PoolNumbers numbers;
@@ -97,6 +100,8 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
             numbers.interval_s = *interval;
         else if (name == "courtesy" && (value == "watch" || value == "priority"))
             numbers.watch = value == "watch";
+        else if (name == "mirror" && is_mirror_mode(value))
+            numbers.mirror = std::string(value);
         else
             return fail(Code::invalid, "line " + std::to_string(line_number) +
                                            " is not understood: " + std::string(line));

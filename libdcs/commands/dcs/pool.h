@@ -19,6 +19,7 @@ struct PoolNumbers {
     int slots = 1;
     double interval_s = 10;
     bool watch = false;  // the servers give grains back when the host is needed (--courtesy watch)
+    std::string mirror = "off";  // whether the backup copies the store: off, lagging, sync
     bool operator==(const PoolNumbers &) const = default;
 };
 
@@ -29,6 +30,7 @@ inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
 std::string default_pool_directory();
 std::string absolute_path(const std::string &path);
 
+bool is_mirror_mode(std::string_view word);
 std::string pool_text(const PoolNumbers &numbers);
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text);
 // What the scheduler reads: one line per server. Supervision scales with the interval.

@@ -169,4 +169,35 @@ Status start_daemon(const DaemonStart &start, int patience_s) {
     return fail(Code::internal, why + (said.empty() ? "" : "; the end of its log:\n" + said));
 }
 
+Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments) {
+    const std::string path = own_folder() + "/" + program;
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + program, errno);
+    Fd read_end{ends[0]}, write_end{ends[1]};
+    std::vector<char *> argv = {const_cast<char *>(path.c_str())};
+    for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 1);
+    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 2);
+    pid_t child = 0;
+    const int error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
+    write_end.shut();
+    Ran ran;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(read_end.fd, buffer, sizeof buffer)) != 0;) {
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) ran.output.append(buffer, static_cast<std::size_t>(n));
+    }
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    while (!ran.output.empty() && ran.output.back() == '\n') ran.output.pop_back();
+    return ran;
+}
+
 }  // namespace dcs::commands

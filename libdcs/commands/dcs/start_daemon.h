@@ -16,6 +16,10 @@ struct DaemonStart {
 // Fails with the last lines of the log when the daemon ends or is not ready after `patience_s`.
 Status start_daemon(const DaemonStart &start, int patience_s);
 
+// Runs a program beside this executable to its end. output: what it said on both streams, without the last newline.
+struct Ran { int exit_code = 0; std::string output; };
+Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
+
 // The folder of the running executable.
 std::string own_folder();
 std::string last_lines(const std::string &text, int lines);

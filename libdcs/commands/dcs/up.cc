@@ -23,13 +23,14 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int ready_patience_s = 20, server_stop_s = 5, launcher_stop_s = 10;
+constexpr int ready_patience_s = 20, server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 20;
 constexpr int call_in_patience_s =
     10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
     PoolNumbers numbers;
     bool changed = false;  // other than recorded, or nothing was recorded
+    bool other_mirror = false;  // which the scheduler learns when it is started
 };
 
 struct Outcome {
@@ -71,7 +72,12 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
             return fail(Code::invalid, "--courtesy " + *text + ": watch or priority");
         wanted.numbers.watch = *text == "watch";
     }
+    if (const auto text = call.arguments.value("--mirror")) {
+        if (!is_mirror_mode(*text)) return fail(Code::invalid, "--mirror " + *text + ": off, lagging or sync");
+        wanted.numbers.mirror = *text;
+    }
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
+    wanted.other_mirror = recorded && recorded->mirror != wanted.numbers.mirror;
     return wanted;
 }
 
@@ -186,7 +192,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
     if (!stays_up(scheduler)) {
         const DaemonStart start{
             "dcs_scheduler",
-            {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts"},
+            {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts", "--mirror", numbers.mirror},
             scheduler.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "the scheduler did not start: " + started.text +
@@ -271,13 +277,16 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     if (!wanted) return wanted.status();
     numbers = wanted->numbers;
     if (Status made = make_layout(pool, numbers); !made) return made;
+    if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, scheduler_stop_s).empty())
+        return fail(Code::internal, "the scheduler would not end, to be started with --mirror " + numbers.mirror);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
     return start_missing(pool, numbers, outcome);
 }
 
 constexpr const char *usage_hint =
-    "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--dir DIR]; for example dcs up --local 2";
+    "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--mirror MODE] [--dir DIR]; "
+    "for example dcs up --local 2";
 
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
@@ -343,7 +352,7 @@ Examples:
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
   dcs up                               start again what has died, with the recorded numbers
 
-Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [--dir DIR]
+Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [--mirror MODE] [--dir DIR]
 
   --local N      number of grain servers (not needed for a pool that exists)
   --slots K      grains at a time on each; default 1
@@ -352,13 +361,17 @@ Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [
   --courtesy C   priority (the default): grains have the lowest priority, and that is all. watch: they are also
                  given back when other work keeps the processors busy or memory runs out, and the host takes
                  none until it is calm again. For servers that are started from now on
+  --mirror MODE  whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the
+                 default); lagging: as far as it gets; sync: nothing is acknowledged before it is there too, and
+                 nobody is answered while the backup is away. Another mode starts the scheduler anew; grains run on
   --dir DIR      the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs
 
 Again on the same directory it starts what has died and leaves the rest alone. Other numbers are
 taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
 to the others. Started by root, grains run as root.
 )",
-    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true}},
+    {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true},
+     {"--mirror", 0, true}},
     false,
     0,
     up};

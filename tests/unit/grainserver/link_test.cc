@@ -170,3 +170,30 @@ TEST_CASE("a message that is not for a grain server ends the connection") {
     b.message(wire::Done{});
     b.one<Disconnect>();
 }
+
+TEST_CASE("a scheduler in an older epoch than one that this server has worked for is refused") {
+    Bench b;
+    b.in(Began{});
+    b.in(LinkOpened{});
+    b.message(wire::Configure{9, 2, 3});
+    REQUIRE(b.state.link == Link::ready);
+    REQUIRE(b.state.epoch == 3);
+    b.in(LinkClosed{"it ended"});
+    b.pass(seconds(1));
+    b.in(LinkOpened{});
+    b.clear();
+    b.message(wire::Configure{9, 7, 2});
+    REQUIRE(b.state.epoch == 3);
+    REQUIRE(b.state.slots == 2);
+    REQUIRE(b.state.link == Link::down);
+    b.one<Disconnect>();
+    REQUIRE(b.none<SaveConfig>());
+    REQUIRE(b.one<Log>().text.find("epoch 2") != std::string::npos);
+    b.pass(seconds(9 * 5 / 4 + 1));
+    b.in(LinkOpened{});
+    b.clear();
+    b.message(wire::Configure{9, 2, 4});
+    REQUIRE(b.state.link == Link::ready);
+    REQUIRE(b.state.epoch == 4);
+    b.one<SaveConfig>();
+}

@@ -211,6 +211,12 @@ TEST_CASE("kind names are those of the structs") {
     SAME_NAME(BackupStatus);
     SAME_NAME(BackupPlace);
     SAME_NAME(MemberKeys);
+    SAME_NAME(MirrorCall);
+    SAME_NAME(MirrorContents);
+    SAME_NAME(MirrorPage);
+    SAME_NAME(MirrorHas);
+    SAME_NAME(AskMirror);
+    SAME_NAME(MirrorStatus);
 #undef SAME_NAME
 }
 
@@ -229,6 +235,9 @@ TEST_CASE("golden bytes of the backup's messages") {
     CHECK(frame.substr(header_bytes) == le32(2) + "h1" + le32(0x0b) + le32(0));
     CHECK(encode(HeldByBackup{1, 2}, 0).substr(4, 2) == std::string("\x40\0", 2));
     CHECK(encode(HeldByBackup{1, 2}, 0).substr(header_bytes) == le32(1) + le32(0) + le32(2) + le32(0));
+    const std::string has = encode(MirrorHas{1, true, 2}, 0);
+    CHECK(has.substr(4, 2) == std::string("\x4e\0", 2));
+    CHECK(has.substr(header_bytes) == le32(1) + le32(0) + "\1" + le32(2) + le32(0));
 }
 
 TEST_CASE("golden bytes of packed parameters") {
@@ -305,7 +314,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(with(0, 'd').status().code == Code::protocol);
     CHECK(with(3, '2').status().code == Code::protocol);
     CHECK(!with(4, 0));    // kind 0
-    const auto last = static_cast<char>(kind_of(MemberKeys{}));
+    const auto last = static_cast<char>(kind_of(MirrorStatus{}));
     CHECK(!with(4, static_cast<char>(last + 1)));
     CHECK(with(4, last));
     CHECK(!with(5, 1));    // kind 256 + ...

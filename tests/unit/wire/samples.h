@@ -127,7 +127,11 @@ inline std::vector<AnyMessage> all() {
         HeldByBackup{1ull << 40, 5}, BackupReady{2, 3}, BackupHas{2, 3, ReportAck{key, 2, 4, true, Verdict::have_it}},
         BackupCall{protocol_version, 7}, BackupKnown{9}, HandOver{"h1", 11, report}, HandOverTaken{"h1", 11},
         AskBackup{protocol_version}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5},
-        BackupPlace{"bk", "bk:7002", std::string(32, 'k')}, MemberKeys{{{"h1", std::string(32, 'k')}}}};
+        BackupPlace{"bk", "bk:7002", std::string(32, 'k')}, MemberKeys{{{"h1", std::string(32, 'k')}}},
+        MirrorCall{3, 4, 5, 6, 7, 8}, MirrorContents{std::string(64, 'd'), true},
+        MirrorPage{1, MirrorStep::content, 2, 3, 4, "sessions/ann/3/status", std::string(32, 'k'), 5, 6, "bytes"},
+        MirrorHas{7, true, 8}, AskMirror{3, true},
+        MirrorStatus{"sync", "behind", 1, 2, 3, 4, 5, 6, 1.5, true, true, 2.5, "why"}};
 }
 
 }  // namespace dcs::wire::samples

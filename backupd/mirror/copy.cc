@@ -1,0 +1,269 @@
+#include "backupd/mirror/copy.h"
+
+#include "base/failpoint.h"
+#include "base/hex.h"
+#include "base/limits.h"
+#include "store/copy.h"
+
+namespace dcs::backup {
+namespace {
+
+constexpr const char *current_file = "current";
+constexpr const char *current_temporary = "current.tmp";
+constexpr const char *library_directory = "library";
+constexpr const char *incoming_directory = "incoming";
+constexpr int deepest = 64;
+// A turn of the scheduler is bounded far below it; more is nonsense.
+constexpr std::uint64_t most_turn_bytes = std::uint64_t{4} << 30;
+
+const store::Forest &forest() {
+    static const store::Forest only = {store::identity_tree()};
+    return only;
+}
+
+Status nonsense(const std::string &what) { return fail(Code::protocol, "the scheduler's copy: " + what); }
+
+}  // namespace
+
+Result<std::unique_ptr<Copy>> Copy::open(store::Disk &disk, store::StoreOptions options, std::uint32_t plant) {
+    std::unique_ptr<Copy> copy(new Copy(disk, std::move(options), plant));
+    if (Status s = copy->find(); !s) return s;
+    return copy;
+}
+
+Status Copy::find() {
+    Status s = disk_.sync_dir("");  // after a kill a name may be visible that is not durable
+    if (!s) return s;
+    Result<std::string> current = disk_.read(current_file, 0, 8);
+    if (!current && current.status().code != Code::not_found) return current.status();
+    if (current && *current != "a\n" && *current != "b\n")
+        return fail(Code::io_error, "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
+                                    "the two directories beside it is whole, or remove all three");
+    if (current) current_ = current->substr(0, 1);
+    for (const std::string slot : {"a", "b"})
+        if (slot != current_)
+            if (s = remove_tree(slot); !s) return s;
+    if (s = remove_tree(incoming_directory); !s) return s;
+    if (s = disk_.remove(current_temporary); !s) return s;
+    if (current_.empty()) return Status::ok();
+    auto slot = open_slot(current_);
+    if (!slot) return slot.status();
+    use(std::move(*slot));
+    return Status::ok();
+}
+
+// What cannot be read any more is not removed before there is something better.
+Result<Copy::Slot> Copy::open_slot(const std::string &name) {
+    Slot slot;
+    slot.disk = std::make_unique<store::SubDisk>(disk_, name);
+    store::RecoveryReport report;
+    auto store = store::Store::open(*slot.disk, forest(), options_, &report);
+    if (!store && (store.status().code == Code::no_space || store.status().code == Code::limit)) return store.status();
+    if (!store) {
+        slot.spoilt = store.status().text;
+        return slot;
+    }
+    const auto identity = store::read_identity(**store);
+    if (!identity || identity->name == 0) slot.spoilt = identity ? "it has no name" : identity.status().text;
+    if (!report.damaged.empty()) slot.spoilt = report.damaged[0].path + ": " + report.damaged[0].what;
+    if (identity) slot.identity = *identity;
+    slot.store = std::move(*store);
+    return slot;
+}
+
+void Copy::use(Slot slot) {
+    slot_ = std::move(slot);
+    spoilt_ = slot_.spoilt;
+}
+
+Status Copy::remove_tree(const std::string &path, int depth) {
+    if (depth > deepest) return fail(Code::io_error, path + " is too deep to be one of ours");
+    Result<std::vector<std::string>> names = disk_.list(path);
+    if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
+    for (const std::string &name : *names) {
+        const std::string below = store::join(path, name);
+        const Status s = name.back() == '/' ? remove_tree(below.substr(0, below.size() - 1), depth + 1)
+                                            : disk_.remove(below);
+        if (!s) return s;
+    }
+    return disk_.remove_dir(path);
+}
+
+Status Copy::make_directories(const std::string &path) {
+    for (std::size_t end = 0; end != std::string::npos;) {
+        end = path.find('/', end + 1);
+        if (Result<bool> made = disk_.make_dir(path.substr(0, end)); !made) return made.status();
+    }
+    return Status::ok();
+}
+
+Status Copy::replace(const std::string &path, const std::string &bytes) {
+    Status s = disk_.remove(current_temporary);
+    if (s) s = disk_.create(current_temporary, bytes);
+    if (s) s = disk_.sync_file(current_temporary);
+    failpoint("mirror.current.before_rename");
+    if (s) s = disk_.rename(current_temporary, path);
+    if (s && !planted(mirror_plant_no_sync_current)) s = disk_.sync_dir("");
+    failpoint("mirror.current.after_rename");
+    return s;
+}
+
+Status Copy::take(const wire::MirrorPage &page) {
+    bytes_ += page.bytes.size();
+    switch (page.step) {
+    case wire::MirrorStep::begin: return begin(page);
+    case wire::MirrorStep::file: return file(page);
+    case wire::MirrorStep::removed: return removed(page);
+    case wire::MirrorStep::whole: return make_whole(page);
+    case wire::MirrorStep::turn: return turn_piece(page);
+    case wire::MirrorStep::content: return content(page);
+    case wire::MirrorStep::forget: return forget(page);
+    }
+    return nonsense("a step of no known kind");
+}
+
+// ---- a new copy ---------------------------------------------------------------------------
+
+Status Copy::begin(const wire::MirrorPage &page) {
+    if (page.name == 0) return nonsense("a store without a name");
+    // What is whole is only replaced by what the same store has become since.
+    if (slot_.identity.name != 0 && (slot_.identity.name != page.name || slot_.identity.epoch > page.epoch))
+        return nonsense("another store than the one that is copied here");
+    making_ = Making{current_ == "a" ? "b" : "a", {page.name, page.epoch}};
+    Status s = remove_tree(making_->slot);
+    if (s) s = make_directories(making_->slot);
+    return s;
+}
+
+Status Copy::file(const wire::MirrorPage &page) {
+    if (!making_) return nonsense("a file of a copy that was not begun");
+    if (!store::valid_copied_path(page.path)) return nonsense("an impossible file " + page.path);
+    const std::string path = store::join(making_->slot, page.path);
+    const Status s = make_directories(store::parent_of(path));
+    return s ? disk_.truncate_append(path, page.offset, page.bytes) : s;
+}
+
+Status Copy::removed(const wire::MirrorPage &page) {
+    if (!making_) return nonsense("a removal in a copy that was not begun");
+    if (!store::valid_tree_directory(page.path)) return nonsense("an impossible directory " + page.path);
+    return remove_tree(store::join(making_->slot, page.path));
+}
+
+// Looked at before it counts: what came may be less than what there is.
+Status Copy::make_whole(const wire::MirrorPage &page) {
+    if (!making_) return nonsense("the end of a copy that was not begun");
+    const Making made = *std::exchange(making_, std::nullopt);
+    failpoint("mirror.whole.before");
+    const std::string old = current_;
+    store::SubDisk place(disk_, made.slot);
+    Status s;
+    if (planted(mirror_plant_drop_old_first) && !old.empty()) s = remove_tree(old);
+    if (s && planted(mirror_plant_early_current)) s = replace(current_file, made.slot + "\n");
+    if (s) s = store::found_copy(place, page.turn);
+    if (s) s = disk_.sync_dir("");  // the slot's own name
+    if (!s) return s;
+    failpoint("mirror.whole.founded");
+    auto slot = open_slot(made.slot);
+    if (!slot) return slot.status();
+    if (!slot->spoilt.empty()) return fail(Code::io_error, "the copy that came is not whole: " + slot->spoilt);
+    if (slot->identity.name != made.identity.name || slot->identity.epoch != made.identity.epoch)
+        return nonsense("the store that came is another one than was said");
+    if (s = replace(current_file, made.slot + "\n"); !s) return s;
+    current_ = made.slot;
+    use(std::move(*slot));
+    failpoint("mirror.whole.after");
+    return old.empty() ? s : remove_tree(old);
+}
+
+// ---- turn by turn -------------------------------------------------------------------------
+
+Status Copy::turn_piece(const wire::MirrorPage &page) {
+    if (page.offset != turn_bytes_.size() && page.offset == 0) turn_bytes_.clear();
+    if (page.offset != turn_bytes_.size() || page.size > most_turn_bytes || page.bytes.size() > page.size - page.offset)
+        return nonsense("pieces of a turn that do not fit together");
+    turn_bytes_ += page.bytes;
+    if (turn_bytes_.size() < page.size) return Status::ok();
+    const std::string root = std::exchange(turn_bytes_, {});
+    if (!whole()) return nonsense("a turn, but there is no whole copy");
+    if (planted(mirror_plant_skip_turn) && page.turn % 7 == 0) return Status::ok();
+    failpoint("mirror.turn.before");
+    const store::CommitResult done = slot_.store->commit_copied(page.turn, root);
+    failpoint("mirror.turn.after");
+    if (done.answer == store::Answer::done) return Status::ok();
+    const bool passing = done.status.code == Code::no_space || done.status.code == Code::limit;
+    if (done.answer == store::Answer::nothing && !passing) spoilt_ = done.status.text;
+    return done.status;
+}
+
+Status Copy::tidy() {
+    if (!slot_.store || slot_.store->pending_bytes() == 0) return Status::ok();
+    const store::CommitResult done = slot_.store->flush();
+    return done.answer == store::Answer::done ? Status::ok() : done.status;
+}
+
+// ---- contents -----------------------------------------------------------------------------
+
+namespace {
+std::string content_path(const std::string &key) {
+    const std::string hex = hex_of(key);
+    return std::string(library_directory) + "/" + hex.substr(0, 2) + "/" + hex.substr(2);
+}
+}  // namespace
+
+Status Copy::content(const wire::MirrorPage &page) {
+    if (page.key.size() != limits::digest_bytes || page.offset > page.size ||
+        page.bytes.size() > page.size - page.offset)
+        return nonsense("a content that makes no sense");
+    const std::string temporary = std::string(incoming_directory) + "/" + hex_of(page.key);
+    Status s = make_directories(incoming_directory);
+    if (s && page.offset == 0) s = disk_.remove(temporary);
+    if (s) s = disk_.truncate_append(temporary, page.offset, page.bytes);
+    if (!s || page.offset + page.bytes.size() < page.size) return s;
+    const std::string path = content_path(page.key), directory = store::parent_of(path);
+    s = make_directories(directory);
+    if (s && !planted(mirror_plant_content_unsynced)) s = disk_.sync_file(temporary);
+    if (s) s = disk_.rename(temporary, path);
+    if (s) s = disk_.sync_dir(directory);
+    if (s) s = disk_.sync_dir(library_directory);
+    return s ? disk_.sync_dir("") : s;
+}
+
+Status Copy::forget(const wire::MirrorPage &page) {
+    if (page.key.size() != limits::digest_bytes) return nonsense("a content without a name");
+    return disk_.remove(content_path(page.key));
+}
+
+// A name that is seen may still be on its way to the disk; from now on the scheduler relies on it.
+Result<std::vector<std::string>> Copy::contents() {
+    std::vector<std::string> found;
+    Result<std::vector<std::string>> groups = disk_.list(library_directory);
+    if (!groups) return groups.status().code == Code::not_found ? Result<std::vector<std::string>>(found)
+                                                                : groups.status();
+    for (const std::string &group : *groups) {
+        if (group.size() != 3 || group.back() != '/') continue;
+        Result<std::vector<std::string>> names = disk_.list(std::string(library_directory) + "/" + group.substr(0, 2));
+        if (!names) return names.status();
+        for (const std::string &name : *names)
+            if (const auto key = bytes_of_hex(group.substr(0, 2) + name, limits::digest_bytes)) found.push_back(*key);
+        if (Status s = disk_.sync_dir(std::string(library_directory) + "/" + group.substr(0, 2)); !s) return s;
+    }
+    Status s = disk_.sync_dir(library_directory);
+    if (s) s = disk_.sync_dir("");
+    if (!s) return s;
+    return found;
+}
+
+Result<std::string> Copy::promote(std::uint64_t epoch) {
+    const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
+    if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + why);
+    if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
+    if (epoch > slot_.identity.epoch) {
+        const store::CommitResult done = slot_.store->commit({store::identity_update({slot_.identity.name, epoch})});
+        if (done.answer != store::Answer::done) return done.status;
+        slot_.identity.epoch = epoch;
+    }
+    if (Status s = tidy(); !s) return s;
+    return current_;
+}
+
+}  // namespace dcs::backup

@@ -1,0 +1,202 @@
+#include "backupd/shell/mirror_link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "daemon/fence.h"
+#include "daemon/log.h"
+#include "store/disk_posix.h"
+
+namespace dcs::backup {
+namespace {
+
+constexpr Duration first_pause = milliseconds(200), longest_pause = seconds(5);
+constexpr Duration idle_before_tidy = milliseconds(200);
+constexpr std::size_t arrivals_at_once = 64;
+constexpr const char *seen_file = "/epoch";
+
+net::Limits frame_limits() {
+    net::Limits limits;
+    limits.max_payload = limits::server_frame_bytes;
+    limits.hello = Duration{0};  // a scheduler that wants no copy says nothing
+    return limits;
+}
+
+}  // namespace
+
+Result<store::Identity> read_seen(const std::string &directory) {
+    std::ifstream file(directory + seen_file);
+    if (!file.is_open() && errno == ENOENT) return store::Identity{0, 0};
+    std::string line;
+    store::Identity seen;
+    std::getline(file, line);
+    if (std::sscanf(line.c_str(), "store %" SCNx64 " epoch %" SCNu64, &seen.name, &seen.epoch) != 2 || seen.name == 0)
+        return fail(Code::io_error, directory + seen_file + " is damaged: it says to which epoch the copy here was "
+                                    "promoted; remove it only if no old scheduler can come back");
+    return seen;
+}
+
+Status write_seen(const std::string &directory, const store::Identity &seen) {
+    auto disk = store::open_posix_disk(directory, false);
+    if (!disk) return disk.status();
+    char line[80];
+    std::snprintf(line, sizeof line, "store %016" PRIx64 " epoch %" PRIu64 "\n", seen.name, seen.epoch);
+    Status s = (*disk)->remove("epoch.new");
+    if (s) s = (*disk)->create("epoch.new", line);
+    if (s) s = (*disk)->sync_file("epoch.new");
+    if (s) s = (*disk)->rename("epoch.new", "epoch");
+    return s ? (*disk)->sync_dir("") : s;
+}
+
+Result<MirrorPlaces> open_mirror_places(const std::string &directory) {
+    const std::string path = directory + "/mirror";
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(Code::io_error, "making " + path, errno);
+    auto disk = store::open_posix_disk(path, keeps_openat2());
+    if (!disk) return disk.status();
+    auto seen = read_seen(directory);
+    if (!seen) return seen.status();
+    return MirrorPlaces{std::move(*disk), *seen};
+}
+
+MirrorLink::MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop)
+    : places_(std::move(places)), link_(link), loop_(std::move(loop)), thread_([this] { work(); }) {}
+
+MirrorLink::~MirrorLink() {
+    stopping_ = true;
+    loop_->wake();
+    thread_.join();
+}
+
+wire::MirrorStatus MirrorLink::status() const {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return status_;
+}
+
+void MirrorLink::tell(const char *state, const std::string &why) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    status_.state = state;
+    status_.text = why;
+    const bool whole = copy_ && copy_->whole();
+    status_.name = whole ? copy_->identity().name : 0;
+    status_.epoch = whole ? copy_->identity().epoch : 0;
+    status_.turn = status_.copied = whole ? copy_->turn() : 0;
+}
+
+void MirrorLink::complain(const std::string &why) {
+    if (why != complaint_) log_warn("the copy of the scheduler's store: " + why);
+    complaint_ = why;
+    tell("away", why);
+}
+
+void MirrorLink::work() {
+    Duration pause = first_pause;
+    while (!stopping_) {
+        answered_ = false;
+        if (Status s = open_copy(); s) one_connection();
+        else complain(s.text);
+        pause = answered_ ? first_pause : std::min(pause * 2, longest_pause);
+        const Instant until = boot_clock() + pause;
+        while (!stopping_ && boot_clock() < until) (void)loop_->wait(until, arrivals_at_once);
+    }
+    if (copy_) (void)copy_->tidy();
+}
+
+Status MirrorLink::open_copy() {
+    if (copy_) return Status::ok();
+    auto copy = Copy::open(*places_.disk, {});
+    if (!copy) return copy.status();
+    copy_ = std::move(*copy);
+    return Status::ok();
+}
+
+void MirrorLink::one_connection() {
+    const auto conn = link_.connect(*loop_, frame_limits());
+    if (!conn) return complain(conn.status().text);
+    while (!stopping_) {
+        const Instant tidy_at = copy_->untidy() ? boot_clock() + idle_before_tidy : Instant::never();
+        const auto arrivals = loop_->wait(tidy_at, arrivals_at_once);
+        for (const net::Arrival &arrival : arrivals)
+            if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
+        if (!arrivals.empty() || boot_clock() < tidy_at) continue;
+        if (const Status s = copy_->tidy(); !s) {
+            complain(s.text);
+            copy_.reset();
+            return loop_->close(*conn);
+        }
+    }
+    loop_->close(*conn);
+}
+
+Status MirrorLink::say_what_there_is(ConnId conn) {
+    wire::MirrorCall call;
+    if (copy_->whole()) {
+        call.name = copy_->identity().name, call.epoch = copy_->identity().epoch;
+        call.turn = copy_->turn();
+    }
+    call.seen_name = places_.seen.name, call.seen = places_.seen.epoch;
+    loop_->send(conn, wire::encode(call, 0));
+    const auto contents = copy_->contents();
+    if (!contents) return contents.status();
+    wire::MirrorContents told;
+    for (const std::string &digest : *contents) {
+        told.bytes += digest;
+        if (told.bytes.size() + limits::digest_bytes <= limits::fetch_chunk_bytes) continue;
+        loop_->send(conn, wire::encode(told, 0));
+        told.bytes.clear();
+    }
+    told.last = true;
+    loop_->send(conn, wire::encode(told, 0));
+    return Status::ok();
+}
+
+bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
+    if (arrival.what == net::What::closed) {
+        complain(arrival.why);
+        return false;
+    }
+    if (arrival.what == net::What::opened) {
+        if (const Status s = say_what_there_is(conn); !s) {
+            complain(s.text);
+            return false;
+        }
+        complaint_.clear();
+        tell(copy_->whole() ? "current" : "none", "");
+        return true;
+    }
+    if (arrival.what != net::What::frame) return true;
+    const auto message = wire::decode_payload(arrival.header, arrival.payload);
+    const auto *page_came = message ? std::get_if<wire::MirrorPage>(&*message) : nullptr;
+    if (page_came) return page(conn, *page_came);
+    const auto *no = message ? std::get_if<wire::Refused>(&*message) : nullptr;
+    complain(no ? "the scheduler refuses it: " + no->text
+                : message ? "the scheduler said what is not for a copy" : message.status().text);
+    return false;
+}
+
+bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
+    answered_ = true;
+    failpoint("mirror.page.before");
+    const Status s = copy_->take(page);
+    failpoint("mirror.page.after");
+    if (!s) {
+        complain(s.text + (copy_->spoilt().empty() ? "" : "; a new one is made"));
+        const bool open = copy_->spoilt().empty();
+        if (open) copy_.reset();  // what a failure left is found out anew
+        return false;
+    }
+    tell(copy_->copying() ? "copying" : "current", "");
+    loop_->send(conn, wire::encode(wire::MirrorHas{page.number, copy_->whole(), copy_->turn()}, 0));
+    failpoint("mirror.page.answered");
+    return true;
+}
+
+}  // namespace dcs::backup

@@ -1,0 +1,59 @@
+#pragma once
+// The thread of the backup that keeps the copy of the scheduler's store: a connection of its own to the scheduler, a
+// loop of its own, and commits that it waits for. What the backup does with reports is not kept waiting by it.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backupd/mirror/copy.h"
+#include "net/loop.h"
+#include "net/pool_link.h"
+
+namespace dcs::backup {
+
+// To which epoch a copy of which store was promoted here: the file `epoch` of the backup's directory.
+Result<store::Identity> read_seen(const std::string &directory);  // name 0: none was
+Status write_seen(const std::string &directory, const store::Identity &seen);
+
+struct MirrorPlaces {
+    std::unique_ptr<store::Disk> disk;  // DIR/mirror
+    store::Identity seen;
+};
+// DIR/mirror, made if it is missing. Before the fence.
+Result<MirrorPlaces> open_mirror_places(const std::string &directory);
+
+class MirrorLink {
+public:
+    // `link` outlives it.
+    MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop);
+    ~MirrorLink();
+    MirrorLink(const MirrorLink &) = delete;
+    MirrorLink &operator=(const MirrorLink &) = delete;
+
+    wire::MirrorStatus status() const;  // any thread
+
+private:
+    void work();
+    void one_connection();
+    Status open_copy();
+    Status say_what_there_is(ConnId conn);
+    bool heard(ConnId conn, const net::Arrival &arrival);  // false: the connection is of no use any more
+    bool page(ConnId conn, const wire::MirrorPage &page);
+    void tell(const char *state, const std::string &why);
+    void complain(const std::string &why);
+
+    const MirrorPlaces places_;
+    net::PoolLink &link_;
+    const std::unique_ptr<net::Loop> loop_;
+    std::unique_ptr<Copy> copy_;
+    bool answered_ = false;      // by the scheduler, on this connection
+    std::string complaint_;
+    std::atomic<bool> stopping_{false};
+    mutable std::mutex mutex_;
+    wire::MirrorStatus status_;  // under the mutex
+    std::thread thread_;         // last: it begins when the rest is there
+};
+
+}  // namespace dcs::backup

@@ -1,0 +1,112 @@
+#include "scheduler/shell/mirror_host.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "daemon/audit.h"
+#include "daemon/log.h"
+#include "scheduler/core/authorise.h"
+
+namespace dcs::shell {
+namespace {
+
+// All of one length: one is written over the other.
+constexpr std::array<const char *, 3> words = {"never   \n", "attached\n", "detached\n"};
+constexpr std::size_t word_bytes = 9;
+
+}  // namespace
+
+Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return fail_errno(Code::io_error, "opening " + path, errno);
+    std::unique_ptr<AttachedFile> file(new AttachedFile(fd));
+    char byte = 0;
+    if (::pread(fd, &byte, 1, 0) == 0)  // new
+        if (Status s = file->write(turn::Attachment::never); !s) return s;
+    return file;
+}
+
+AttachedFile::~AttachedFile() { ::close(fd_); }
+
+turn::Attachment AttachedFile::read() const {
+    char text[word_bytes + 1] = {};
+    const ssize_t n = ::pread(fd_, text, sizeof text, 0);
+    for (const turn::Attachment a : {turn::Attachment::never, turn::Attachment::detached})
+        if (n == static_cast<ssize_t>(word_bytes) && std::memcmp(text, words[static_cast<int>(a)], word_bytes) == 0)
+            return a;
+    return turn::Attachment::attached;
+}
+
+Status AttachedFile::write(turn::Attachment attachment) {
+    failpoint("mirror.attached.before_write");
+    const char *word = words[static_cast<int>(attachment)];
+    if (::pwrite(fd_, word, word_bytes, 0) != static_cast<ssize_t>(word_bytes))
+        return fail_errno(Code::io_error, "writing whether commits wait for the backup's copy", errno);
+    if (::fdatasync(fd_) != 0)
+        return fail_errno(Code::io_error, "syncing whether commits wait for the backup's copy", errno);
+    failpoint("mirror.attached.after_write");
+    return Status::ok();
+}
+
+void CommittedTurns::add(std::uint64_t turn, const std::vector<store::Step> &steps) {
+    if (!wanted_) return;
+    turn::CopiedTurn copied{turn, store::encode_for_copy(turn, steps)};
+    const std::lock_guard<std::mutex> guard(mutex_);
+    turns_.push_back(std::move(copied));
+}
+
+std::vector<turn::CopiedTurn> CommittedTurns::take() {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    return std::exchange(turns_, {});
+}
+
+MirrorHost::MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
+                       const library::Library &library, net::Loop &loop,
+                       std::function<void(const std::string &)> fenced)
+    : file_(file), turns_(turns), loop_(loop), fenced_(std::move(fenced)), mirror_(setup, store, library, *this) {
+    (void)turns_.take();  // of before: the copy is compared with what the store is now
+}
+
+bool MirrorHost::frame(const net::Arrival &arrival) {
+    if (!turn::Mirror::concerns(arrival.header.kind)) return false;
+    const auto message = wire::decode_payload(arrival.header, arrival.payload);
+    if (message) {
+        mirror_.came(arrival.conn, *message, arrival.header.request);
+    } else {
+        log_warn("connection " + std::to_string(arrival.conn) + ": " + message.status().text);
+        loop_.close(arrival.conn);
+        mirror_.gone(arrival.conn);
+    }
+    return true;
+}
+
+void MirrorHost::pump(bool may_read) {
+    mirror_.pump(may_read);
+    mirror_.look(boot_clock());
+}
+
+Instant MirrorHost::now() { return boot_clock(); }
+
+void MirrorHost::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    loop_.send(conn, wire::encode(message, request));
+}
+
+void MirrorHost::close(ConnId conn) { loop_.close(conn); }
+
+void MirrorHost::log(turn::Level level, const std::string &line) {
+    if (core::is_audit(line)) return log_audit(line);
+    switch (level) {
+    case turn::Level::debug: return log_debug(line);
+    case turn::Level::info: return log_info(line);
+    case turn::Level::warning: return log_warn(line);
+    case turn::Level::error: return log_error(line);
+    }
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,75 @@
+#pragma once
+// The world of turn::Mirror: sockets, the clock, and the small file that says whether commits wait for the backup's
+// copy.
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "net/loop.h"
+#include "scheduler/turn/mirror.h"
+
+namespace dcs::shell {
+
+// One word in a file of its own, `attached`, beside the state directory: it is about this scheduler, not its state.
+class AttachedFile {
+public:
+    // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
+    static Result<std::unique_ptr<AttachedFile>> open(const std::string &path);
+    ~AttachedFile();
+    AttachedFile(const AttachedFile &) = delete;
+    AttachedFile &operator=(const AttachedFile &) = delete;
+
+    turn::Attachment read() const;
+    Status write(turn::Attachment attachment);  // durable when it returns ok
+
+private:
+    explicit AttachedFile(int fd) : fd_(fd) {}
+    const int fd_;
+};
+
+// Turns as they are committed, from the thread that commits to the one that sends.
+class CommittedTurns {
+public:
+    explicit CommittedTurns(bool wanted) : wanted_(wanted) {}
+    void add(std::uint64_t turn, const std::vector<store::Step> &steps);
+    std::vector<turn::CopiedTurn> take();
+
+private:
+    const bool wanted_;
+    std::mutex mutex_;
+    std::vector<turn::CopiedTurn> turns_;
+};
+
+class MirrorHost final : private turn::MirrorOutside {
+public:
+    // What is given by reference outlives it.
+    MirrorHost(turn::Mirror::Setup setup, AttachedFile &file, CommittedTurns &turns, store::Store &store,
+               const library::Library &library, net::Loop &loop, std::function<void(const std::string &)> fenced);
+
+    // A frame of a process of the scheduler's own account; false: it is not about copies.
+    bool frame(const net::Arrival &arrival);
+    void gone(ConnId conn) { mirror_.gone(conn); }
+    void committed() { mirror_.committed(turns_.take()); }
+    void pump(bool may_read);
+    bool holds() const { return mirror_.holds(); }
+    std::vector<wire::ProblemRow> problems() const { return mirror_.problems(); }
+    Instant next_look() const { return mirror_.next_look(); }
+
+private:
+    Instant now() override;
+    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void close(ConnId conn) override;
+    void log(turn::Level level, const std::string &line) override;
+    Status remember(turn::Attachment attachment) override { return file_.write(attachment); }
+    void fenced(const std::string &why) override { fenced_(why); }
+
+    AttachedFile &file_;
+    CommittedTurns &turns_;
+    net::Loop &loop_;
+    std::function<void(const std::string &)> fenced_;
+    turn::Mirror mirror_;
+};
+
+}  // namespace dcs::shell

@@ -1,0 +1,349 @@
+#include "scheduler/turn/mirror.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/limits.h"
+#include "base/planted.h"
+
+namespace dcs::turn {
+namespace {
+
+// What a page costs beside its bytes.
+constexpr std::uint64_t page_bytes = 256;
+// Commits that have waited so long for the copy are told of in the log.
+constexpr Duration patience = seconds(5);
+// So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
+// the Service looks again.
+constexpr Duration settle_patience = seconds(4);
+
+}  // namespace
+
+std::optional<MirrorMode> mirror_mode_of(std::string_view word) {
+    for (const MirrorMode mode : {MirrorMode::off, MirrorMode::lagging, MirrorMode::sync})
+        if (word == word_of(mode)) return mode;
+    return std::nullopt;
+}
+
+const char *word_of(MirrorMode mode) {
+    switch (mode) {
+    case MirrorMode::off: return "off";
+    case MirrorMode::lagging: return "lagging";
+    case MirrorMode::sync: break;
+    }
+    return "sync";
+}
+
+Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside)
+    : setup_(setup), store_(store), library_(library), outside_(outside),
+      attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never), last_turn_(store.turn()),
+      trouble_("the backup is not connected") {}
+
+bool Mirror::concerns(std::uint16_t kind) {
+    static const std::set<std::uint16_t> kinds = {
+        wire::kind_of(wire::MirrorCall{}), wire::kind_of(wire::MirrorContents{}), wire::kind_of(wire::MirrorHas{}),
+        wire::kind_of(wire::AskMirror{})};
+    return kinds.count(kind) != 0;
+}
+
+// ---- what arrives -------------------------------------------------------------------------
+
+void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    if (const auto *ask = std::get_if<wire::AskMirror>(&message)) return asked(conn, *ask, request);
+    if (const auto *call = std::get_if<wire::MirrorCall>(&message)) return called(conn, *call);
+    if (conn != conn_) return outside_.close(conn);
+    if (const auto *told = std::get_if<wire::MirrorContents>(&message)) return told_contents(*told);
+    if (const auto *has = std::get_if<wire::MirrorHas>(&message)) return acknowledged(*has);
+}
+
+void Mirror::gone(ConnId conn) {
+    if (conn != conn_) return;
+    conn_ = 0;
+    making_.reset();
+    whole_ = false;
+    trouble_ = "the backup is not connected";
+    if (attachment_ == Attachment::attached)
+        outside_.log(Level::warning, "the backup's copy of the store is away: commits wait for it; `dcs backup detach` "
+                                     "lets them go on without");
+}
+
+void Mirror::refuse(ConnId conn, const std::string &why) {
+    if (why != trouble_) outside_.log(Level::error, "no copy of the store at the backup: " + why);
+    trouble_ = why;
+    outside_.send(conn, wire::Refused{why}, 0);
+    outside_.close(conn);
+}
+
+void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
+    if (call.protocol != wire::protocol_version)
+        return refuse(conn, "it speaks protocol " + std::to_string(call.protocol) + ", the scheduler " +
+                                std::to_string(wire::protocol_version) + ": use programs of the same version");
+    const store::Identity &ours = setup_.identity;
+    const bool same = call.name == ours.name;
+    const std::uint64_t seen = std::max(call.seen_name == ours.name ? call.seen : 0, same ? call.epoch : 0);
+    if (seen > ours.epoch && !planted("mirror.no_fence")) {
+        outside_.send(conn, wire::Refused{"this scheduler's epoch has ended"}, 0);
+        return outside_.fenced("the backup's copy has been made the scheduler of this pool (epoch " +
+                               std::to_string(seen) + ", here it is " + std::to_string(ours.epoch) + ")");
+    }
+    if (call.name != 0 && !same)
+        return refuse(conn, "it holds the copy of another store, which is not overwritten: `dcs backup promote` makes "
+                            "that the scheduler's; if nobody wants it, remove `mirror` from the backup's directory "
+                            "while the backup is stopped");
+    if (same && call.epoch == ours.epoch && call.turn > last_turn_)
+        return refuse(conn, "its copy is ahead (turn " + std::to_string(call.turn) + ", here " +
+                                std::to_string(last_turn_) + "): this state directory is an old one; `dcs backup "
+                                "promote` makes the copy the scheduler's");
+    if (conn_ != 0 && conn_ != conn) outside_.close(conn_);
+    conn_ = conn;
+    trouble_.clear();
+    making_.reset();
+    sent_.clear();
+    sent_bytes_ = number_ = whole_number_ = turn_offset_ = content_offset_ = 0;
+    contents_told_ = false;
+    contents_there_.clear();
+    contents_unsent_.clear();
+    whole_ = same && call.epoch == ours.epoch;
+    copied_ = whole_ ? call.turn : 0;
+    next_turn_ = copied_ + 1;
+    settle();
+}
+
+void Mirror::told_contents(const wire::MirrorContents &told) {
+    for (std::size_t at = 0; at + limits::digest_bytes <= told.bytes.size(); at += limits::digest_bytes)
+        contents_there_.insert(told.bytes.substr(at, limits::digest_bytes));
+    if (!told.last || contents_told_ || setup_.mode == MirrorMode::off) return;
+    contents_told_ = true;
+    compare_contents();
+    const bool reachable = backlog_.empty() ? next_turn_ > last_turn_ : backlog_.front().turn <= next_turn_;
+    if (!whole_) begin_copy("the backup has none");
+    else if (!reachable) begin_copy("the backup's has missed too much");
+}
+
+void Mirror::acknowledged(const wire::MirrorHas &has) {
+    while (!sent_.empty() && sent_.front().number <= has.number) {
+        sent_bytes_ -= sent_.front().bytes;
+        sent_.pop_front();
+    }
+    // Before the new copy is whole there, it speaks of an older one.
+    if (making_ || has.number < whole_number_ || !has.whole || has.turn > last_turn_ || has.turn < copied_) return;
+    whole_ = true;
+    copied_ = has.turn;
+    while (!backlog_.empty() && backlog_.front().turn <= copied_) {
+        backlog_held_ -= backlog_.front().root.size();
+        backlog_.pop_front();
+    }
+    settle();
+}
+
+// From the first time that the copy is as far as the store, commits wait for it.
+void Mirror::settle() {
+    const bool there = conn_ != 0 && whole_ && !making_ && copied_ == last_turn_;
+    if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
+    if (const Status s = outside_.remember(Attachment::attached); !s)
+        return outside_.log(Level::error,
+                            "commits do not wait for the backup's copy, because that cannot be recorded: " + s.text);
+    attachment_ = Attachment::attached;
+    outside_.log(Level::info, "the backup has a copy of the store, as of turn " + std::to_string(copied_) +
+                                  ": from now on commits wait for it");
+}
+
+void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request) {
+    const auto answer = [&](const wire::AnyMessage &message) { outside_.send(conn, message, request); };
+    if (ask.protocol != wire::protocol_version) return outside_.close(conn);
+    if (!ask.detach) return answer(status());
+    if (setup_.mode != MirrorMode::sync || attachment_ != Attachment::attached)
+        return answer(wire::ErrorReply{static_cast<std::int32_t>(Code::refused),
+                                       "no commit waits for the backup's copy: there is nothing to detach", 0});
+    if (const Status s = outside_.remember(Attachment::detached); !s)
+        return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
+    attachment_ = Attachment::detached;
+    outside_.log(Level::warning, "audit: the scheduler's account asked to detach the backup's copy of the store: done; "
+                                 "commits go on without until it is as far as the store again");
+    answer(status());
+    settle();
+}
+
+wire::MirrorStatus Mirror::status() const {
+    wire::MirrorStatus s;
+    s.mode = word_of(setup_.mode);
+    s.name = setup_.identity.name, s.epoch = setup_.identity.epoch, s.turn = last_turn_;
+    s.copied = copied_;
+    s.attached = attachment_ == Attachment::attached;
+    s.detached = attachment_ == Attachment::detached;
+    s.text = trouble_;
+    if (setup_.mode == MirrorMode::off) s.state = "none";
+    else if (conn_ == 0) s.state = "away";
+    else if (making_ || !whole_) s.state = "copying";
+    else s.state = copied_ == last_turn_ ? "current" : "behind";
+    if (setup_.mode == MirrorMode::off) return s;
+    s.lag_turns = last_turn_ - std::min(copied_, last_turn_);
+    s.lag_bytes = backlog_held_;
+    const Instant now = outside_.now();
+    if (!backlog_.empty()) s.lag_s = (now - backlog_.front().at).seconds();
+    if (holds() && holding_since_) s.waiting_s = (now - *holding_since_).seconds();
+    return s;
+}
+
+std::vector<wire::ProblemRow> Mirror::problems() const {
+    if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != 0 && whole_)) return {};
+    const std::string affects = "if this disk is lost, so is what has been acknowledged since turn " +
+                                std::to_string(copied_);
+    if (attachment_ == Attachment::detached)
+        return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
+                 "start the backup (`dcs up`); it ends by itself when the copy is as far as the store"}};
+    if (conn_ != 0)
+        return {{"the backup's copy of the store", "", "it is being made", affects, "wait until it is whole"}};
+    return {{"the backup's copy of the store", "", "there is none: " + trouble_, affects,
+             "start the backup (`dcs up`), or do what `dcs backup status` says"}};
+}
+
+// ---- what is committed --------------------------------------------------------------------
+
+// The last changes of a copy are few; but nobody waits for a backup that does not take them.
+bool Mirror::settling() const {
+    return making_ && making_->settling_since && outside_.now() < *making_->settling_since + settle_patience;
+}
+
+bool Mirror::holds() const {
+    if (settling()) return true;
+    return setup_.mode == MirrorMode::sync && attachment_ == Attachment::attached && copied_ < last_turn_ &&
+           !planted("mirror.no_wait");
+}
+
+void Mirror::look(Instant now) {
+    if (!holds()) {
+        holding_since_.reset();
+        if (std::exchange(holding_logged_, false)) outside_.log(Level::info, "commits do not wait any more");
+        return;
+    }
+    if (!holding_since_) holding_since_ = now;
+    if (holding_logged_ || now < *holding_since_ + patience) return;
+    holding_logged_ = true;
+    outside_.log(Level::warning, "commits wait for the backup's copy of the store" +
+                                     (trouble_.empty() ? "" : " (" + trouble_ + ")") +
+                                     ": nobody is answered meanwhile; `dcs backup detach` lets them go on without it");
+}
+
+Instant Mirror::next_look() const {
+    return holding_since_ && !holding_logged_ ? *holding_since_ + patience : Instant::never();
+}
+
+void Mirror::committed(std::vector<CopiedTurn> turns) {
+    const Instant now = outside_.now();
+    for (CopiedTurn &turn : turns) {
+        last_turn_ = turn.turn;
+        if (making_) {
+            touched(turn);
+            continue;
+        }
+        backlog_held_ += turn.root.size();
+        backlog_.push_back({turn.turn, std::move(turn.root), now});
+    }
+    if (backlog_held_ <= setup_.backlog_bytes || backlog_.size() <= 1) return;
+    backlog_.clear();
+    backlog_held_ = 0;
+    if (conn_ != 0 && contents_told_) begin_copy("the backup's is too far behind");
+}
+
+// ---- contents, turns ----------------------------------------------------------------------
+
+// What a turn names was in the library before it was decided, so it goes ahead of it.
+void Mirror::compare_contents() {
+    library_version_ = library_.version();
+    contents_unsent_.clear();
+    content_offset_ = 0;
+    for (const auto &[digest, content] : library_.all())
+        if (contents_there_.count(digest) == 0) contents_unsent_.emplace(digest, content.size);
+    for (auto it = contents_there_.begin(); it != contents_there_.end();) {
+        if (library_.find(*it)) {
+            ++it;
+            continue;
+        }
+        wire::MirrorPage forget;
+        forget.step = wire::MirrorStep::forget;
+        forget.key = *it;
+        page(std::move(forget));
+        it = contents_there_.erase(it);
+    }
+}
+
+bool Mirror::send_content() {
+    if (library_.version() != library_version_) compare_contents();
+    if (contents_unsent_.empty()) return false;
+    const auto content = contents_unsent_.begin();
+    auto bytes = store_.read(library::path_of(content->first), content_offset_, mirror_piece_bytes);
+    const bool short_one = bytes && bytes->empty() && content_offset_ < content->second;
+    if (!bytes || short_one) {  // gone since, or damaged: the library finds that itself
+        contents_unsent_.erase(content);
+        content_offset_ = 0;
+        return true;
+    }
+    wire::MirrorPage next;
+    next.step = wire::MirrorStep::content;
+    next.key = content->first;
+    next.offset = content_offset_;
+    next.size = content->second;
+    next.bytes = std::move(*bytes);
+    content_offset_ += next.bytes.size();
+    if (content_offset_ >= next.size) {
+        contents_there_.insert(next.key);
+        contents_unsent_.erase(content);
+        content_offset_ = 0;
+    }
+    page(std::move(next));
+    return true;
+}
+
+bool Mirror::send_turn() {
+    if (backlog_.empty() || next_turn_ > backlog_.back().turn) return false;
+    DCS_REQUIRE(next_turn_ >= backlog_.front().turn, "a turn that the copy needs is not there any more");
+    const Backlog &turn = backlog_[next_turn_ - backlog_.front().turn];
+    wire::MirrorPage next;
+    next.step = wire::MirrorStep::turn;
+    next.turn = turn.turn;
+    next.offset = turn_offset_;
+    next.size = turn.root.size();
+    next.bytes = turn.root.substr(turn_offset_, mirror_piece_bytes);
+    turn_offset_ += next.bytes.size();
+    if (turn_offset_ >= turn.root.size()) {
+        ++next_turn_;
+        turn_offset_ = 0;
+    }
+    page(std::move(next));
+    return true;
+}
+
+void Mirror::pump(bool may_read) {
+    if (conn_ == 0 || !contents_told_ || setup_.mode == MirrorMode::off) return;
+    while (conn_ != 0 && sent_bytes_ < setup_.window_bytes) {
+        const bool contents = !contents_unsent_.empty() || library_.version() != library_version_;
+        if ((contents || making_) && !may_read) return;
+        if (contents && send_content()) continue;
+        if (making_) {
+            if (!send_of_copy()) return;
+        } else if (!send_turn()) {
+            return;
+        }
+    }
+}
+
+void Mirror::page(wire::MirrorPage page) {
+    page.number = ++number_;
+    sent_.push_back({page.number, page.bytes.size() + page_bytes});
+    sent_bytes_ += sent_.back().bytes;
+    failpoint("mirror.send.before");
+    outside_.send(conn_, page, 0);
+    failpoint("mirror.send.after");
+}
+
+void Mirror::fail_link(const std::string &why) {
+    const ConnId conn = conn_;
+    outside_.log(Level::error, "the store cannot be copied to the backup: " + why);
+    gone(conn);
+    trouble_ = why;
+    outside_.close(conn);
+}
+
+}  // namespace dcs::turn

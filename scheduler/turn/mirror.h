@@ -1,0 +1,135 @@
+#pragma once
+// The scheduler's side of the running copy that the backup holds of the store (docs/BACKUP.md): each committed turn is
+// sent to it, in order; a copy that is not there yet, or has missed too much, is first made anew, file by file, while
+// turns go on. It stands beside the Turn, which knows nothing of it: in mode `sync` the Service does not tell the Turn
+// that a commit is done before holds() says no.
+//
+//   commit here ──► turns ──► window ──► MirrorPage ──► commit there ──► MirrorHas ──► answer the Turn
+//
+// Always here first: so what the copy has, the store has, and no crash leaves a copy that knows more.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/limits.h"
+#include "scheduler/library/library.h"
+#include "scheduler/turn/outside.h"
+#include "store/copy.h"
+#include "store/identity.h"
+#include "wire/message.h"
+
+namespace dcs::turn {
+
+enum class MirrorMode : std::uint8_t { off, lagging, sync };
+std::optional<MirrorMode> mirror_mode_of(std::string_view word);
+const char *word_of(MirrorMode mode);
+
+// Whether commits wait for the copy; durable, outside of the store. `detached`: somebody let them go on without.
+enum class Attachment : std::uint8_t { never, attached, detached };
+
+struct CopiedTurn { std::uint64_t turn = 0; std::string root; };
+
+inline constexpr std::uint64_t mirror_piece_bytes = limits::fetch_chunk_bytes;
+
+class MirrorOutside {
+public:
+    virtual ~MirrorOutside() = default;
+    virtual Instant now() = 0;
+    virtual void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) = 0;
+    virtual void close(ConnId conn) = 0;
+    virtual void log(Level level, const std::string &line) = 0;
+    // Durable when it returns ok.
+    virtual Status remember(Attachment attachment) = 0;
+    // Another scheduler has been made of the copy: this one must not acknowledge anything any more.
+    virtual void fenced(const std::string &why) = 0;
+};
+
+class Mirror {
+public:
+    struct Setup {
+        store::Identity identity;
+        MirrorMode mode = MirrorMode::off;
+        Attachment attachment = Attachment::never;
+        std::uint64_t window_bytes = 8u << 20;    // on their way at a time
+        std::uint64_t backlog_bytes = 64u << 20;  // turns kept for a copy that is behind; then it is made anew
+    };
+    // `store` and `library` outlive it, and are read by pump(true) and came() only.
+    Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside);
+
+    static bool concerns(std::uint16_t kind);
+    // From somebody of the scheduler's own account.
+    void came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request);
+    void gone(ConnId conn);
+    void committed(std::vector<CopiedTurn> turns);
+    // Sends what the window has room for. may_read: nobody works on the store.
+    void pump(bool may_read);
+    // The answer to the last commit must wait.
+    bool holds() const;
+    // Says in the log that commits wait, once they have for a while.
+    void look(Instant now);
+    Instant next_look() const;
+    std::vector<wire::ProblemRow> problems() const;
+
+private:
+    struct Making {  // of a copy
+        std::deque<std::string> directories;         // still to be listed
+        std::map<std::string, std::uint64_t> unsent;   // files, and how far each has been sent
+        std::map<std::string, std::uint64_t> dirty;  // changed after they were sent, from there on
+        std::optional<Instant> settling_since;       // nothing but those is left
+    };
+    struct Sent { std::uint64_t number = 0, bytes = 0; };
+    struct Backlog { std::uint64_t turn = 0; std::string root; Instant at{}; };
+
+    void called(ConnId conn, const wire::MirrorCall &call);
+    void refuse(ConnId conn, const std::string &why);
+    void told_contents(const wire::MirrorContents &told);
+    void acknowledged(const wire::MirrorHas &has);
+    void asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request);
+    wire::MirrorStatus status() const;
+    void begin_copy(const std::string &why);
+    void touched(const CopiedTurn &turn);
+    void settle();
+    void compare_contents();
+    bool settling() const;
+    // Each sends one page, or false: there is nothing of that kind to send.
+    bool send_content();
+    bool send_of_copy();
+    bool send_turn();
+    void walk(const std::string &directory);
+    void page(wire::MirrorPage page);
+    void fail_link(const std::string &why);
+
+    const Setup setup_;
+    store::Store &store_;
+    const library::Library &library_;
+    MirrorOutside &outside_;
+    Attachment attachment_;
+    std::uint64_t last_turn_;        // committed here
+    std::uint64_t copied_ = 0;       // durable there
+    std::deque<Backlog> backlog_;    // without a gap, up to last_turn_; empty after a gap
+    std::uint64_t backlog_held_ = 0;
+
+    ConnId conn_ = 0;
+    bool whole_ = false;             // the copy there
+    std::string trouble_;            // why there is no link, or no copy
+    std::uint64_t number_ = 0;       // of the last page
+    std::uint64_t whole_number_ = 0; // of the page with which a new copy was whole
+    std::deque<Sent> sent_;          // not answered
+    std::uint64_t sent_bytes_ = 0;
+    bool contents_told_ = false;
+    std::set<std::string> contents_there_;
+    std::map<std::string, std::uint64_t> contents_unsent_;
+    std::uint64_t content_offset_ = 0, library_version_ = 0;
+    std::optional<Making> making_;
+    std::uint64_t next_turn_ = 0, turn_offset_ = 0;
+    std::optional<Instant> holding_since_;
+    bool holding_logged_ = false;
+};
+
+}  // namespace dcs::turn
