@@ -244,7 +244,8 @@ def lock_holder(path):
 
 
 class CpuSampler(threading.Thread):
-    """Adds up the CPU time of every grain process that ever lived in a pool, sampled from /proc."""
+    """Adds up the CPU time of every grain process that ever lived in a pool, sampled from /proc; `seen` has it by the grain's
+    directory, pid and start time."""
 
     def __init__(self, pool):
         super().__init__(daemon=True)
@@ -255,7 +256,7 @@ class CpuSampler(threading.Thread):
             for _, entry, pid, start in self.pool.grain_processes():
                 cpu = process_cpu(pid, start)
                 if cpu is not None:
-                    self.seen[(pid, start)] = max(cpu, self.seen.get((pid, start), 0.0))
+                    self.seen[entry, pid, start] = max(cpu, self.seen.get((entry, pid, start), 0.0))
             time.sleep(0.03)
 
     def total(self):
