@@ -48,7 +48,8 @@ std::string copy_text(const CopyStatus &copy) {
     if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
     if (s.detached) text += "; detached, commits do not wait for it";
     if (!s.text.empty()) text += " (" + s.text + ")";
-    if (!there.text.empty()) text += "; the backup says: " + there.text;
+    const bool repeats = !s.text.empty() && there.text.find(s.text) != std::string::npos;
+    if (!there.text.empty() && !repeats) text += "; the backup says: " + there.text;
     return text;
 }
 
