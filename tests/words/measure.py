@@ -3,6 +3,7 @@ runs tests of that copy, and writes into texts.txt which test has provoked which
     measure.py build [DIR] [TARGET...]  the copy, in DIR or build/words
     measure.py run [DIR] TEST...        runs tests of the copy and writes what was seen; `all` for every test there is
     measure.py verify [DIR] TEST...     the same, but what texts.txt says must be what is seen
+    measure.py table                    texts.txt has the texts of the sources again; new ones are left without a test
     measure.py full [DIR]               with DCS_TESTS_FULL: builds, and verifies every test that texts.txt names
 A TEST is a test program such as unit_wire, or a script such as process/bad_input, words/transcripts."""
 import glob
@@ -136,6 +137,10 @@ def run(to, test):
 
 def main(words):
     verb = words[0] if words else ""
+    if verb == "table":
+        recorded = table.read()
+        table.write(recorded)
+        return print(sum(test == table.NONE for test in table.read().values()), "are left")
     if verb not in ("build", "run", "verify", "full"):
         sys.exit(__doc__)
     if verb == "full" and not os.environ.get("DCS_TESTS_FULL"):
