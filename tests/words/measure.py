@@ -3,6 +3,8 @@ runs tests of that copy, and writes into texts.txt which test has provoked which
     measure.py build [DIR] [TARGET...]  the copy, in DIR or build/words
     measure.py run [DIR] TEST...        runs tests of the copy and writes what was seen; `all` for every test there is
     measure.py verify [DIR] TEST...     the same, but what texts.txt says must be what is seen
+    measure.py table                    texts.txt has the texts of the sources again; new ones are left without a test
+    measure.py full [DIR]               with DCS_TESTS_FULL: builds, and verifies every test that texts.txt names
 A TEST is a test program such as unit_wire, or a script such as process/bad_input, words/transcripts."""
 import glob
 import os
@@ -19,8 +21,6 @@ ROOT = sources.ROOT
 ROOM = 4096  # bytes, one for each text
 KEPT = ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "backupd", "control-examples", "deploy", "docs", "grains",
         "grainserver", "libdcs", "scheduler", "tests")
-# So many sources include it that a note in it would compile them all anew: error_words.py looks for its texts in a test.
-NOT_NOTED = {"libdcs/wire/reader.h"}
 HOOK_PY = """seen = None
 def word(number):
     global seen
@@ -86,8 +86,7 @@ def make_copy(to):
     texts, noted_in, seen = sources.all_texts(), {}, os.path.join(to, "seen")
     known = numbers(to, texts)
     for text in texts:
-        if text.path not in NOT_NOTED:
-            noted_in.setdefault(text.path, []).append((known[text.key], text))
+        noted_in.setdefault(text.path, []).append((known[text.key], text))
     for path in copy(to):
         target = os.path.join(to, path)
         if path in noted_in:
@@ -138,13 +137,23 @@ def run(to, test):
 
 def main(words):
     verb = words[0] if words else ""
-    if verb not in ("build", "run", "verify"):
+    if verb == "table":
+        recorded = table.read()
+        table.write(recorded)
+        return print(sum(test == table.NONE for test in table.read().values()), "are left")
+    if verb not in ("build", "run", "verify", "full"):
         sys.exit(__doc__)
+    if verb == "full" and not os.environ.get("DCS_TESTS_FULL"):
+        print("it builds everything a second time and runs most tests: with DCS_TESTS_FULL only")
+        return 77
     to = os.path.join(ROOT, "build/words")
     if len(words) > 1 and os.path.isabs(words[1]):
         to = words.pop(1)
     if verb == "build":
         return build(to, words[1:])
+    if verb == "full":
+        build(to, [])
+        verb, words = "verify", ["verify", *sorted(set(table.read().values()) - {table.NONE})]
     tests = words[1:] if words[1:] != ["all"] else all_tests(to)
     failed = 0
     for test in tests:
