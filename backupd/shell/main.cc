@@ -117,7 +117,9 @@ Status run(const Arguments &line) {
     // With a scheduler of another host there is no copy yet.
     net::PoolLink mirror_way = link;
     std::unique_ptr<MirrorLink> mirror;
-    if (!link.tls()) mirror = std::make_unique<MirrorLink>(std::move(*places), mirror_way, std::move(mirror_loop));
+    if (!link.tls())
+        mirror = std::make_unique<MirrorLink>(std::move(*places), mirror_way, std::move(mirror_loop),
+                                              [&] { return locks::still_alone(own->store); });
     Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
                     mirror.get());
     return service.run();

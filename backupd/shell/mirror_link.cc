@@ -67,8 +67,10 @@ Result<MirrorPlaces> open_mirror_places(const std::string &directory) {
     return MirrorPlaces{std::move(*disk), *seen};
 }
 
-MirrorLink::MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop)
-    : places_(std::move(places)), link_(link), loop_(std::move(loop)), thread_([this] { work(); }) {}
+MirrorLink::MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop,
+                       std::function<bool()> still_alone)
+    : places_(std::move(places)), link_(link), loop_(std::move(loop)), still_alone_(std::move(still_alone)),
+      thread_([this] { work(); }) {}
 
 MirrorLink::~MirrorLink() {
     stopping_ = true;
@@ -112,7 +114,9 @@ void MirrorLink::work() {
 
 Status MirrorLink::open_copy() {
     if (copy_) return Status::ok();
-    auto copy = Copy::open(*places_.disk, {});
+    store::StoreOptions options;
+    options.still_alone = still_alone_;
+    auto copy = Copy::open(*places_.disk, options);
     if (!copy) return copy.status();
     copy_ = std::move(*copy);
     return Status::ok();

@@ -2,6 +2,7 @@
 // The thread of the backup that keeps the copy of the scheduler's store: a connection of its own to the scheduler, a
 // loop of its own, and commits that it waits for. What the backup does with reports is not kept waiting by it.
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,8 +27,9 @@ Result<MirrorPlaces> open_mirror_places(const std::string &directory);
 
 class MirrorLink {
 public:
-    // `link` outlives it.
-    MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop);
+    // `link` outlives it. still_alone: as in store::StoreOptions, of the lock under which the backup writes.
+    MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop,
+               std::function<bool()> still_alone);
     ~MirrorLink();
     MirrorLink(const MirrorLink &) = delete;
     MirrorLink &operator=(const MirrorLink &) = delete;
@@ -47,6 +49,7 @@ private:
     const MirrorPlaces places_;
     net::PoolLink &link_;
     const std::unique_ptr<net::Loop> loop_;
+    const std::function<bool()> still_alone_;
     std::unique_ptr<Copy> copy_;
     bool answered_ = false;      // by the scheduler, on this connection
     std::string complaint_;

@@ -190,7 +190,7 @@ def old_one_comes_back(test, old):
     shutil.copytree(old, test.state)
     said = os.path.join(pool.base, "old.log")
     with open(said, "wb") as log:
-        back = subprocess.Popen([program("dcs_scheduler"), "--dir", test.scheduler, "--mirror", "sync"], env=pool.env,
+        back = subprocess.Popen([os.path.join(pool.bin, "dcs_scheduler"), "--dir", test.scheduler, "--mirror", "sync"], env=pool.env,
                                 stdout=log, stderr=log)
     assert back.wait(timeout=120) != 0
     text = open(said).read()

@@ -16,8 +16,10 @@ RULES = [
     (r"\bSlots::take\s*\(", ["libdcs/locks/", "libdcs/commands/dcs_lock/", "grainserver/launcher/start_grain.cc"]),
     (r"\bLockFile::(open|around)\s*\(", ["libdcs/locks/", "libdcs/commands/dcs_lock/"]),
     (r"\bKernelLock::take\s*\(", ["libdcs/locks/"]),
-    (r"\bStore::open\s*\(", ["libdcs/store/", "scheduler/shell/main.cc", "backupd/shell/main.cc", "backupd/mirror/copy.cc"]),
-    (r"\bstore_?(\.|->)commit\s*\(", ["libdcs/storage/storage_thread.cc", "scheduler/shell/main.cc", "backupd/shell/main.cc", "backupd/mirror/copy.cc"]),
+    (r"\bStore::open\s*\(", ["libdcs/store/", "scheduler/shell/main.cc", "backupd/shell/main.cc",
+                             "backupd/mirror/copy.cc"]),
+    (r"\bstore_?(\.|->)commit\s*\(", ["libdcs/storage/storage_thread.cc", "scheduler/shell/main.cc",
+                                           "backupd/shell/main.cc", "backupd/mirror/copy.cc"]),
 ]
 
 
