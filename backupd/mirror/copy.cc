@@ -258,7 +258,8 @@ Result<std::string> Copy::promote(std::uint64_t epoch) {
     if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + why);
     if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
     if (epoch > slot_.identity.epoch) {
-        const store::CommitResult done = slot_.store->commit({store::identity_update({slot_.identity.name, epoch})});
+        const store::TreeUpdate update = store::identity_update({slot_.identity.name, epoch, true});
+        const store::CommitResult done = slot_.store->commit({update});
         if (done.answer != store::Answer::done) return done.status;
         slot_.identity.epoch = epoch;
     }

@@ -133,7 +133,13 @@ keeper::Place keeper_place(const Arguments &line, const ServeSettings &settings)
 // A store that has no name yet gets one. Who promotes a copy of it raises the epoch.
 Result<store::Identity> name_store(store::Store &store) {
     auto identity = store::read_identity(store);
-    if (!identity || identity->name != 0) return identity;
+    if (!identity || (identity->name != 0 && identity->whole)) return identity;
+    if (identity->name != 0) {
+        log_error("identity: one of its copies was damaged; written anew");
+        const store::CommitResult done = store.commit({store::identity_update(*identity)});
+        if (done.answer != store::Answer::done) return done.status;
+        return identity;
+    }
     const Token token = pki::random_token();
     std::memcpy(&identity->name, token.data(), sizeof identity->name);
     identity->name |= 1;  // never 0
