@@ -75,7 +75,7 @@ std::int64_t number_after(const std::string &text, const std::string &name) {
         const std::size_t end = at + name.size();
         if ((at != 0 && text[at - 1] != '\n' && text[at - 1] != ' ') || end >= text.size()) continue;
         if (text[end] == ' ' || text[end] == ':' || text[end] == '=')
-            return std::strtoll(text.c_str() + end + 1, nullptr, 10);
+            return std::max(std::strtoll(text.c_str() + end + 1, nullptr, 10), -1ll);  // the kernel has none below 0
     }
     return -1;
 }
