@@ -72,13 +72,28 @@ void failed(const Status &s) {
     pause_us(1000);
 }
 
-// Inside with us now, whom `kind` excludes or counts.
+struct Stay {
+    const Process *process;
+    pid_t pid;
+    long taken;
+    bool operator==(const Stay &) const = default;
+};
+
+bool counts(const Process &p, const Process *me, int kind) {
+    const int inside = p.inside;
+    return &p != me && inside != nobody && inside < doomed && (kind == exclusive || inside == exclusive);
+}
+
+// Inside with us now, whom `kind` excludes or counts. A look takes time, in which one may leave and another come: so
+// those count whom a second look finds in the same stay, and they all were inside between the two.
 int others(const Process *me, int kind) {
+    std::vector<Stay> seen;
+    for (const Process &p : shared->processes)
+        if (counts(p, me, kind)) seen.push_back({&p, p.pid, p.taken});
     int found = 0;
-    for (Process &p : shared->processes) {
-        const int inside = p.inside;
-        if (&p != me && inside != nobody && inside < doomed && (kind == exclusive || inside == exclusive)) ++found;
-    }
+    for (const Stay &stay : seen)
+        if (counts(*stay.process, me, kind) && stay == Stay{stay.process, stay.process->pid, stay.process->taken})
+            ++found;
     return found;
 }
 
