@@ -168,6 +168,7 @@ d_session_row shown(const wire::SessionRow &s) {
     r.finished = s.finished;
     r.killed = s.killed;
     r.sent = s.sent;
+    r.saved_cpu_s = s.saved_cpu_s;
     return r;
 }
 
@@ -220,6 +221,7 @@ d_grain_row shown(Answer &a, wire::GrainRow &g) {
     r.host_class = g.host_class;
     r.cpu_s = g.cpu_s;
     r.run_cpu_s = g.run_cpu_s;
+    r.saved_cpu_s = g.saved_cpu_s;
     r.last_contact_s = g.last_contact_s;
     r.checkpoint_age_s = g.checkpoint_age_s;
     r.out_length = g.out_length;

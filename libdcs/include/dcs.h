@@ -262,6 +262,7 @@ struct d_host_row {
 struct d_session_row {
     const char *user, *ident, *state;
     int session, ready, running, finished, killed, sent;
+    double saved_cpu_s;   /* of its grains, see there */
 };
 struct d_move_row {
     const char *reason;   /* a word, such as usurped */
@@ -280,6 +281,7 @@ struct d_grain_row {
     int session, grain, restarts, failures, exit_code, signal, result_index;
     unsigned incarnation, host_class;
     double cpu_s, run_cpu_s; /* of all incarnations; of the present or last one */
+    double saved_cpu_s;   /* CPU time that was not spent again, because a run began at a checkpoint (5.4) */
     double last_contact_s, checkpoint_age_s;
     uint64_t out_length, err_length, checkpoint_length;
     int thrash, notice, attempts, cores, memory_mb, wall_s, urgent; /* as submitted */

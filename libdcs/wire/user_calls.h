@@ -14,7 +14,7 @@
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 7;
+inline constexpr std::uint16_t protocol_version = 8;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
@@ -142,6 +142,7 @@ struct SessionRow {
     std::string user; std::int32_t session = 0;
     std::string ident, state;               // state: active terminated damaged
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
+    double saved_cpu_s = 0;                 // of its grains, see GrainRow
 };
 // One time that a grain changed places, or was not let go on where it was.
 struct MoveRow {
@@ -157,6 +158,7 @@ struct GrainRow {
     std::uint32_t incarnation = 0, host_class = 0;
     std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
     double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
+    double saved_cpu_s = 0;                 // that incarnations did not need, because they began at a checkpoint
     double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
     std::int32_t thrash = 0, notice = 0, attempts = 0, cores = 0, memory_mb = 0, wall_s = 0;
@@ -241,12 +243,12 @@ template <class A> void serialize(A &a, MoveRow &x, unsigned) {
 }
 template <class A> void serialize(A &a, SessionRow &x, unsigned) {
     a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(ready) & DCS_FIELD(running)
-      & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent);
+      & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent) & DCS_FIELD(saved_cpu_s);
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(user) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(label)
       & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(restarts) & DCS_FIELD(failures) & DCS_FIELD(exit_code)
-      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s)
+      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s) & DCS_FIELD(saved_cpu_s)
       & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
       & DCS_FIELD(thrash) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s)
       & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves)

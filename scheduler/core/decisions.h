@@ -149,6 +149,8 @@ void fail_grain(Draft &d, const GrainKey &key, HostId id);
 
 // Of all incarnations; the largest of the sizes, the sum of the rest.
 wire::Usage total_usage(const Grain &grain);
+std::int64_t cpu_us(const wire::Usage &used);
+std::int64_t saturated(std::int64_t a, std::int64_t b);  // their sum, or the largest number; neither is negative
 
 // ---- a host comes back (return_host.cc) ----------------------------------------------------
 // A ready grain runs on under the lease that it had.

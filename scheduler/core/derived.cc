@@ -134,6 +134,8 @@ void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
 // Takes the grain's share out of what is derived, or puts it in.
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
     session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
+    const auto saved = static_cast<std::uint64_t>(g.kept->saved);
+    session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;
     if (packable(g) && in)
         session.packable.insert(key.grain);
     else if (!session.packable.empty())

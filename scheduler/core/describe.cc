@@ -242,6 +242,8 @@ std::string describe(const State &state, const Grain &g) {
         .number("err", g.err_length);
     if (g.status == GrainStatus::finished) line.add("index", std::to_string(g.result_index));
     line.add("signal", g.signal).add("code", g.exit_code);
+    if (g.kept.get() != Kept())
+        line.add("held", std::to_string(g.kept->held)).add("saved", std::to_string(g.kept->saved));
     for (const HostId id : g.nogo.get()) line.add("nogo", host_name(state, id));
     return line;
 }

@@ -6,11 +6,13 @@
 
 namespace dcs::core {
 
+std::int64_t saturated(std::int64_t a, std::int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+std::int64_t cpu_us(const wire::Usage &used) { return saturated(used.user_us, used.system_us); }
+
 wire::Usage total_usage(const Grain &grain) {
     const wire::Usage &past = grain.past, &now = grain.current;
-    const auto sum = [](std::int64_t a, std::int64_t b) {
-        return a > INT64_MAX - b ? INT64_MAX : a + b;
-    };
+    const auto sum = saturated;
     wire::Usage total;
     total.user_us = sum(past.user_us, now.user_us);
     total.system_us = sum(past.system_us, now.system_us);

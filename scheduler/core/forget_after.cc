@@ -31,6 +31,7 @@ void begin_anew(Draft &d, const GrainKey &key) {
     g.sequence = g.told = 0;
     g.checkpoint_length = g.out_length = g.err_length = g.result_offset = 0;
     g.message_length = 0;
+    g.kept = Kept();
     g.checkpoint_sum = g.message_sum = g.out_sum = g.err_sum = 0;
     if (!g.files->outputs.empty())
         for (wire::GrainFile &file : g.files.edit().outputs) file.digest.clear(), file.size = 0;

@@ -113,12 +113,14 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
     std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0, with_files = 0;
+    std::uint64_t saved = 0;
     positions.clear();
     programs.clear();
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
         ++counts[static_cast<int>(g.status)];
+        saved += static_cast<std::uint64_t>(g.kept->saved);
         with_files += g.files.get() != GrainFiles();
         for (const std::string &digest : g.files->digests) ++contents[digest];
         for (const wire::GrainFile &file : g.files->outputs)
@@ -131,6 +133,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
                     name + "a finished grain is not at its place of the results");
     }
     check_queues(name, session);
+    require(saved == session.saved_us, name + "the processor time that checkpoints saved differs from its grains'");
     require(with_files == session.with_files, name + "the number of grains with files differs");
     for (const GrainNumber number : session.packable)
         require(session.grains.count(number) != 0, name + "a packable grain is not there");

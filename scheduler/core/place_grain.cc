@@ -184,11 +184,21 @@ std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId i
     }
 }
 
+// It begins with what its newest checkpoint holds. That is saved, unless nothing ran since it was last counted.
+void begin_at_checkpoint(Grain &g) {
+    if (g.kept.get() == Kept()) return;
+    Kept &kept = g.kept.edit();
+    if (cpu_us(g.current) > 0) kept.saved = saturated(kept.saved, kept.held);
+    kept.before = kept.start;
+    kept.start = kept.held;
+}
+
 void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
     // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
     g.old_lease = g.host == no_host ? OldLease{} : OldLease{g.host, g.lease};
+    begin_at_checkpoint(g);
     g.past = total_usage(g);
     g.before = g.current;
     g.current = wire::Usage();

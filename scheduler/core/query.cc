@@ -115,6 +115,7 @@ wire::SessionRow session_row(const SessionKey &key, const Session &session) {
     row.finished = count(GrainStatus::finished);
     row.killed = count(GrainStatus::killed);
     row.sent = acknowledged(session);
+    row.saved_cpu_s = static_cast<double>(session.saved_us) / 1e6;
     return row;
 }
 
@@ -150,6 +151,7 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.result_index = g.result_index;
     row.cpu_s = cpu_of(usage);
     row.run_cpu_s = cpu_of(g.current);
+    row.saved_cpu_s = static_cast<double>(g.kept->saved) / 1e6;
     row.last_contact_s =
         runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
     row.checkpoint_age_s = since(d.now, g.checkpoint_time);

@@ -6,8 +6,6 @@
 namespace dcs::core {
 namespace {
 
-std::int64_t cpu_us(const wire::Usage &u) { return u.user_us + u.system_us; }
-
 // The older lease counts again. It has seen all that was committed, for the newer one has committed
 // nothing; numbers go on above both.
 void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease) {
@@ -18,6 +16,11 @@ void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease
     past.user_us = without(past.user_us, before.user_us) + newer.user_us;
     past.system_us = without(past.system_us, before.system_us) + newer.system_us;
     g.past = past;
+    if (g.kept.get() != Kept()) {
+        Kept &kept = g.kept.edit();
+        if (cpu_us(before) > 0) kept.saved = without(kept.saved, kept.held);  // it did not begin again after all
+        std::swap(kept.start, kept.before);
+    }
     g.current = before;
     g.before = wire::Usage();
     g.status = GrainStatus::running;

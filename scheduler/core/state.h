@@ -71,6 +71,15 @@ struct Shape {
 
 // A session may hold a million of these: the fields stand by size, and what most grains never have
 // is boxed.
+// Processor time that checkpoints hold, in microseconds: of a grain that wrote one.
+struct Kept {
+    std::int64_t held = 0;    // that the newest checkpoint holds, from the grain's beginning on
+    std::int64_t start = 0;   // that the present or last incarnation began with
+    std::int64_t before = 0;  // that the incarnation before it began with
+    std::int64_t saved = 0;   // summed over the incarnations that did not begin at nothing
+    bool operator==(const Kept &) const = default;
+};
+
 struct Grain {
     // durable
     Fingerprint fingerprint{};       // of the packed spec without its label
@@ -113,6 +122,7 @@ struct Grain {
     // durable
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
+    Box<Kept> kept;
     Box<std::vector<HostId>> nogo;   // must not be tried there
     Box<Demand> demand;
     Box<GrainFiles> files;
@@ -167,6 +177,7 @@ struct Session {
     std::map<Shape, ReadyQueue> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
+    std::uint64_t saved_us = 0;                    // processor time of its grains, see Kept; too large a sum wraps
     std::int32_t with_files = 0;                   // grains that name contents, or may
     std::uint64_t own_trees = 0;                   // disk that grains with trees of their own take
     std::set<GrainNumber> packable;                // once the session is closed, see packable()

@@ -82,6 +82,8 @@ void take_checkpoint(Taking &t) {
     g.checkpoint_length = r.checkpoint.size();
     g.checkpoint_sum = crc32c(r.checkpoint);
     g.checkpoint_time = t.d.now;
+    if (const std::int64_t held = saturated(g.kept->start, cpu_us(g.current)); held != g.kept->held)
+        g.kept.edit().held = held;
     t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
     // A message lives until the next checkpoint (G8).
     Payload message = t.share(r.message);

@@ -24,7 +24,6 @@ bool in_progress(const State &state, HostId id, const Usurpation &u) {
            leased_there(state, u.displaced, id, u.displaced_lease);
 }
 
-std::int64_t cpu_us(const Grain &g) { return g.current->user_us + g.current->system_us; }
 
 // Of the youngest session; there the one that has run least since it came.
 std::optional<GrainKey> weakest(const State &state, HostId id, const std::vector<Usurpation> &under_way) {
@@ -37,7 +36,7 @@ std::optional<GrainKey> weakest(const State &state, HostId id, const std::vector
         if (involved) continue;
         const Grain &g = *state.grain(key);
         const std::uint64_t seniority = state.session(key.session)->info.seniority;
-        const auto candidate = std::make_tuple(seniority, -cpu_us(g), key.grain);
+        const auto candidate = std::make_tuple(seniority, -cpu_us(g.current), key.grain);
         if (weakest && candidate <= rank) continue;
         weakest = key;
         rank = candidate;

@@ -6,7 +6,7 @@
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t grain_version = 4;  // 3: without the parts from part_known on
+constexpr std::uint8_t grain_version = 5;  // 4: without part_kept; 3: without the parts from part_known on
 
 void put_usage(ByteWriter &w, const wire::Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
@@ -56,7 +56,8 @@ enum Part : std::uint32_t {
     part_known = 1u << 23,      // results that were handed out before it was submitted
     part_killed_after = 1u << 24,
     part_told = 1u << 25,
-    parts_known = 1u << 26
+    part_kept = 1u << 26,       // processor time that its checkpoints hold
+    parts_known = 1u << 27
 };
 
 std::uint32_t parts_of(const core::Grain &g) {
@@ -91,6 +92,7 @@ std::uint32_t parts_of(const core::Grain &g) {
     add(part_known, differs(&G::known));
     add(part_killed_after, differs(&G::killed_after));
     add(part_told, differs(&G::told));
+    add(part_kept, g.kept.get() != core::Kept());
     return parts;
 }
 
@@ -186,6 +188,8 @@ void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
     if (has(part_known)) w.var(static_cast<std::uint32_t>(g.known));
     if (has(part_killed_after)) w.var(static_cast<std::uint32_t>(g.killed_after));
     if (has(part_told)) w.var(g.told);
+    if (has(part_kept))
+        for (const std::int64_t v : {g.kept->held, g.kept->start, g.kept->before, g.kept->saved}) w.svar(v);
 }
 
 // A number that is too large for its field spoils the reader.
@@ -252,6 +256,9 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
     if (has(part_known)) get_var(r, g.known);
     if (has(part_killed_after)) get_var(r, g.killed_after);
     if (has(part_told)) get_var(r, g.told);
+    if (has(part_kept))
+        for (std::int64_t *v : {&g.kept.edit().held, &g.kept.edit().start, &g.kept.edit().before, &g.kept.edit().saved})
+            if ((*v = r.svar()) < 0) r.spoil();
 }
 
 // Parts that name hosts come last.

@@ -25,6 +25,7 @@ Session session_of(const d_session_row &row) {
     session.finished = row.finished;
     session.killed = row.killed;
     session.sent = row.sent;
+    session.saved_cpu_s = row.saved_cpu_s;
     session.json = json_of(row);
     return session;
 }
@@ -133,6 +134,7 @@ std::string json_of(const d_session_row &row) {
     w.finished = row.finished;
     w.killed = row.killed;
     w.sent = row.sent;
+    w.saved_cpu_s = row.saved_cpu_s;
     return wire::to_json(w);
 }
 
@@ -153,6 +155,7 @@ std::string json_of(const d_grain_row &row) {
     w.result_index = row.result_index;
     w.cpu_s = row.cpu_s;
     w.run_cpu_s = row.run_cpu_s;
+    w.saved_cpu_s = row.saved_cpu_s;
     w.last_contact_s = row.last_contact_s;
     w.checkpoint_age_s = row.checkpoint_age_s;
     w.out_length = row.out_length;

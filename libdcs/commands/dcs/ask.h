@@ -36,6 +36,7 @@ bool user_set_patience();
 struct Session {  // owned copy of a row
     std::string user, ident, state;
     int number = 0, ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
+    double saved_cpu_s = 0;
     std::string json;
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <vector>
 
 #include "table.h"
 
@@ -12,6 +13,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr double long_run_s = 30;  // shorter ones need no lines about their progress
+constexpr double told_from_s = 1;   // less saved time is not worth a word
 
 std::size_t terminal_columns() {
     winsize size = {};
@@ -28,11 +30,19 @@ bool write_all(FILE *stream, std::string_view bytes) {
     return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), stream) == bytes.size();
 }
 
+std::vector<std::string> standing(const Progress &p) {
+    std::vector<std::string> parts;
+    if (p.running >= 0 && p.done < p.total) parts.push_back(std::to_string(p.running) + " running");
+    if (p.failed > 0) parts.push_back(std::to_string(p.failed) + " failed");
+    if (p.saved_cpu_s >= told_from_s) parts.push_back(seconds_text(p.saved_cpu_s) + " CPU saved");
+    return parts;
+}
+
 }  // namespace
 
 std::string progress_text(const Progress &p, std::size_t columns) {
     std::string tail = "  " + std::to_string(p.done) + "/" + std::to_string(p.total);
-    if (p.failed > 0) tail += "  " + std::to_string(p.failed) + " failed";
+    for (const std::string &part : standing(p)) tail += "  " + part;
     const std::int64_t done_now = p.done - p.done_before;
     if (done_now > 0 && p.done < p.total)
         tail += "  " +
@@ -91,10 +101,10 @@ void Console::show(const Progress &progress) {
     if (tenths <= tenths_ || tenths == 10) return;
     tenths_ = tenths;
     if (progress.elapsed_s < long_run_s) return;
-    std::fprintf(
-        stderr, "%s: %lld of %lld grains%s\n", program_.c_str(),
-        static_cast<long long>(progress.done), static_cast<long long>(progress.total),
-        progress.failed > 0 ? (", " + std::to_string(progress.failed) + " failed").c_str() : "");
+    std::string more;
+    for (const std::string &part : standing(progress)) more += ", " + part;
+    std::fprintf(stderr, "%s: %lld of %lld grains%s\n", program_.c_str(), static_cast<long long>(progress.done),
+                 static_cast<long long>(progress.total), more.c_str());
 }
 
 void Console::clear() {

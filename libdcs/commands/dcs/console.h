@@ -14,8 +14,10 @@ struct Progress {
     std::int64_t total = 0, done = 0, failed = 0;
     std::int64_t done_before = 0;  // by an earlier run: they say nothing about the speed
     double elapsed_s = 0;
+    std::int64_t running = -1;  // -1: not known
+    double saved_cpu_s = 0;     // processor time that was not spent again, thanks to checkpoints
 };
-// "[#####-----]  50/100  2 failed  1 m 4 s left", at most `columns` wide.
+// "[#####-----]  50/100  4 running  2 failed  1 h 3 m CPU saved  1 m 4 s left", at most `columns` wide.
 std::string progress_text(const Progress &progress, std::size_t columns);
 
 class Console {
@@ -30,6 +32,7 @@ public:
     void note(const std::string &text);  // "dcs map: text"
     // On a terminal a bar at the last line; else a line at each 10 % of long runs.
     void show(const Progress &progress);
+    bool redraws() const { return bar_; }
     void clear();
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.

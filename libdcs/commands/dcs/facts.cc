@@ -101,7 +101,9 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
     facts.add_if(row.nogo_count > 0, "avoids", joined(row.nogo, row.nogo_count, ""));
     for (std::size_t i = 0; i < row.move_count; ++i)
         facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
-    facts.add("cpu", seconds_text(row.cpu_s));
+    facts.add("cpu", seconds_text(row.cpu_s) + (row.saved_cpu_s > 0 ? "; checkpoints saved another " +
+                                                                          seconds_text(row.saved_cpu_s)
+                                                                    : ""));
     if (row.checkpoint_length > 0)
         facts.add("checkpoint",
                   bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");

@@ -18,6 +18,7 @@
 #include "fresh_session.h"
 #include "launch_words.h"
 #include "locks/lock_search.h"
+#include "map_look.h"
 #include "map_work.h"
 #include "pool.h"
 #include "table.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr std::size_t most_input_bytes = 1u << 30;
 constexpr int question_patience_s = 3, work_patience_s = 600;
+constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
 
 Result<std::string> read_all(int fd, const std::string &name) {
     std::string text;
@@ -218,7 +220,7 @@ Opened open_session(const Call &call, const MapPlan &plan) {
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
 void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
-           Console &console) {
+           const MapLook &look, Console &console) {
     const bool can_look = locks::is_held(lock);
     int missing = 0;
     while (true) {
@@ -233,7 +235,9 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
             console.flush();
             std::_Exit(128 + number);
         }
-        console.show(work.progress());
+        Progress progress = work.progress();
+        look.add_to(progress);
+        console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
         if (away && ++missing == 4)
             console.note(
@@ -270,7 +274,9 @@ int map(const Call &call) {
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     MapWork work(plan, options, opened.session, opened.done_before, console);
     const std::string lock = Pool(call.directory).scheduler().lock;
-    std::thread([&] { watch(signals, opened.session, lock, work, console); }).detach();
+    MapLook look(opened.session);
+    std::thread([&] { look.run(console.redraws() ? look_at_bar_s : look_s); }).detach();
+    std::thread([&] { watch(signals, opened.session, lock, work, look, console); }).detach();
     const std::int64_t failures = work.run();
     const int error = d_close_ses(opened.session);
     if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
@@ -287,7 +293,7 @@ int map(const Call &call) {
         console.give_up(
             failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", errno)),
             call.format, exits::map_failed);
-    std::_Exit(exit_for_failed(failures));  // the watching thread still looks at this frame
+    std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame
 }
 
 }  // namespace

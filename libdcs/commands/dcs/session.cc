@@ -64,6 +64,9 @@ void print_one(const Session &s) {
     std::printf("grains    %d ready, %d running, %d finished, %d killed\n", s.ready, s.running,
                 s.finished, s.killed);
     std::printf("sent      %d of %d results were handed out\n", s.sent, s.finished);
+    if (s.saved_cpu_s > 0)
+        std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
+                    seconds_text(s.saved_cpu_s).c_str());
 }
 
 int show(const Call &call) {

@@ -143,7 +143,9 @@ std::string watch_bar(const Session &s) {
     progress.total = s.ready + s.running + s.finished;
     progress.done = s.finished;
     progress.done_before = s.finished;
-    return progress_text(progress, 60) + "  " + std::to_string(s.running) + " running";
+    progress.running = s.running;
+    progress.saved_cpu_s = s.saved_cpu_s;
+    return progress_text(progress, 80);
 }
 
 int watch(const Call &call) {

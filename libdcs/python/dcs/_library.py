@@ -59,7 +59,7 @@ class HostRow(Structure):
 
 class SessionRow(Structure):
     _fields_ = [("user", c_char_p), ("ident", c_char_p), ("state", c_char_p), ("session", c_int), ("ready", c_int),
-                ("running", c_int), ("finished", c_int), ("killed", c_int), ("sent", c_int)]
+                ("running", c_int), ("finished", c_int), ("killed", c_int), ("sent", c_int), ("saved_cpu_s", c_double)]
 
 
 class MoveRow(Structure):
@@ -74,8 +74,8 @@ class GrainRow(Structure):
     _fields_ = [("user", c_char_p), ("state", c_char_p), ("host", c_char_p), ("label", c_char_p), ("message", c_char_p),
                 ("session", c_int), ("grain", c_int), ("restarts", c_int), ("failures", c_int), ("exit_code", c_int),
                 ("signal", c_int), ("result_index", c_int), ("incarnation", c_uint), ("host_class", c_uint),
-                ("cpu_s", c_double), ("run_cpu_s", c_double), ("last_contact_s", c_double), ("checkpoint_age_s", c_double),
-                ("out_length", c_uint64), ("err_length", c_uint64), ("checkpoint_length", c_uint64), ("thrash", c_int),
+                ("cpu_s", c_double), ("run_cpu_s", c_double), ("saved_cpu_s", c_double), ("last_contact_s", c_double),
+                ("checkpoint_age_s", c_double), ("out_length", c_uint64), ("err_length", c_uint64), ("checkpoint_length", c_uint64), ("thrash", c_int),
                 ("notice", c_int), ("attempts", c_int), ("cores", c_int), ("memory_mb", c_int), ("wall_s", c_int),
                 ("urgent", c_int), ("argv", POINTER(c_char_p)), ("nogo_count", c_size_t), ("nogo", POINTER(c_char_p)),
                 ("move_count", c_size_t), ("moves", POINTER(MoveRow)), ("file_count", c_size_t), ("files", POINTER(FileRow))]

@@ -76,6 +76,7 @@ class SessionRow:
     finished: int
     killed: int
     sent: int
+    saved_cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class GrainRow:
     host_class: int
     cpu_s: float
     run_cpu_s: float
+    saved_cpu_s: float
     last_contact_s: float
     checkpoint_age_s: float
     out_length: int

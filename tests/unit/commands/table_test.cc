@@ -88,7 +88,8 @@ TEST_CASE("rows have the published fields") {
     session.finished = 3;
     const auto s = boost::json::parse(json_of(session)).as_object();
     for (const char *name :
-         {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent"})
+         {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent",
+          "saved_cpu_s"})
         CHECK(s.contains(name));
     CHECK(s.at("session").as_int64() == 7);
     CHECK(s.at("finished").as_int64() == 3);
@@ -128,7 +129,7 @@ TEST_CASE("rows have the published fields") {
     const auto g = boost::json::parse(json_of(grain)).as_object();
     for (const char *name :
          {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal",
-          "cpu_s", "run_cpu_s", "result_index", "checkpoint_length"})
+          "cpu_s", "run_cpu_s", "saved_cpu_s", "result_index", "checkpoint_length"})
         CHECK(g.contains(name));
     CHECK(g.at("grain").as_int64() == 12);
     CHECK(g.at("exit_code").as_int64() == 4);
@@ -169,6 +170,12 @@ TEST_CASE("the progress bar") {
     CHECK(text ==
           "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
     CHECK(progress_text(p, 30).size() <= 30);
+    p.running = 4;
+    p.saved_cpu_s = 3780;
+    CHECK(progress_text(p, 100).find("]  50/100  4 running  2 failed  1 h 3 m CPU saved  1 m 40 s left") !=
+          std::string::npos);
+    p.saved_cpu_s = 0.2;  // a fraction of a second is no news
+    CHECK(progress_text(p, 100).find("saved") == std::string::npos);
     p.done = 100;
     CHECK(progress_text(p, 80).find("left") == std::string::npos);
     CHECK(progress_text(p, 80).find('-') == std::string::npos);

@@ -38,6 +38,7 @@ private:
         put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
             g.skipped);
         usage(g.before);
+        put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
         put(g.known, g.killed_after, g.told);
         put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
         put(g.demand->cores, g.demand->memory_mb, g.demand->wall_s);

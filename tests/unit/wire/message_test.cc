@@ -222,7 +222,7 @@ TEST_CASE("kind names are those of the structs") {
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 7, 0, 9, 0, 0, 0,
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 8, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
