@@ -3,7 +3,9 @@
 // stderr.
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <string_view>
 
 #include "failure.h"
@@ -20,9 +22,16 @@ struct Progress {
 // "[#####-----]  50/100  4 running  2 failed  1 h 3 m CPU saved  1 m 4 s left", at most `columns` wide.
 std::string progress_text(const Progress &progress, std::size_t columns);
 
+// {"schema":"dcs.progress/1",...} without a newline; what is not known is left out.
+std::string progress_json(const Progress &progress);
+
+enum class Shown { bar, plain, json, none };
+// By its word in --progress; `automatic` (or no word): a bar on a terminal, else plain. Nothing: no such word.
+std::optional<Shown> shown_of(std::string_view word);
+
 class Console {
 public:
-    explicit Console(std::string program);  // "dcs map"
+    Console(std::string program, Shown shown);  // "dcs map"
 
     // Results. False when stdout or stderr takes no more (a closed pipe, a full disk).
     bool out(std::string_view bytes);
@@ -30,9 +39,10 @@ public:
     bool flush();
 
     void note(const std::string &text);  // "dcs map: text"
-    // On a terminal a bar at the last line; else a line at each 10 % of long runs.
+    // A bar at the last line, drawn anew each time; else a line at each 10 % and each minute, a plain one of long runs
+    // only.
     void show(const Progress &progress);
-    bool redraws() const { return bar_; }
+    Shown shown() const { return shown_; }
     void clear();
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.
@@ -42,9 +52,10 @@ private:
     void clear_locked();
     std::mutex mutex_;
     std::string program_;
-    bool bar_ = false;  // stderr is a terminal
+    const Shown shown_;
     bool bar_shown_ = false;
-    int tenths_ = 0;  // already told
+    int tenths_ = 0;      // already told
+    double told_s_ = 0;   // when
 };
 
 }  // namespace dcs::commands

@@ -90,6 +90,11 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     if (auto failure = take_file_words(call.arguments, options.files)) return failure;
+    const auto shown = shown_of(call.arguments.value("--progress").value_or(""));
+    if (!shown)
+        return usage_failure("dcs map: --progress is bar, plain, json, none or automatic, not '" +
+                             *call.arguments.value("--progress") + "'");
+    options.shown = *shown;
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, plan.directory);
@@ -270,14 +275,17 @@ int map(const Call &call) {
     set_patience(work_patience_s);
     const sigset_t signals = block_ending_signals();
 
-    Console console("dcs map");
+    Console console("dcs map", options.shown);
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     MapWork work(plan, options, opened.session, opened.done_before, console);
     const std::string lock = Pool(call.directory).scheduler().lock;
     MapLook look(opened.session);
-    std::thread([&] { look.run(console.redraws() ? look_at_bar_s : look_s); }).detach();
+    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] { watch(signals, opened.session, lock, work, look, console); }).detach();
     const std::int64_t failures = work.run();
+    Progress whole = work.progress();
+    look.add_to(whole);
+    console.show(whole);
     const int error = d_close_ses(opened.session);
     if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
         console.give_up(
@@ -311,9 +319,9 @@ Examples:
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
 
-Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--joblog FILE] [--resume-failed] [--file [NAME=]PATH]...
-               [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N] [--notice M]
-               [--urgent] [--] CMD [WORD...] [::: ARG...]
+Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--joblog FILE] [--resume-failed] [--progress HOW]
+               [--file [NAME=]PATH]... [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N]
+               [--notice M] [--urgent] [--] CMD [WORD...] [::: ARG...]
 
   -a, --arg-file FILE
                  one input per line of FILE (default: of standard input); ::: ARG... gives them directly
@@ -323,6 +331,8 @@ Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--joblog FILE] [--resum
   --joblog FILE  a line for each grain as it finishes, as GNU parallel writes it
   --resume-failed
                  grains that failed in an earlier run of the same map run anew
+  --progress HOW what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and each
+                 minute of runs over 30 s; default elsewhere), json (such lines as JSON), none
   --file [NAME=]PATH
                  this file lies in the directory of each grain, under its own name or NAME
   --class MASK   only hosts of these classes (a mask such as 0x3; default any)
@@ -353,7 +363,8 @@ Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 
 )",
     with_demands(
         {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false},
-         {"--null", 0, false}, {"--joblog", 0, true}, {"--resume-failed", 0, false}}),
+         {"--null", 0, false}, {"--joblog", 0, true}, {"--resume-failed", 0, false},
+         {"--progress", 0, true}}),
     true,
     exits::map_failed,
     map};

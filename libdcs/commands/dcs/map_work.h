@@ -25,6 +25,7 @@ struct MapOptions {
     std::string search_path;
     FileWords files;
     Format format = Format::table;
+    Shown shown = Shown::plain;
     JobLog *joblog = nullptr;
 };
 

@@ -181,4 +181,11 @@ TEST_CASE("the progress bar") {
     CHECK(progress_text(p, 80).find('-') == std::string::npos);
     p.done = p.done_before;  // nothing new yet: no guess
     CHECK(progress_text(p, 80).find("left") == std::string::npos);
+    CHECK(progress_json(p) ==
+          R"({"schema":"dcs.progress/1","total":100,"done":30,"failed":2,"running":4,"saved_cpu_s":0.2,)"
+          R"("elapsed_s":40})");
+    p.done = 50;
+    p.running = -1;
+    CHECK(progress_json(p) == R"({"schema":"dcs.progress/1","total":100,"done":50,"failed":2,"saved_cpu_s":0.2,)"
+                              R"("elapsed_s":40,"left_s":100})");
 }
