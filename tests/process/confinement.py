@@ -7,7 +7,7 @@ import time
 
 from hurry import Hurry
 from pool import Pool, lock_holder, program, wait_for
-from users_host import GAMES, UsersHost, need_root, tool
+from users_host import FIRST, GAMES, UsersHost, need_root, tool
 
 UNSHARE, KEYCTL, MOUNT = "unshare:0x10000000", "call:250", "call:165"  # x86_64's numbers; elsewhere other harmless calls
 LEVELS = ["limits", "filter", "scope", "files", "namespaces"]
@@ -138,10 +138,22 @@ def demanded():
         wait_for("the complaint", lambda: "`moat` is no kind of confinement" in host.text("scheduler.log"))
 
 
+def older_layout():
+    """What a server of an earlier version left beside its directories still counts: a user keeps the uid of then."""
+    host = UsersHost()
+    os.makedirs(host.server_dir)
+    with open(os.path.join(host.server_dir, "anonymous-uids"), "w") as file:
+        file.write(f"{FIRST} ann\n{FIRST + 1} bob\n{FIRST + 2} root\nend\n")
+    with host, Hurry(host):
+        assert host.run("/usr/bin/id", "-u").stdout.decode() == f"{FIRST + 2}\n"
+        left = [name for name in os.listdir(host.server_dir) if name == "anonymous-uids"]
+        assert not left and os.path.exists(os.path.join(host.server_dir, "server", "anonymous-uids")), os.listdir(host.server_dir)
+
+
 def main():
     cases = [private_pool]
     if os.geteuid() == 0:
-        cases += [each_level, no_network, demanded]
+        cases += [each_level, no_network, demanded, older_layout]
     for case in cases:
         began = time.monotonic()
         case()
