@@ -5,6 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr Duration first_pause = milliseconds(200), longest_pause = seconds(5);
 constexpr Duration idle_before_tidy = milliseconds(200);
+constexpr Duration between_looks = seconds(10);  // for a scheduler that came back after its successor was promoted
 constexpr std::size_t arrivals_at_once = 64;
 constexpr const char *seen_file = "/epoch";
 
@@ -126,10 +128,15 @@ void MirrorLink::one_connection() {
     const auto conn = link_.connect(*loop_, frame_limits());
     if (!conn) return complain(conn.status().text);
     while (!stopping_) {
+        tell_the_old_one();
         const Instant tidy_at = copy_->untidy() ? boot_clock() + idle_before_tidy : Instant::never();
-        const auto arrivals = loop_->wait(tidy_at, arrivals_at_once);
-        for (const net::Arrival &arrival : arrivals)
+        const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), arrivals_at_once);
+        for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
+            if (arrival.conn == old_one_ && arrival.what == net::What::opened)
+                loop_->send(old_one_, wire::encode(greeting(), 0));
+            if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = 0;
+        }
         if (!arrivals.empty() || boot_clock() < tidy_at) continue;
         if (const Status s = copy_->tidy(); !s) {
             complain(s.text);
@@ -140,14 +147,34 @@ void MirrorLink::one_connection() {
     loop_->close(*conn);
 }
 
-Status MirrorLink::say_what_there_is(ConnId conn) {
+// Once a copy has been promoted here the scheduler of before, which knows nothing of it, may come back at its address.
+// It believes what we say of its epoch, and ends.
+void MirrorLink::tell_the_old_one() {
+    if (places_.seen.name == 0) {
+        old_one_at_ = Instant::never();
+        return;
+    }
+    const Instant now = boot_clock();
+    if (now < old_one_at_) return;
+    old_one_at_ = now + between_looks;
+    if (old_one_ != 0) loop_->close(std::exchange(old_one_, 0));
+    const auto conn = link_.connect_elsewhere(*loop_, frame_limits());
+    if (!conn) old_one_at_ = Instant::never();
+    else if (*conn) old_one_ = **conn;
+}
+
+wire::MirrorCall MirrorLink::greeting() const {
     wire::MirrorCall call;
     if (copy_->whole()) {
         call.name = copy_->identity().name, call.epoch = copy_->identity().epoch;
         call.turn = copy_->turn();
     }
     call.seen_name = places_.seen.name, call.seen = places_.seen.epoch;
-    loop_->send(conn, wire::encode(call, 0));
+    return call;
+}
+
+Status MirrorLink::say_what_there_is(ConnId conn) {
+    loop_->send(conn, wire::encode(greeting(), 0));
     const auto contents = copy_->contents();
     if (!contents) return contents.status();
     wire::MirrorContents told;

@@ -39,6 +39,8 @@ public:
 private:
     void work();
     void one_connection();
+    void tell_the_old_one();  // that a copy of its store was promoted
+    wire::MirrorCall greeting() const;
     Status open_copy();
     Status say_what_there_is(ConnId conn);
     bool heard(ConnId conn, const net::Arrival &arrival);  // false: the connection is of no use any more
@@ -52,6 +54,8 @@ private:
     const std::function<bool()> still_alone_;
     std::unique_ptr<Copy> copy_;
     bool answered_ = false;      // by the scheduler, on this connection
+    ConnId old_one_ = 0;         // a connection to another of its addresses, where it may have come back
+    Instant old_one_at_{};       // when it is looked for next
     std::string complaint_;
     std::atomic<bool> stopping_{false};
     mutable std::mutex mutex_;

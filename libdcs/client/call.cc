@@ -24,6 +24,7 @@ struct Line {
     std::string token, path, user;
     RemotePtr remote;
     bool greeted = false;
+    std::size_t at = 0, next = 0;  // of the remote's addresses: the last that was connected to, the first to try now
 };
 Line &line() {
     static thread_local Line l;
@@ -84,7 +85,20 @@ Transport::Refusal connect(Line &l, Instant until) {
     if (!l.remote) return l.transport.connect(l.path);
     renew(l.token);
     l.remote = remote();
-    return l.transport.connect_tls(l.remote->address, l.remote->context, std::min(until, boot_clock() + connect_time));
+    const std::vector<std::string> &addresses = l.remote->addresses;
+    const Duration each{connect_time.ns / static_cast<std::int64_t>(addresses.size())};
+    Transport::Refusal all{0, true, ""};
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+        l.at = (l.next + i) % addresses.size();
+        const Transport::Refusal one =
+            l.transport.connect_tls(addresses[l.at], l.remote->context, std::min(until, boot_clock() + each));
+        if (one.error == 0) {
+            l.next = l.at + 1;  // unless it is the right one
+            return one;
+        }
+        all = {one.error, all.hopeless && one.hopeless, all.why + (i == 0 ? "" : "; ") + one.why};
+    }
+    return all;
 }
 
 void do_connect(Line &l, Conversation &c, Instant until) {
@@ -110,6 +124,8 @@ void drive(Line &l, Conversation &c) {
     if (!l.greeted) l.transport.close();
     if (c.welcome()) {
         l.user = c.welcome()->user;
+        l.next = l.at;
+        if (l.remote) note_epoch(c.welcome()->epoch);
         note_scheduler_met();
     }
 }
@@ -185,6 +201,10 @@ Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
     terms.silence = std::max(terms.patience * 4, seconds(10));
     terms.for_ever = how.for_ever;
     terms.met = scheduler_met();
+    if (l.remote) {
+        terms.epoch = epoch_met();
+        terms.others = static_cast<int>(l.remote->addresses.size()) - 1;
+    }
     terms.greeted = l.greeted;
     terms.seed = random_seed();
     Conversation conversation(request, terms, boot_clock());

@@ -77,6 +77,9 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
         // An error under id 0 is about the connection; it ends the call as well.
         if (request != terms_.request && request != 0)
             return nonsense(fail(Code::protocol, "an error reply to another request"));
+        // An old scheduler that came back does not know whom its successor has let in.
+        const bool unknown = at_ == At::waiting_welcome && error->code == static_cast<int>(Code::no_auth);
+        if (unknown && unknown_here_++ < terms_.others) return broken(error->text, now);
         const bool usable = at_ == At::waiting_reply && request != 0 &&
                             error->code != static_cast<int>(Code::protocol);
         // Nothing is left of a removed session by which the scheduler could recognise a repetition.
@@ -92,6 +95,9 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
     if (!welcome)
         return nonsense(
             fail(Code::protocol, std::string(wire::kind_name(message)) + " where Welcome was due"));
+    if (welcome->epoch < terms_.epoch && !planted("client.any_epoch"))
+        return broken("the scheduler that answers is an old one, in epoch " + std::to_string(welcome->epoch) +
+                      "; this program has worked for epoch " + std::to_string(terms_.epoch), now);
     welcome_ = *welcome;
     terms_.met = true;
     greeted_ = true;

@@ -24,6 +24,8 @@ struct Terms {
     bool for_ever = false;           // a blocking wait: neither limit holds once a scheduler answered
     bool met = false;                // a scheduler answered this process before
     bool greeted = false;            // the connection stands and has its Welcome for this token
+    std::uint64_t epoch = 0;         // a scheduler in an older one is not the pool's any more
+    int others = 0;                  // other addresses at which the scheduler may be
     std::uint64_t seed = 0;          // for the pauses
 };
 
@@ -89,6 +91,7 @@ private:
     Instant until_{}, trouble_since_ = Instant::never(), entered_{};
     Duration pause_{};
     bool greeted_, reused_, request_left_ = false;
+    int unknown_here_ = 0;           // schedulers that did not know us: as many as there are addresses settle it
     bool removes_, repeated_ = false;  // d_clean_ses; it may have happened on an earlier connection
     std::string last_trouble_;
     std::optional<wire::Welcome> welcome_;

@@ -1,5 +1,6 @@
 #include "client/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <map>
@@ -26,6 +27,7 @@ struct Process {
     std::map<int, OpenSession> sessions;
     std::uint64_t openings = 0, last_request = 0;
     bool met = false;
+    std::uint64_t epoch = 0;
 };
 
 void before_fork();
@@ -109,6 +111,16 @@ bool scheduler_met() {
 void note_scheduler_met() {
     const std::lock_guard lock(process().mutex);
     process().met = true;
+}
+
+std::uint64_t epoch_met() {
+    const std::lock_guard lock(process().mutex);
+    return process().epoch;
+}
+
+void note_epoch(std::uint64_t epoch) {
+    const std::lock_guard lock(process().mutex);
+    process().epoch = std::max(process().epoch, epoch);
 }
 
 void session_opened(int number, std::int32_t next) {

@@ -26,6 +26,9 @@ std::uint64_t next_request_id();  // never 0
 std::uint64_t random_seed();
 bool scheduler_met();             // a scheduler welcomed this process at least once
 void note_scheduler_met();
+// The highest epoch of a scheduler of another host that welcomed this process; a fork knows it too.
+std::uint64_t epoch_met();
+void note_epoch(std::uint64_t epoch);
 
 // Place of d_gwait in a session.
 void session_opened(int number, std::int32_t next);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "net/tcp_socket.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 
@@ -67,6 +68,9 @@ Result<net::TlsContextPtr> context_of(const Remote &remote) {
 Status replace(Remote next) {
     auto context = context_of(next);
     if (!context) return context.status();
+    auto addresses = net::parse_tcp_addresses(next.address);
+    if (!addresses) return addresses.status();
+    next.addresses = std::move(*addresses);
     next.context = std::move(*context);
     const std::lock_guard lock(present().mutex);
     next.version = present().remote ? present().remote->version + 1 : 1;
@@ -88,6 +92,7 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     if (second == rest.npos) return wrong("two certificates are due in them");
     RemoteCredentials read;
     read.address = std::string(*address);
+    if (const auto list = net::parse_tcp_addresses(read.address); !list) return wrong("the scheduler: " + list.status().text);
     read.token = *token;
     auto key = pki::key_from_pem(rest.substr(0, first));
     const auto own = pki::certificate_from_pem(rest.substr(first, second - first));
@@ -107,7 +112,7 @@ RemotePtr remote() {
 }
 
 Status use_remote(const RemoteCredentials &c) {
-    return replace(Remote{c.address, c.key, c.authority, c.certificate, nullptr, 0});
+    return replace(Remote{c.address, c.key, c.authority, {}, c.certificate, nullptr, 0});
 }
 
 Status use_renewed(const std::string &der) {
@@ -116,7 +121,7 @@ Status use_renewed(const std::string &der) {
     if (!certificate) return fail(Code::protocol, "the certificate that came: " + certificate.status().text);
     if (certificate->key != now->certificate.key || certificate->name != now->certificate.name)
         return fail(Code::protocol, "the certificate that came is for somebody else");
-    return replace(Remote{now->address, now->key, now->authority, std::move(*certificate), nullptr, 0});
+    return replace(Remote{now->address, now->key, now->authority, {}, std::move(*certificate), nullptr, 0});
 }
 
 bool take_renewal() {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/instant.h"
 #include "base/status.h"
@@ -13,7 +14,7 @@ namespace dcs::client {
 
 // What is in the descriptor of DCS_AUTH_FD when the scheduler is elsewhere.
 struct RemoteCredentials {
-    std::string address;                // HOST:PORT
+    std::string address;                // HOST:PORT, or several with commas: where the scheduler may be
     std::string token, key, authority;  // 32 bytes; DER
     pki::Certificate certificate;       // of that key
 };
@@ -23,6 +24,7 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text);
 // How to get there now. All of a process's connections use the same.
 struct Remote {
     std::string address, key, authority;
+    std::vector<std::string> addresses;
     pki::Certificate certificate;
     net::TlsContextPtr context;
     std::uint64_t version = 0;  // grows with each certificate

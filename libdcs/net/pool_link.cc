@@ -19,9 +19,11 @@ Status PoolLink::open(const std::string &scheduler, const std::string &pki_direc
     name_ = name;
     tls_ = scheduler.find('/') == std::string::npos;
     if (!tls_) return Status::ok();
-    if (const auto address = parse_tcp_address(scheduler); !address)
-        return fail(Code::invalid, "--scheduler: " + address.status().text +
+    auto addresses = parse_tcp_addresses(scheduler);
+    if (!addresses)
+        return fail(Code::invalid, "--scheduler: " + addresses.status().text +
                                        "; a name with a slash in it is a socket of this host");
+    addresses_ = std::move(*addresses);
     const auto who = identity();
     return who ? Status::ok() : who.status();
 }
@@ -46,7 +48,16 @@ Result<TlsContextPtr> PoolLink::context_for(pki::Role peers) const {
 Result<ConnId> PoolLink::connect(Loop &loop, const Limits &limits) {
     if (!tls_) return loop.connect_unix(scheduler_, limits);
     look_at_ = Instant{};
-    return connect_to(loop, limits, scheduler_, pki::Role::scheduler);
+    last_ = next_;
+    next_ = (next_ + 1) % addresses_.size();
+    return connect_to(loop, limits, addresses_[last_], pki::Role::scheduler);
+}
+
+std::optional<Result<ConnId>> PoolLink::connect_elsewhere(Loop &loop, const Limits &limits) {
+    if (addresses_.size() < 2) return std::nullopt;
+    do elsewhere_ = (elsewhere_ + 1) % addresses_.size();
+    while (elsewhere_ == last_);
+    return connect_to(loop, limits, addresses_[elsewhere_], pki::Role::scheduler);
 }
 
 Result<ConnId> PoolLink::connect_to(Loop &loop, const Limits &limits, const std::string &address,

@@ -1,6 +1,7 @@
 #include "net/tcp_socket.h"
 
 #include <cerrno>
+#include <algorithm>
 #include <charconv>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -44,6 +45,20 @@ Result<TcpAddress> parse_tcp_address(const std::string &text) {
         address.host.find_first_of(" \t[]/") != std::string::npos)
         return wrong;
     return address;
+}
+
+Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text) {
+    std::vector<std::string> addresses;
+    for (std::size_t from = 0; from <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', from), text.size());
+        std::string one = text.substr(from, comma - from);
+        if (const auto address = parse_tcp_address(one); !address) return address.status();
+        addresses.push_back(std::move(one));
+        from = comma + 1;
+    }
+    if (addresses.size() > addresses_most)
+        return fail(Code::invalid, "more than " + std::to_string(addresses_most) + " addresses: " + text);
+    return addresses;
 }
 
 std::string to_text(const TcpAddress &address) {

@@ -3,6 +3,7 @@
 // has gone without a word is noticed within a minute or two.
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 
@@ -14,6 +15,9 @@ struct TcpAddress {
 };
 // NAME:PORT, ADDRESS:PORT or [IPV6]:PORT. Port 0 only where it is listened on: the kernel chooses.
 Result<TcpAddress> parse_tcp_address(const std::string &text);
+// Where somebody may be found: one of them, or several with commas between, to be tried in this order.
+constexpr std::size_t addresses_most = 4;
+Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text);
 std::string to_text(const TcpAddress &address);
 
 // Name look-ups may block: at the start of a daemon only.

@@ -10,9 +10,11 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/load_limits.h"
+#include "daemon/audit.h"
 #include "daemon/fence.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
+#include "scheduler/core/authorise.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
@@ -162,12 +164,13 @@ void Service::handle(net::Arrival arrival) {
         return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
         if (own_peers_.count(a.conn) != 0 && mirror_.frame(arrival)) return;
+        if (far_backups_.count(a.conn) != 0 && of_far_copy(arrival)) return;
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
         break;
     case net::What::closed:
-        if (own_peers_.erase(a.conn) != 0) mirror_.gone(a.conn);
+        if (own_peers_.erase(a.conn) + far_backups_.erase(a.conn) != 0) mirror_.gone(a.conn);
         a.kind = turn::Arrival::Kind::closed;
         log_debug("connection " + std::to_string(a.conn) + " closed: " + arrival.why);
         break;
@@ -209,7 +212,10 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     a.user = "host " + peer.name + " at " + arrival.address;
     switch (peer.role) {
     case pki::Role::grain_server: a.door = turn::Door::server; break;
-    case pki::Role::backup: a.door = turn::Door::backup; break;
+    case pki::Role::backup:
+        a.door = turn::Door::backup;
+        far_backups_[a.conn] = a.certified;
+        break;
     case pki::Role::client:
         a.door = turn::Door::begin;
         loop_.set_max_payload(a.conn, limits::hello_frame_bytes);
@@ -231,6 +237,20 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + " at " + arrival.address +
               (peer.serial.empty() ? "" : ", certificate " + peer.serial));
     turn_.take(std::move(a));
+}
+
+// A message about the copy that the backup of another host keeps. It counts while the host table and the certificate of
+// then make that host the pool's backup; orders about copies are given on this host only.
+bool Service::of_far_copy(const net::Arrival &arrival) {
+    if (!turn::Mirror::of_copy(arrival.header.kind)) return false;
+    if (Status s = core::check_backup(turn_.state(), far_backups_[arrival.conn]); !s) {
+        log_audit("audit: the copy of a backup was turned away: " + s.text);
+        loop_.send(arrival.conn, wire::encode(wire::Refused{s.text}, 0));
+        loop_.close(arrival.conn);
+        mirror_.gone(arrival.conn);
+        return true;
+    }
+    return mirror_.frame(arrival);
 }
 
 // Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.

@@ -1,5 +1,6 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -50,6 +51,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void opened_from_afar(const net::Arrival &arrival);
+    bool of_far_copy(const net::Arrival &arrival);
     void keeper_is_gone();
     void fenced(const std::string &why);
     void commit_answered(const store::CommitResult &result);
@@ -75,6 +77,7 @@ private:
     MirrorHost mirror_;
     std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
     std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
+    std::map<ConnId, core::Certified> far_backups_;  // who came with a backup's certificate
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if nobody told it to

@@ -63,6 +63,7 @@ public:
     Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside);
 
     static bool concerns(std::uint16_t kind);
+    static bool of_copy(std::uint16_t kind);  // of them, those of who keeps the copy: no orders and questions
     // From somebody of the scheduler's own account.
     void came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request);
     void gone(ConnId conn);

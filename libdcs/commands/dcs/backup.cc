@@ -77,6 +77,24 @@ void print_table(const Daemon &daemon, const wire::BackupStatus &s, const CopySt
     std::printf("copy       %s\n", copy_text(copy).c_str());
 }
 
+// The backup is on another host, or dead; what the scheduler here knows of its copy.
+int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &copy) {
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.backup.status/1").add("dir", pool.directory());
+        json.add_raw("copy", copy_json(copy));
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("backup\n");
+    } else {
+        const wire::MirrorStatus &s = *copy.at_scheduler;
+        std::printf("backup     not on this host\ncopy       %s, %s%s%s\n", s.mode.c_str(), s.state.c_str(),
+                    s.detached ? "; detached, commits do not wait for it" : "",
+                    s.text.empty() ? "" : (" (" + s.text + ")").c_str());
+    }
+    return exits::ok;
+}
+
 int status(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs backup status takes no words, but got `" + call.arguments.words[0] + "`"));
@@ -84,6 +102,8 @@ int status(const Call &call) {
     const Daemon daemon = pool.backup();
     const auto answer = ask<wire::BackupStatus>(daemon.directory + "/backup.sock", wire::AskBackup{});
     if (!answer) {
+        if (const CopyStatus copy = ask_copy(pool); copy.at_scheduler && copy.at_scheduler->mode != "off")
+            return status_of_far_copy(call, pool, copy);
         const bool none = ::access(daemon.directory.c_str(), F_OK) != 0;
         Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
         failure.exit = exits::unreachable;

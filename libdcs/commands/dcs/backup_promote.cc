@@ -24,14 +24,48 @@ Status end_daemon(const Daemon &daemon) {
     return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) + ") would not end");
 }
 
+Result<std::string> run_promotion(const Pool &pool) {
+    const auto ran = run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote",
+                                                pool.path("scheduler/state")});
+    if (!ran) return ran.status();
+    if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::io_error, ran->output);
+    return ran->output;
+}
+
+int tell(const Call &call, const Pool &pool, const std::string &said, const std::string &next) {
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.backup.promote/1").add("dir", pool.directory()).add("text", said);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", pool.directory().c_str());
+    } else {
+        std::printf("%s\n%s\n", said.c_str(), next.c_str());
+    }
+    return exits::ok;
+}
+
+// On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons and
+// those of this host are started by whoever starts them at other times.
+int promote_of_hosts(const Call &call, const Pool &pool) {
+    for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
+        if (stays_up(daemon))
+            return call.fail(with_hint(fail(Code::refused, "the " + daemon.role + " of " + pool.directory() +
+                                                               " runs (pid " + std::to_string(daemon.pid) + ")"),
+                                       "stop its service, then promote"));
+    const auto said = run_promotion(pool);
+    if (!said) return call.fail(with_hint(said.status(), "nothing was promoted"));
+    const std::string scheduler = pool.path("scheduler");
+    return tell(call, pool, *said,
+                "Next: the pool's authority and host table as " + scheduler + "/pki and " + scheduler + "/hosts, then start "
+                "`dcs_scheduler --dir " + scheduler + " --tls ADDRESS:PORT`, and the backup.");
+}
+
 int promote(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs backup promote takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
-    if (!pool.numbers())
-        return call.fail(with_hint(fail(Code::refused, pool.directory() + " is not a private pool"),
-                                   "for others, stop the backup, run `dcs_backupd --dir DIR --promote STATE`, and "
-                                   "start a scheduler on what it makes"));
+    if (!pool.numbers()) return promote_of_hosts(call, pool);
     std::string said;
     {
         const auto lock = take_work_lock(pool);
@@ -44,29 +78,16 @@ int promote(const Call &call) {
                                        "how far the copy is, `dcs backup status` shows; --yes ends the scheduler"));
         if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
         if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
-        const auto ran = run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote",
-                                                    pool.path("scheduler/state")});
-        if (!ran) return call.fail(failure_of("dcs backup promote", ran.status()));
-        if (ran->exit_code != 0)
-            return call.fail(with_hint(fail(ran->exit_code == 4 ? Code::refused : Code::io_error, ran->output),
-                                       "nothing was promoted; `dcs up` starts what was there"));
-        said = ran->output;
+        const auto ran = run_promotion(pool);
+        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts what was there"));
+        said = *ran;
     }
     const auto up = run_to_end("dcs", {"up", "--dir", pool.directory()});
     if (!up || up->exit_code != 0)
         return call.fail(with_hint(fail(Code::internal, "the copy was promoted, but the pool did not start: " +
                                                             (up ? up->output : up.status().text)),
                                    "`dcs up`"));
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("schema", "dcs.backup.promote/1").add("dir", pool.directory()).add("text", said);
-        std::printf("%s\n", json.text().c_str());
-    } else if (call.format == Format::name) {
-        std::printf("%s\n", pool.directory().c_str());
-    } else {
-        std::printf("%s\nThe pool serves again; sessions and grains go on.\n", said.c_str());
-    }
-    return exits::ok;
+    return tell(call, pool, said, "The pool serves again; sessions and grains go on.");
 }
 
 }  // namespace
@@ -88,6 +109,9 @@ Examples:
 Usage: dcs backup promote [--yes] [-o table|json|name] [--dir DIR]
 
   --yes   although the scheduler lives: it is ended first
+
+In a pool of several hosts this runs on the backup's host, while backup and scheduler are stopped, and makes
+DIR/scheduler/state of the copy in DIR/backup; what a scheduler there needs besides, and how hosts find it, is in BACKUP.md.
 
 Exit code 4: the scheduler lives, or there is no whole copy.
 )",

@@ -12,6 +12,7 @@
 #include "client_host.h"
 #include "json.h"
 #include "net/loop.h"
+#include "net/tcp_socket.h"
 #include "pki/authority.h"
 #include "pool.h"
 #include "roles.h"
@@ -25,7 +26,8 @@ constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
 constexpr double usual_wait_s = 600;
 
 struct Order {
-    std::string address, token, directory;
+    std::string address, token, directory;  // address: as it was said
+    std::vector<std::string> addresses;
     TokenHash authority{};
     wire::JoinHost call;
     Duration wait = seconds_of(usual_wait_s);
@@ -53,6 +55,9 @@ Result<Order> take_order(const Call &call) {
     Order order;
     if (call.arguments.words.size() != 1) return wrong("dcs host join takes one address, HOST:PORT");
     order.address = call.arguments.words[0];
+    auto addresses = net::parse_tcp_addresses(order.address);
+    if (!addresses) return addresses.status();
+    order.addresses = std::move(*addresses);
     const auto hash = bytes_of_hex(call.arguments.value("--ca-hash").value_or(""), order.authority.size());
     if (!hash)
         return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it nobody knows "
@@ -81,7 +86,7 @@ Result<Order> take_order(const Call &call) {
 }
 
 // One connection, one question, its answer.
-Result<wire::AnyMessage> ask_once(const Order &order) {
+Result<wire::AnyMessage> ask_at(const Order &order, const std::string &address) {
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left");
     net::TlsTrust trust;
@@ -92,13 +97,23 @@ Result<wire::AnyMessage> ask_once(const Order &order) {
     net::Limits limits;
     limits.max_payload = 4 * limits::certificate_bytes;
     limits.hello = answer_patience;
-    const ConnId conn = loop->connect_tls(order.address, limits, std::move(*context));
+    const ConnId conn = loop->connect_tls(address, limits, std::move(*context));
     loop->send(conn, wire::encode(order.call, 1));
     for (;;)
         for (const net::Arrival &a : loop->wait(Instant::never(), 1)) {
-            if (a.what == net::What::closed) return fail(Code::unreachable, order.address + ": " + a.why);
+            if (a.what == net::What::closed) return fail(Code::unreachable, address + ": " + a.why);
             if (a.what == net::What::frame) return wire::decode_payload(a.header, a.payload);
         }
+}
+
+Result<wire::AnyMessage> ask_once(const Order &order) {
+    Status why = Status::ok();
+    for (const std::string &address : order.addresses) {
+        auto answer = ask_at(order, address);
+        if (answer || answer.status().code != Code::unreachable) return answer;
+        why = fail(Code::unreachable, (why.text.empty() ? "" : why.text + "; ") + answer.status().text);
+    }
+    return why;
 }
 
 // Asks until there is an answer that is one, or the time is over.

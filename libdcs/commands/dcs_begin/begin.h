@@ -16,14 +16,15 @@ enum outcome failed(enum outcome o, const char *format, ...) __attribute__((form
 
 /* --- hygiene.c --- */
 
-enum { file_bytes = 8192, path_bytes = 4096 };
+enum { file_bytes = 8192, path_bytes = 4096, address_bytes = 1100 };
 struct file { size_t length; char text[file_bytes + 1]; };
 
 /* What root's files say about this host's pool. */
 struct host {
     char wrong[512];                     /* why it cannot be used; empty: nothing is wrong */
     char dir[path_bytes];                /* the scheduler runs here */
-    char scheduler[300], pki[path_bytes]; /* it runs elsewhere, at HOST:PORT */
+    char scheduler[address_bytes];       /* it runs elsewhere, at HOST:PORT, or at one of several with commas */
+    char pki[path_bytes];
     struct file key, certificate, authority; /* of pki; empty if this program is not root */
 };
 

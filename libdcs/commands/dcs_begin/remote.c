@@ -309,11 +309,12 @@ static enum outcome write_credentials(const unsigned char *reply, size_t length,
     return o;
 }
 
-static enum outcome attempt(struct identity *self, const char *scheduler, const char *ident, struct line *line,
-                            BIO *out) {
+/* At one address; `scheduler` is all of them, which the program is told. */
+static enum outcome attempt(struct identity *self, const char *address, const char *scheduler, const char *ident,
+                            struct line *line, BIO *out) {
     unsigned char payload[reply_bytes];
     size_t length = 0;
-    enum outcome o = reach(scheduler, line);
+    enum outcome o = reach(address, line);
     if (o != got_it) return o;
     EVP_PKEY *key = EVP_EC_gen("P-256");
     line->ssl = SSL_new(self->tls);
@@ -335,12 +336,29 @@ static enum outcome attempt(struct identity *self, const char *scheduler, const 
     return o;
 }
 
+/* At each of them, HOST:PORT[,HOST:PORT...], until one answers. Another attempt is of use if it is for any of them. */
+static enum outcome attempt_all(struct identity *self, const char *scheduler, const char *ident, struct line *line,
+                                BIO *out) {
+    char list[address_bytes], *rest = list, reasons[sizeof why] = "";
+    snprintf(list, sizeof list, "%s", scheduler);
+    enum outcome all = give_up;
+    for (const char *address; (address = strsep(&rest, ",")) != NULL;) {
+        const enum outcome o = attempt(self, address, scheduler, ident, line, out);
+        if (o == got_it) return o;
+        if (o == try_again) all = try_again;
+        line->fd = -1;
+        const size_t length = strlen(reasons);
+        snprintf(reasons + length, sizeof reasons - length, "%s%s", length ? "; " : "", why);
+    }
+    return failed(all, "%s", reasons);
+}
+
 enum outcome begin_remotely(struct identity *self, const char *scheduler, const char *ident, double end, char **text,
                             size_t *length) {
     struct line line = {.fd = -1, .end = end};
     BIO *out = BIO_new(BIO_s_mem());
     char *bytes = NULL;
-    enum outcome o = out ? attempt(self, scheduler, ident, &line, out) : failed(give_up, "no memory");
+    enum outcome o = out ? attempt_all(self, scheduler, ident, &line, out) : failed(give_up, "no memory");
     if (o == got_it) {
         *length = (size_t)BIO_get_mem_data(out, &bytes);
         *text = malloc(*length);
