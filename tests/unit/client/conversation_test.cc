@@ -341,6 +341,36 @@ TEST_CASE("an error instead of the Welcome, or about the connection, ends call a
     CHECK(!d.c->connection_good());
 }
 
+TEST_CASE("a scheduler of an older epoch is no scheduler") {
+    Bench b;
+    b.terms.epoch = 2;
+    b.start();
+    b.c->connected(b.now);
+    b.send();
+    b.receive(wire::Welcome{1, "ann"});  // nothing was asked of it
+    b.sleep();
+    b.c->connected(b.now);
+    b.send();
+    b.receive(wire::Welcome{2, "ann"});
+    CHECK(b.what() == Do::send);
+    CHECK(b.sent.size() == 2);
+    CHECK(b.c->welcome()->epoch == 2);
+}
+
+TEST_CASE("who does not know us settles it only when there is no other address") {
+    Bench b;
+    b.terms.others = 1;
+    b.start();
+    for (const bool last : {false, true}) {
+        b.c->connected(b.now);
+        b.send();
+        b.receive(wire::ErrorReply{3, "no such token"});
+        if (!last) b.sleep();
+    }
+    REQUIRE(b.what() == Do::done);
+    CHECK(std::get<wire::ErrorReply>(*b.c->outcome()).code == 3);
+}
+
 TEST_CASE("a reply to another request, or nonsense, is not repeated") {
     Bench b;
     b.start();

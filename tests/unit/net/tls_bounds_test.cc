@@ -122,4 +122,10 @@ TEST_CASE("addresses of TLS doors") {
         INFO(bad);
         CHECK_FALSE(parse_tcp_address(bad));
     }
+    CHECK(*parse_tcp_addresses("h:1") == std::vector<std::string>{"h:1"});
+    CHECK(*parse_tcp_addresses("h:1,[::1]:2") == std::vector<std::string>{"h:1", "[::1]:2"});
+    for (const char *bad : {"", ",", "h:1,", ",h:1", "h:1,,h:2", "h:1, h:2", "h:1,h", "a:1,b:1,c:1,d:1,e:1"}) {
+        INFO(bad);
+        CHECK_FALSE(parse_tcp_addresses(bad));
+    }
 }
