@@ -83,6 +83,7 @@ def old_one_comes_back(pool, old):
     os.rename(old, pool.directory)
     began = subprocess.Popen([program("dcs_scheduler"), "--dir", pool.directory, "--tls", f"127.0.0.1:{pool.port_number}",
                               *pool.options], env=pool.env, stderr=open(os.path.join(pool.base, "old.log"), "w"))
+    pool.programs.append(began)  # ended with the pool if nobody ends it
     assert began.wait(timeout=240) != 0
     text = pool.text("old.log")
     assert "epoch 2" in text and "must not answer anybody" in text, text
