@@ -38,6 +38,8 @@ class Alone:
         wait_for(f"turns of the {self.role}", lambda: self.roots(live), 600, 0.002)
         self.cluster.kill(self.role)  # what there is now is synced away by the next start: only then something is appended to
         self.cluster.start(self.role)
+        question = ("host", "ls") if self.role == "scheduler" else ("backup", "status")
+        wait_for(f"the {self.role}", lambda: self.cluster.dcs(*question, check=False).returncode == 0, 600)
         for _ in range(LIVES):
             wait_for(f"turns of the {self.role}", lambda: self.roots(live), 600, 0.002)
             self.cluster.kill(self.role)
@@ -174,7 +176,7 @@ def leave_reports(cluster):
     try:
         wait_for("grains", cluster.grain_processes, 600)
         yield "scheduler"
-        wait_for("reports", lambda: (cluster.backup_status() or {}).get("reports", 0) >= 4, 600)
+        wait_for("reports", lambda: (cluster.backup_status() or {}).get("reports", 0) >= 40, 600)  # of each server some
         yield "backup"
     finally:
         work.kill()

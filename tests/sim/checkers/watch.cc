@@ -65,6 +65,9 @@ void Watch::complete(const SessionKey &key, const Course &course) {
     promises.complete(key, course, scheduler_.state());
 }
 
-void Watch::forgets(const SessionKey &key, const Forgotten &what) { promises.forgets(key, what); }
+void Watch::forgets(const SessionKey &key, const Forgotten &what) {
+    promises.forgets(key, what);
+    leases.forgets(key, what.gone);
+}
 
 }  // namespace dcs::sim
