@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import mirror
+from cluster import SERVERS
 from hurry import Hurry
 from network import end_with_parent
 from pool import wait_for
@@ -176,7 +177,8 @@ def leave_reports(cluster):
     try:
         wait_for("grains", cluster.grain_processes, 600)
         yield "scheduler"
-        wait_for("reports", lambda: (cluster.backup_status() or {}).get("reports", 0) >= 40, 600)  # of each server some
+        logs = [os.path.join(cluster.directory("backup"), "state/hosts", name, "log") for name in SERVERS]
+        wait_for("reports of each server", lambda: all(os.path.exists(log) and os.path.getsize(log) > 0 for log in logs), 600)
         yield "backup"
     finally:
         work.kill()

@@ -21,7 +21,7 @@ void Leases::started(const core::State &state) {
     std::erase_if(newest_, [&](const auto &entry) { return gone(entry.first); });
 }
 
-// Submitted again its numbers may be those of before, on hosts that know nothing of it, as after the removal of a session.
+// Submitted again its numbers may be those of before, on hosts that know nothing of it, as after a session's removal.
 void Leases::begin_anew(GrainKey key, std::uint64_t seniority) {
     newest_.erase({seniority, key});
     taken_.erase({seniority, key});

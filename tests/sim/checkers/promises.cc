@@ -115,7 +115,8 @@ void Promises::forgotten(const SessionKey &key, Book &book, const core::State *s
     if (!state) return;
     const core::Session *session = state->session(key);
     if (!session) return wrong(key, "is lost, as a result was forgotten");
-    if (session->info.status == core::SessionStatus::terminated) return wrong(key, "a result was forgotten, and it is closed");
+    if (session->info.status == core::SessionStatus::terminated)
+        return wrong(key, "a result was forgotten, and it is closed");
     if (session->info.shown > what.stand)
         return wrong(key, std::to_string(session->info.shown) + " results count as handed out, " +
                               std::to_string(what.stand) + " stand");
@@ -127,7 +128,8 @@ void Promises::forgotten(const SessionKey &key, Book &book, const core::State *s
         const bool ended = g.status == core::GrainStatus::killed ||
                            (g.status == core::GrainStatus::finished && g.result_index < what.stand);
         if (anew && ended)
-            return wrong(key, "grain " + std::to_string(number) + " was to run anew, and is " + core::name_of(g.status));
+            return wrong(key, "grain " + std::to_string(number) + " was to run anew, and is " +
+                                  core::name_of(g.status));
     }
 }
 
