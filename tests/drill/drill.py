@@ -288,7 +288,8 @@ def run(a, network):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "1")), help="0: a random one")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "0" if FULL else "1")),
+                        help="0: a random one")
     parser.add_argument("--minutes", type=float, default=60 if FULL else 1.5)
     parser.add_argument("--small", type=int, default=10000 if FULL else 1000, help="grains of the program that has many")
     parser.add_argument("--pause", type=float, default=0.7, help="seconds from fault to fault, on the average")
