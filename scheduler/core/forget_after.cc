@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -93,7 +94,8 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     set_back(d, key.session, stand, caller.user);
     std::set<HostId> freed;
     for (auto it = anew.rbegin(); it != anew.rend(); ++it) begin_anew(d, {key.session, *it});
-    for (const GrainNumber number : gone) erase(d, {key.session, number}, session.grains.at(number), freed);
+    for (const GrainNumber number : gone)
+        if (!planted("core.forget_no_submission")) erase(d, {key.session, number}, session.grains.at(number), freed);
     for (const GrainNumber number : anew) d.follow_up(PlaceGrain{{key.session, number}});
     if (closed)
         for (const auto &[host_class, hosts] : d.state.open_hosts) freed.insert(hosts.begin(), hosts.end());

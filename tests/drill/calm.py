@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 
-from cluster import SERVERS, SLOTS
+from cluster import SERVERS
 from network import end_with_parent
 from pool import wait_for
 from workload import Wrong
@@ -23,11 +23,7 @@ class Calm:
 
     def start(self):
         cluster = self.cluster
-        table = os.path.join(cluster.base, "scheduler/hosts")
-        backup = open(table).readline()
-        with open(table, "w") as file:
-            file.write(backup)
-            file.writelines(f"{name} class=0x1 slots={SLOTS} {PATIENT}\n" for name in SERVERS)
+        cluster.write_table(times=PATIENT)
         cluster.dcs("reload")
         wait_for("all hosts", lambda: all(h["connected"] for h in cluster.json("host", "ls")["hosts"]), 600)
         args = os.path.join(cluster.base, "calm.args")

@@ -50,11 +50,15 @@ class Cluster:
         self.rest = dict.fromkeys(HOSTS, 0.0)  # not started before that time
         self.deaths = dict.fromkeys(HOSTS, 0)
         self.asleep = set()
-        self.armed = {}                       # name -> the point at which it is to die
+        self.armed = {}                       # name -> the role and point at which it is to die
+        self.since = {}                       # name -> when it was started
         os.mkdir(os.path.join(self.base, "scheduler"))
+        self.write_table()
+
+    def write_table(self, slots=SLOTS, times=TIMES):
         with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
-            file.write(f"backup role=backup address={network.address('backup')}:{BACKUP_PORT}\n")
-            file.writelines(f"{name} class=0x1 slots={SLOTS} {TIMES}\n" for name in SERVERS)
+            file.write(f"backup role=backup address={self.network.address('backup')}:{BACKUP_PORT}\n")
+            file.writelines(f"{name} class=0x1 slots={slots} {times}\n" for name in SERVERS)
 
     def directory(self, name):
         return os.path.join(self.base, name)
@@ -69,12 +73,12 @@ class Cluster:
         return ["dcs_grainserver", *words, "--name", name, "--scheduler", door, "--run-as", "self", "--courtesy", "priority"]
 
     def start(self, name, armed=None):
-        """armed: a point at which it is to die, and at which visit."""
+        """armed: (role, point, visit) at which it is to die, or the launcher that it starts."""
         program, *words = self.command(name)
         self.armed[name] = armed
         env = dict(self.env, **self.plants, **self.clocks.variables(name), DCS_FAILPOINT_LOG=self.points.log_of(name))
-        if armed:
-            env["DCS_FAILPOINTS"] = f"{armed[0]}=kill@{armed[1]}"
+        env.update(self.points.variable(armed) if armed else {})
+        self.since[name] = time.monotonic()
         with open(os.path.join(self.base, name + ".log"), "ab") as log:
             self.running[name] = subprocess.Popen([*self.network.inside(name), os.path.join(self.bin, program), *words],
                                                   env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
@@ -150,10 +154,10 @@ class Cluster:
             if start_time(pid) == start:
                 os.kill(pid, signal.SIGCONT)
 
-    def kill_launcher(self, name):
+    def kill_launcher(self, name, number=signal.SIGKILL):
         pid = lock_holder(os.path.join(self.directory(name), "launcher.lock"))
         if pid and start_time(pid) is not None:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
         return bool(pid)
 
     def kill_host(self, name, rest):

@@ -18,7 +18,7 @@ PLANTS = {  # the bug: minutes of faults before the calm part, and what the chec
     "server.hide_the_backup": (0.2, AGAIN),
     "turn.effects_before_commit": (1, ""),
     "turn.input_from_the_start": (1, "keep, round|stuck.*keep"),
-    "record.order_by_number": (1, "order of results changed|came twice|exit code|output differs|stuck"),
+    "record.order_by_number": (0.2, "order of results changed|came twice|exit code|output differs|stuck"),
     "core.sent_too_early": (1, "keep, round|stuck.*keep"),
     "client.resume_one_ahead": (1, "keep, round|stuck.*keep"),
     "client.forget_request": (0.2, "stuck"),

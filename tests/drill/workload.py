@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import decide
+import errand
 import keep
 from cluster import TESTS, Away
 from network import end_with_parent
@@ -162,3 +163,20 @@ class Keep(Workload):
 
     def numbers(self):
         return list(range(1, keep.GRAINS + 1))
+
+
+class Errand(Workload):
+    name = "errand"
+
+    def command(self):
+        return [sys.executable, "-B", os.path.join(HERE, "errand.py"), str(self.round), self.path("files")]
+
+    def judge(self):
+        """It sees for itself; its session is removed."""
+        with open(self.path("out")) as file:
+            found = file.read()
+        if found != " ".join(map(str, range(1, errand.GRAINS))) + "\n":
+            raise Wrong(f"errand, round {self.round}: {found!r}")
+        if [s for s in self.cluster.json("session", "ls")["sessions"] if self.is_mine(s)]:
+            raise Wrong(f"errand, round {self.round}: its session is still there")
+        self.grains += errand.GRAINS

@@ -14,7 +14,7 @@ ControlNode::ControlNode(Clock &clock, Links &links, ControlWatch &watch, int nu
 
 std::string ControlNode::where() const {
     if (done()) return "done";
-    const char *stages[] = {"auth", "open", "course", "clean", "nosy"};
+    const char *stages[] = {"auth", "open", "course", "clean", "nosy", "look", "forget"};
     std::string text = to_text(key()) + " at " + stages[static_cast<int>(self_.stage)];
     if (self_.talk) text += ", in call " + std::string(wire::kind_name(self_.call));
     return text + (running_ ? "" : ", not running");
@@ -40,6 +40,7 @@ void ControlNode::kill(Duration away) {
     ++life_;
     if (self_.conn != 0) links_.close_client(self_.conn);
     self_ = Self{};
+    wish_ = false;
     clock_.put(clock_.now + away, this, name_mark, again, life_);
 }
 
@@ -166,6 +167,7 @@ void ControlNode::think() {
         return say(wire::OpenSession{job().session, mode, reset}, false);
     }
     case Stage::course:
+        if (begins_to_forget()) return;
         if (random_.chance(2) && !clock_.plan.scale) {
             self_.stage = Stage::nosy;
             return be_nosy();
@@ -175,6 +177,8 @@ void ControlNode::think() {
         clean_asked_ = true;
         return say(wire::CleanSession{{}, job().session}, false);
     case Stage::nosy: return be_nosy();
+    case Stage::look: return look();
+    case Stage::forget: return forget();
     }
 }
 
@@ -257,6 +261,8 @@ void ControlNode::replied() {
     case Stage::course: return course_reply(reply, was_in_doubt);
     case Stage::clean: return next_job();
     case Stage::nosy: return;
+    case Stage::look: return looked(reply);
+    case Stage::forget: return forgot(reply, was_in_doubt);
     }
 }
 
@@ -331,15 +337,7 @@ bool ControlNode::course_error(const wire::ErrorReply &error) {
         return true;
     case Code::session_taken:
     case Code::no_auth:
-        resume_ = true;
-        self_.stage = Stage::auth;
-        self_.token.clear();
-        if (self_.conn != 0) links_.close_client(self_.conn);
-        self_.conn = 0;
-        self_.link_up = false;
-        self_.fetched.clear();
-        self_.results.clear();
-        rest(pause_after_trouble);
+        run_anew();
         return static_cast<Code>(error.code) == Code::session_taken;
     case Code::replay_end:
     case Code::session_closed:
@@ -361,6 +359,7 @@ void ControlNode::closed() {
     self_.course.reset();
     notes_.reset();
     notes_next_ = 0;
+    if (begins_to_forget()) return;
     if (job().reopenings > 0) {
         --job().reopenings;
         reopening_ = true;
@@ -374,7 +373,7 @@ void ControlNode::closed() {
 
 void ControlNode::next_job() {
     ++job_;
-    close_asked_ = clean_asked_ = reopening_ = resume_ = false;
+    close_asked_ = clean_asked_ = reopening_ = resume_ = wish_ = false;
     notes_.reset();
     notes_next_ = 0;
     if (self_.conn != 0) links_.close_client(self_.conn);

@@ -10,6 +10,13 @@
 
 namespace dcs::sim {
 
+// What goes when a result is forgotten (dcs grain restart --and-after), by the session's event log.
+struct Forgotten {
+    GrainNumber grain = 0;
+    std::int32_t stand = 0;               // results that still count as handed out
+    std::set<GrainNumber> gone, revived;  // submissions; kills
+};
+
 // Hears what a control program was told (checkers/promises.h).
 class ControlWatch {
 public:
@@ -19,6 +26,8 @@ public:
                       const wire::AnyMessage &reply) = 0;
     // All of it was received, by the program's own account.
     virtual void complete(const SessionKey &key, const Course &course) = 0;
+    // The user is about to order it, or has done so before and got no answer.
+    virtual void forgets(const SessionKey &key, const Forgotten &what) = 0;
 };
 
 class ControlNode final : public Handler, public Peer {
@@ -37,6 +46,8 @@ public:
 
     void start();
     void kill(Duration away);
+    // The user forgets one of its results, and runs the program again.
+    void wish_to_forget() { wish_ = true; }
     // Another process of the same program begins; this one goes on until it is told.
     void start_twin();
     bool done() const { return job_ >= jobs_.size(); }
@@ -45,7 +56,7 @@ public:
     std::uint64_t calls() const { return calls_; }
 
 private:
-    enum class Stage : std::uint8_t { auth, open, course, clean, nosy };
+    enum class Stage : std::uint8_t { auth, open, course, clean, nosy, look, forget };
     enum What : std::uint32_t { timer, again };
     // A process: one of them usually.
     struct Self {
@@ -62,6 +73,8 @@ private:
         std::deque<wire::GrainResult> results;  // of a batch, not looked at yet
         std::deque<wire::PutContent> bring;  // pieces of contents that the scheduler lacks
         bool met = false;
+        std::string log;             // of the session, as far as it was read
+        Forgotten forgotten;
     };
 
     void happen(std::uint32_t what, std::uint64_t arg) override;
@@ -91,6 +104,14 @@ private:
     void next_job();
     void rest(Duration pause);
     void be_nosy();
+    // control_forgets.cc
+    bool begins_to_forget();
+    void look();
+    void looked(const wire::AnyMessage &reply);
+    void forget();
+    void forgot(const wire::AnyMessage &reply, bool was_in_doubt);
+    void go_back();
+    void run_anew();
     void wrong(const std::string &what);
 
     Clock &clock_;
@@ -106,6 +127,7 @@ private:
     std::optional<Course> notes_;          // of a program that keeps them
     std::int32_t notes_next_ = 0;
     bool close_asked_ = false, clean_asked_ = false;
+    bool wish_ = false;
     bool resume_ = false;     // the session may be open: an earlier process asked for it, or got no answer
     bool in_doubt_ = false;   // the call at hand was made before, and nobody knows whether it happened
 };

@@ -56,7 +56,8 @@ void Faults::note(Fault fault, const std::string &what) {
 }
 
 void Faults::strike(Fault fault) {
-    if (fault <= Fault::reread) strike_scheduler(fault);
+    if (fault == Fault::forget) strike_control(fault);
+    else if (fault <= Fault::reread) strike_scheduler(fault);
     else if (fault <= Fault::slow) strike_link(fault);
     else if (fault <= Fault::bad_host) strike_host(fault);
     else if (fault <= Fault::control_twin) strike_control(fault);
@@ -230,6 +231,7 @@ void Faults::strike_control(Fault fault) {
     if (!control.runs()) return;
     note(fault, control.where());
     if (fault == Fault::control_twin) return control.start_twin();
+    if (fault == Fault::forget) return control.wish_to_forget();
     control.kill(span(milliseconds(100), seconds(3600)));
 }
 

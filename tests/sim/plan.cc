@@ -46,6 +46,7 @@ constexpr FaultKind kinds[] = {
     {Fault::backup_full, "backup_full", seconds(3600), seconds(8 * 3600)},
     {Fault::backup_silence, "backup_silence", seconds(300), seconds(3600)},
     {Fault::backup_partition, "backup_partition", seconds(1800), seconds(8 * 3600)},
+    {Fault::forget, "forget", seconds(300), seconds(2 * 3600)},
 };
 static_assert(std::size(kinds) == fault_count);
 
@@ -145,9 +146,9 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     const auto percent = static_cast<unsigned>(between(r, 10, 90));
     for (const FaultKind &kind : kinds) {
         const Duration mean = spread(r, kind.least, kind.most);
-        const bool drawn = r.chance(o.faults == "all" ? percent : 100);
+        const bool drawn = r.chance(o.faults == "all" ? percent : 100) || kind.fault == Fault::forget;
         const auto i = static_cast<std::size_t>(kind.fault);
-        const bool there = p.backup || kind.fault < Fault::backup_kill;
+        const bool there = kind.fault == Fault::forget ? o.forget : p.backup || kind.fault < Fault::backup_kill;
         if (allowed[i] && drawn && there) p.every[i] = mean;
     }
     return p;

@@ -24,6 +24,8 @@ enum class Fault : std::uint8_t {
     control_kill, control_twin,
     // the backup
     backup_kill, backup_power, backup_lost, backup_full, backup_silence, backup_partition,
+    // users: dcs grain restart --and-after
+    forget,
     count
 };
 inline constexpr std::size_t fault_count = static_cast<std::size_t>(Fault::count);
@@ -39,6 +41,7 @@ struct Options {
     std::string faults = "all", plant;
     bool contents = false;              // grains have files
     bool backup = false;                // there is a passive backup
+    bool forget = false;                // users forget results
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };

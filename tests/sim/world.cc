@@ -247,6 +247,7 @@ std::string World::summary() const {
            std::to_string(f.commits) + " commits, " + std::to_string(f.starts) + " starts, " +
            std::to_string(faults_.count()) + " faults, " + std::to_string(steps) + " server steps, " +
            std::to_string(calls) + " calls, " + std::to_string(watch.promises.results()) + " results" +
+           (plan.has(Fault::forget) ? ", " + std::to_string(watch.promises.forgotten()) + " forgotten" : "") +
            (backup ? ", " + std::to_string(backup->handed_over()) + " reports handed over" : "");
 }
 

@@ -1,10 +1,13 @@
 // What failpoint() does in the test build of a daemon. Two variables of its environment:
 //   DCS_FAILPOINTS      NAME=ACTION@N, several separated by commas: at the N-th visit of NAME the
-//                       process is killed (`kill`), stopped (`stop`) or aborts (`abort`)
+//                       process is killed (`kill`), stopped (`stop`) or aborts (`abort`);
+//                       PROGRAM:NAME=ACTION@N is only for that program, as daemons hand their
+//                       environment on to those that they start
 //   DCS_FAILPOINT_LOG   a file to which each name is appended when it is visited first, and a line
-//                       `NAME ACTION N` before that is done
+//                       `NAME ACTION N` before that is done; a % in its name becomes the program's
 #include "base/failpoint.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -33,8 +36,12 @@ public:
             arm(rest.substr(0, comma));
             rest = comma == std::string::npos ? std::string() : rest.substr(comma + 1);
         }
-        if (const char *path = std::getenv("DCS_FAILPOINT_LOG"))
-            log_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (const char *name = std::getenv("DCS_FAILPOINT_LOG")) {
+            std::string path = name;
+            if (const std::size_t at = path.rfind('%'); at != std::string::npos)
+                path.replace(at, 1, program_invocation_short_name);
+            log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        }
     }
 
     void visit(const std::string &name) {
@@ -56,6 +63,11 @@ private:
             std::perror("DCS_FAILPOINT_LOG");
     }
     void arm(const std::string &point) {
+        const std::size_t colon = point.find(':');
+        if (colon != std::string::npos) {
+            if (point.substr(0, colon) == program_invocation_short_name) arm(point.substr(colon + 1));
+            return;
+        }
         const std::size_t equals = point.find('='), at = point.find('@');
         const std::string action =
             equals == std::string::npos ? "" : point.substr(equals + 1, at - equals - 1);

@@ -21,6 +21,14 @@ void Leases::started(const core::State &state) {
     std::erase_if(newest_, [&](const auto &entry) { return gone(entry.first); });
 }
 
+// Submitted again its numbers may be those of before, on hosts that know nothing of it, as after a session's removal.
+void Leases::begin_anew(GrainKey key, std::uint64_t seniority) {
+    newest_.erase({seniority, key});
+    taken_.erase({seniority, key});
+    std::erase_if(processes_, [&](const auto &process) { return std::get<0>(process) == key; });
+    forgotten_.erase(key);
+}
+
 void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
     if (const auto *launch = std::get_if<wire::Launch>(&message)) launched(conn, *launch, state);
     if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack, state);
@@ -30,6 +38,8 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
     const GrainKey key = wire::key_of(launch.key);
     const core::Session *session = state.session(key.session);
     if (!session) return clock_.complain("leases", to_text(key) + " of no session is launched");
+    if (forgotten_.count(key) != 0 && launch.incarnation <= newest_[{session->info.seniority, key}])
+        begin_anew(key, session->info.seniority);
     Incarnation &newest = newest_[{session->info.seniority, key}];
     if (launch.incarnation <= newest)
         return clock_.complain("leases", to_text(key) + " is launched as incarnation " +
@@ -52,7 +62,7 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
     if (!session) return;
     // An older copy may win, but only as long as nothing of a newer one was taken.
     Taken &taken = taken_[{session->info.seniority, key}];
-    if (ack.incarnation < taken.from)
+    if (ack.incarnation < taken.from && forgotten_.count(key) == 0)
         return clock_.complain("leases", to_text(key) + ": a report of incarnation " +
                                              std::to_string(ack.incarnation) + " is taken after one of incarnation " +
                                              std::to_string(taken.from));

@@ -19,9 +19,14 @@ public:
     // A number of a removed session may come again after a restart.
     void started(const core::State &state);
     void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
+    // These submissions go, or have gone, or stay: nobody was told.
+    void forgets(const SessionKey &key, const std::set<GrainNumber> &grains) {
+        for (const GrainNumber grain : grains) forgotten_.insert({key, grain});
+    }
 
 private:
     using Grain = std::pair<std::uint64_t, GrainKey>;  // first: seniority, as numbers of sessions come again
+    void begin_anew(GrainKey key, std::uint64_t seniority);
     void launched(ConnId conn, const wire::Launch &launch, const core::State &state);
     void acknowledged(const wire::ReportAck &ack, const core::State &state);
 
@@ -30,6 +35,7 @@ private:
     struct Taken { Incarnation from = 0; std::uint32_t sequence = 0; };
     std::map<Grain, Incarnation> newest_;
     std::map<Grain, Taken> taken_;  // of whom something was taken last
+    std::set<GrainKey> forgotten_;
 };
 
 }  // namespace dcs::sim

@@ -28,7 +28,7 @@ void Promises::opened(const SessionKey &key, const wire::OpenSession &call, cons
 }
 
 void Promises::told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
-                    const wire::AnyMessage &reply) {
+                    const wire::AnyMessage &reply, const core::State *state) {
     if (const auto *open = std::get_if<wire::OpenSession>(&call)) {
         if (const auto *r = std::get_if<wire::OpenReply>(&reply)) opened(key, *open, *r);
         return;
@@ -56,9 +56,10 @@ void Promises::told(const SessionKey &key, const Script &script, const wire::Any
         for (const wire::GrainResult &r : many->results) result(key, book, script, r);
         return;
     }
+    if (std::holds_alternative<wire::RestartGrain>(call)) return forgotten(key, book, state);
     const auto *piece = std::get_if<wire::Piece>(&reply);
     const auto *fetch = std::get_if<wire::Fetch>(&call);
-    if (!piece || !fetch || clock_.plan.has(Fault::bad_host)) return;
+    if (!piece || !fetch || fetch->stream != wire::Stream::out || clock_.plan.has(Fault::bad_host)) return;
     if (const std::string what = wrong_with_piece(script.model(fetch->grain), *fetch, *piece); !what.empty())
         wrong(key, "output of grain " + std::to_string(fetch->grain) + ": " + what);
 }
@@ -87,7 +88,57 @@ void Promises::result(const SessionKey &key, Book &book, const Script &script, c
     book.index[r.grain] = index;
 }
 
-void Promises::complete(const SessionKey &key, const Course &course) {
+// From here on nothing is known of what goes: the answer may get lost.
+void Promises::forgets(const SessionKey &key, const Forgotten &what) {
+    Book &book = books_[key];
+    const auto end = book.index.find(what.grain);
+    if (end != book.index.end() && end->second != what.stand)
+        wrong(key, "grain " + std::to_string(what.grain) + " was result " + std::to_string(end->second) +
+                       ", and its log says that " + std::to_string(what.stand) + " stand without it");
+    book.forgotten = what;
+    book.closed = false;
+    std::erase_if(book.order, [&](const auto &entry) { return entry.first >= what.stand; });
+    std::erase_if(book.index, [&](const auto &entry) { return entry.second >= what.stand; });
+    for (const GrainNumber grain : what.gone) book.grains.erase(grain);
+    for (const GrainNumber grain : what.revived) book.grains.erase(grain);
+    book.grains.erase(what.grain);
+}
+
+// It is done, and nobody has the session: what was decided after the result is as if it had never been.
+void Promises::forgotten(const SessionKey &key, Book &book, const core::State *state) {
+    const Forgotten &what = book.forgotten;
+    ++forgotten_;
+    book.closing = false;
+    for (const GrainNumber grain : what.gone) book.asked.erase(grain);
+    for (const GrainNumber grain : what.revived) book.grains[grain] = false;
+    book.grains[what.grain] = false;
+    if (!state) return;
+    const core::Session *session = state->session(key);
+    if (!session) return wrong(key, "is lost, as a result was forgotten");
+    if (session->info.status == core::SessionStatus::terminated)
+        return wrong(key, "a result was forgotten, and it is closed");
+    if (session->info.shown > what.stand)
+        return wrong(key, std::to_string(session->info.shown) + " results count as handed out, " +
+                              std::to_string(what.stand) + " stand");
+    for (const GrainNumber grain : what.gone)
+        if (session->grains.count(grain) != 0)
+            return wrong(key, "the submission of grain " + std::to_string(grain) + " was forgotten, and it is there");
+    for (const auto &[number, g] : session->grains) {
+        const bool anew = number == what.grain || what.revived.count(number) != 0;
+        const bool ended = g.status == core::GrainStatus::killed ||
+                           (g.status == core::GrainStatus::finished && g.result_index < what.stand);
+        if (anew && ended)
+            return wrong(key, "grain " + std::to_string(number) + " was to run anew, and is " +
+                                  core::name_of(g.status));
+    }
+}
+
+void Promises::complete(const SessionKey &key, const Course &course, const core::State *state) {
+    if (const core::Session *session = state ? state->session(key) : nullptr)
+        for (const auto &[number, g] : session->grains)
+            if (course.submitted().count(number) == 0)
+                return wrong(key, "nothing is left of it, and there is grain " + std::to_string(number) +
+                                      ", which this run of the program did not submit");
     for (const GrainNumber grain : course.submitted())
         if (course.received().count(grain) == 0 && course.killed().count(grain) == 0)
             return wrong(key, "nothing is left of it, but grain " + std::to_string(grain) + " has no result");

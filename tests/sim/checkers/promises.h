@@ -7,7 +7,7 @@
 
 #include "scheduler/core/state.h"
 #include "sim/clock.h"
-#include "sim/program.h"
+#include "sim/control_node.h"
 #include "wire/message.h"
 
 namespace dcs::sim {
@@ -17,11 +17,14 @@ public:
     explicit Promises(Clock &clock) : clock_(clock) {}
     void asks(const SessionKey &key, const wire::AnyMessage &call);
     void told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
-              const wire::AnyMessage &reply);
-    void complete(const SessionKey &key, const Course &course);
+              const wire::AnyMessage &reply, const core::State *state);
+    // The state: of now, if the scheduler runs.
+    void complete(const SessionKey &key, const Course &course, const core::State *state);
+    void forgets(const SessionKey &key, const Forgotten &what);
     // Does the scheduler know all that it promised?
     void compare(const core::State &state);
     std::uint64_t results() const { return results_; }
+    std::uint64_t forgotten() const { return forgotten_; }
 
 private:
     struct Result {
@@ -38,9 +41,11 @@ private:
         bool batches = false;  // some results were asked for together: handed out, though never received
         std::map<std::int32_t, Result> order;
         std::map<GrainNumber, std::int32_t> index;
+        Forgotten forgotten;   // ordered last
     };
     void opened(const SessionKey &key, const wire::OpenSession &call, const wire::OpenReply &reply);
     void result(const SessionKey &key, Book &book, const Script &script, const wire::GrainResult &reply);
+    void forgotten(const SessionKey &key, Book &book, const core::State *state);
     void compare_book(const SessionKey &key, Book &book, const core::State &state);
     void wrong(const SessionKey &key, const std::string &what) {
         clock_.complain("promises", to_text(key) + ": " + what);
@@ -48,7 +53,7 @@ private:
 
     Clock &clock_;
     std::map<SessionKey, Book> books_;
-    std::uint64_t results_ = 0;
+    std::uint64_t results_ = 0, forgotten_ = 0;
 };
 
 // What is wrong with the bytes of a result; "" if nothing is.

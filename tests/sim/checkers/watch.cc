@@ -58,9 +58,16 @@ void Watch::told(const SessionKey &key, const Script &script, const wire::AnyMes
     if (!std::holds_alternative<wire::ErrorReply>(reply)) progress_ = clock_.now;
     if (clock_.tracing)
         clock_.note(to_text(key) + ": " + wire::kind_name(call) + " -> " + wire::kind_name(reply));
-    promises.told(key, script, call, reply);
+    promises.told(key, script, call, reply, scheduler_.state());
 }
 
-void Watch::complete(const SessionKey &key, const Course &course) { promises.complete(key, course); }
+void Watch::complete(const SessionKey &key, const Course &course) {
+    promises.complete(key, course, scheduler_.state());
+}
+
+void Watch::forgets(const SessionKey &key, const Forgotten &what) {
+    promises.forgets(key, what);
+    leases.forgets(key, what.gone);
+}
 
 }  // namespace dcs::sim

@@ -33,6 +33,7 @@ public:
     void told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
               const wire::AnyMessage &reply) override;
     void complete(const SessionKey &key, const Course &course) override;
+    void forgets(const SessionKey &key, const Forgotten &what) override;
 
     // The last time that a call of a control program succeeded.
     Instant progress() const { return progress_; }
