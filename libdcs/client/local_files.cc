@@ -73,6 +73,7 @@ Result<Digested> digest_of_file(const std::string &path) {
     if (!file) return file.status();
     struct stat about = {};
     if (::fstat(::fileno(file->get()), &about) != 0) return unreadable(path, errno);
+    if (about.st_size > static_cast<off_t>(limits::content_bytes)) return too_large(path);
     const auto ns = [](const timespec &t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
     const Identity identity{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
     {

@@ -21,6 +21,7 @@ ROOT = sources.ROOT
 ROOM = 4096  # bytes, one for each text
 KEPT = ("CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "backupd", "control-examples", "deploy", "docs", "grains",
         "grainserver", "libdcs", "scheduler", "tests")
+PRELOADED = {"crash_calls": "libfaulty.so"}  # programs that a library has to be preloaded into
 HOOK_PY = """seen = None
 def word(number):
     global seen
@@ -129,8 +130,12 @@ def run(to, test):
         command = ["ctest", "--output-on-failure", "-R", f"^{test}$"]
     else:
         command = [os.path.join(to, "build/release/bin", test)]
+    env = dict(os.environ)
+    if test in PRELOADED:
+        env["LD_PRELOAD"] = os.path.join(to, "build/release/tests", PRELOADED[test])
     with open(os.path.join(to, "last.log"), "wb") as log:
-        done = subprocess.run(command, cwd=os.path.join(to, "build/release"), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        done = subprocess.run(command, cwd=os.path.join(to, "build/release"), env=env, stdin=subprocess.DEVNULL, stdout=log,
+                              stderr=log)
     made = open(os.path.join(to, "seen"), "rb").read()
     return {key for key, byte in zip(keys, made) if byte}, done.returncode == 0
 

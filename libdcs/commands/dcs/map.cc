@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <optional>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -29,21 +30,25 @@ namespace dcs::commands {
 namespace {
 
 constexpr std::size_t most_input_bytes = 1u << 30;
+static_assert(most_input_bytes < INT_MAX, "each input is a byte at least, and each is a grain");
 constexpr int question_patience_s = 3, work_patience_s = 600;
 constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
 
 Result<std::string> read_all(int fd, const std::string &name) {
     std::string text;
     char buffer[65536];
-    while (true) {
+    struct stat about = {};
+    if (::fstat(fd, &about) != 0) return fail_errno(Code::io_error, name, errno);
+    bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
+    while (!too_large) {
         const ssize_t n = ::read(fd, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail_errno(Code::io_error, name, errno);
         if (n == 0) return text;
         text.append(buffer, static_cast<std::size_t>(n));
-        if (text.size() > most_input_bytes)
-            return fail(Code::limit, name + " is larger than 1 GiB");
+        too_large = text.size() > most_input_bytes;
     }
+    return fail(Code::limit, name + " is larger than 1 GiB: give its lines to several runs of dcs map");
 }
 
 Result<std::string> input_text(const Call &call) {
@@ -82,8 +87,6 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
                                  "--null takes inputs that end in a NUL byte");
         plan.inputs = std::move(*inputs);
     }
-    if (plan.inputs.size() >= INT_MAX)
-        return usage_failure("dcs map: more inputs than a session can have grains");
     return std::nullopt;
 }
 

@@ -50,14 +50,14 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
         return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
     case locks::Killed::elsewhere:
         return said(name, "elsewhere", exits::busy, who + " runs on another host or in another pid namespace" + why);
-    case locks::Killed::unkillable: return said(name, "unkillable", exits::busy, who + " does not end" + why);
+    case locks::Killed::unkillable: break;
     }
-    return said(name, "error", exits::failed, "it is not known what became of " + who);
+    return said(name, "unkillable", exits::busy, who + " does not end" + why);
 }
 
+// Somebody waits.
 Outcome send_head_home(const Options &options, const Seen &seen) {
     const std::string name = shown_name(options);
-    if (seen.waiting.empty()) return said(name, "free", exits::ok, "nobody waits");
     const locks::Waiter &head = seen.waiting.front();
     const std::string who = "pid " + std::to_string(head.process.pid);
     if (head.process.pid <= 1)

@@ -148,18 +148,14 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
     return what;
 }
 
-void describe_end(const Options &options, const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
+void describe_end(const locks::RunEnd &end, std::int64_t limit, Outcome &outcome) {
     outcome.ran = end.started;
     outcome.exit = end.status;
     outcome.result = end.started ? locks::outcome_name(end.outcome) : "error";
     outcome.message = end.text;
     outcome.runtime = end.started ? end.runtime : -1;
     outcome.cpu = end.started ? end.cpu : -1;
-    if (!end.started && outcome.message.empty())
-        outcome.message = options.words[0] + ": " +
-                          (end.status == exits::not_found ? "not found; give a path, or look at PATH"
-                                                          : "cannot be executed; look at its permissions");
-    if (!outcome.message.empty()) return;
+    if (!end.started || !outcome.message.empty()) return;
     outcome.quiet = end.outcome != locks::Outcome::expired;
     if (outcome.quiet)
         outcome.message = outcome.name + ": ran " + spoken(end.runtime) + ", exit code " + std::to_string(end.status);
@@ -179,7 +175,7 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     const locks::RunEnd end = locks::supervise(world, what);
     Outcome outcome;
     outcome.name = shown_name(options);
-    describe_end(options, end, locks::no_limit, outcome);
+    describe_end(end, locks::no_limit, outcome);
     return tell(options, outcome);
 }
 
@@ -210,7 +206,7 @@ int run_command(const locks::World &world, const Options &options) {
     const locks::Supervision what = supervision_of(world, options, held);
     const locks::RunEnd end = locks::supervise(world, what);
     release(world, options, held, end);
-    describe_end(options, end, what.soft, outcome);
+    describe_end(end, what.soft, outcome);
     return tell(options, outcome);
 }
 

@@ -55,3 +55,9 @@ TEST_CASE("failures of our own libraries and usage errors") {
     CHECK(usage_failure("x").code == "usage");
     CHECK(not_found_failure("x").exit == 3);
 }
+
+TEST_CASE("what to do next, where the library's advice is for programmers") {
+    CHECK(call_failure("session 7", D_E_SESSION_UNKNOWN).hint == "`dcs session ls` lists your sessions");
+    CHECK(call_failure("grain 7:1", D_E_GRAIN_UNKNOWN).hint == "`dcs grain ls SESSION` lists a session's grains");
+    CHECK(call_failure("session 7", D_E_INVALID).hint.empty());
+}

@@ -1,0 +1,151 @@
+// What dcs_lock says when the kernel refuses it something, or who is to be ended does not end.
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands/dcs_lock/call.h"
+#include "locks/queue.h"
+#include "locks/world.h"
+#include "support/catch.h"
+#include "support/refuse.h"
+#include "unit/locks/lock_bench.h"
+
+using namespace dcs;
+using namespace dcs::locks;
+using scratch::Directory;
+
+namespace {
+
+struct Plan {
+    const char *call = nullptr;
+    int error = 0;
+    std::string of;
+};
+const Plan no_signals{"syscall", EPERM, std::to_string(SYS_pidfd_send_signal)},
+    lost_signals{"syscall", 0, std::to_string(SYS_pidfd_send_signal)};
+
+// This host, under another name.
+class Elsewhere final : public World {
+public:
+    Elsewhere() {
+        boot = this_world().boot;
+        pid_namespace = this_world().pid_namespace;
+        host = "elsewhere";
+    }
+    Moment now() const override { return this_world().now(); }
+};
+
+// What a dcs_lock in a process of its own writes.
+std::string dcs_lock(const std::vector<std::string> &words, const Plan &plan = {}, const World &world = this_world()) {
+    int said[2];
+    REQUIRE(::pipe(said) == 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        ::dup2(said[1], STDOUT_FILENO);
+        ::dup2(said[1], STDERR_FILENO);
+        ::close(said[0]);
+        ::close(said[1]);
+        if (plan.call) refuse_call(plan.call, plan.error, 0, plan.of.c_str());
+        const int code = lock_command::run_lock_command(world, words);
+        std::fflush(stdout);
+        ::_exit(code);
+    }
+    ::close(said[1]);
+    std::string text;
+    char part[4096];
+    for (ssize_t n; (n = ::read(said[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+    ::close(said[0]);
+    ::waitpid(pid, nullptr, 0);
+    return text;
+}
+
+// A dcs_lock that goes on.
+class Running {
+public:
+    explicit Running(const std::vector<std::string> &words) : pid_(::fork()) {
+        if (pid_ != 0) return;
+        ::_exit(lock_command::run_lock_command(this_world(), words));
+    }
+    Running(const Running &) = delete;
+    ~Running() { scratch::end(pid_); }
+    std::string pid() const { return "pid " + std::to_string(pid_); }
+
+private:
+    pid_t pid_;
+};
+
+bool has(const std::string &text, const std::string &part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+    return text.find(part) != std::string::npos;
+}
+
+// Locks of a directory of the test's own.
+struct Locks {
+    Directory dir;
+    Locks() { ::setenv("DCS_LOCK_DIR", dir.path().c_str(), 1); }
+    ~Locks() { ::unsetenv("DCS_LOCK_DIR"); }
+    void until(const std::string &lock, const std::string &part) const {
+        REQUIRE(lock_bench::soon([&] { return dcs_lock({"list", lock}).find(part) != std::string::npos; }));
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a lock of a script whose keeper cannot be had") {
+    const Locks locks;
+    has(dcs_lock({"get", "edit", "motd"}, {"pipe2", EMFILE, ""}), "no pipe to the keeper: Too many open files");
+    has(dcs_lock({"get", "edit", "motd"}, {"fork", EAGAIN, ""}),
+        "the keeper of the lock cannot be started: Resource temporarily unavailable");
+    has(dcs_lock({"get", "edit", "motd"}, {"getppid", 0, ""}),
+        "the calling script is gone; call dcs_lock from a script that goes on");
+}
+
+TEST_CASE("locks that cannot be listed") {
+    const Locks locks;
+    has(dcs_lock({"list"}, {"opendir", EACCES, ""}),
+        "the lock directory " + locks.dir.path() + " cannot be read: Permission denied");
+}
+
+TEST_CASE("holders that are not to be ended") {
+    const Locks locks;
+    const Running holder({"h", "sleep", "600"});
+    locks.until("h", "held");
+    has(dcs_lock({"break", "h"}, {}, Elsewhere()),
+        " runs on another host or in another pid namespace: it runs on host ");
+    has(dcs_lock({"break", "h"}, no_signals), " is somebody else's: ");
+    has(dcs_lock({"--grace=0,0,0", "break", "h"}, lost_signals), " does not end: ");
+}
+
+TEST_CASE("waiters that are not to be sent home") {
+    const Locks locks;
+    const Running holder({"h", "sleep", "600"});
+    locks.until("h", "held");
+    CHECK(dcs_lock({"break", "--head", "h"}) == "dcs_lock: h: nobody waits\n");
+    {
+        const Running waiter({"-q", "h", "true"});
+        locks.until("h", " 1 ");
+        has(dcs_lock({"break", "--head", "h"}, no_signals), waiter.pid() + " is somebody else's; ask them, or root");
+        has(dcs_lock({"--grace=0,0,0", "break", "--head", "h"}, lost_signals),
+            waiter.pid() + " got TERM and is still there");
+    }
+    Result<Place> place = place_of(std::string("h"), ".lock");
+    REQUIRE(place);
+    Result<LockFile> file = LockFile::open(*place, FileKind::atom);
+    REQUIRE(file);
+    REQUIRE(*file->lock(ticket_byte + 7, 1, false, Deadline::none()));
+    has(dcs_lock({"break", "--head", "h"}), "the first waiter left no note of who it is; `ps` may show it");
+}
+
+TEST_CASE("a holder that left no record") {
+    const Locks locks;
+    CHECK(dcs_lock({"h", "true"}) == "");
+    Result<Place> place = place_of(std::string("h"), ".lock");
+    Result<LockFile> file = LockFile::open(*place, FileKind::atom);
+    REQUIRE(*file->hold(false, Deadline::none()));
+    has(dcs_lock({"break", "h"}), "h: its holder left no record, so nobody can be ended with certainty; `fuser " +
+                                      place->path + "` may show who it is");
+}

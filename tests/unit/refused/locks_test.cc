@@ -1,0 +1,311 @@
+// What locks say when the kernel refuses them something, or somebody plays tricks with their files.
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <functional>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dcs_lock.h"
+#include "locks/adaptive_lock.h"
+#include "locks/counted_slots.h"
+#include "locks/process_identity.h"
+#include "locks/queue.h"
+#include "locks/run_end.h"
+#include "locks/sample.h"
+#include "locks/supervise.h"
+#include "locks/world.h"
+#include "support/catch.h"
+#include "support/refuse.h"
+#include "unit/locks/lock_bench.h"
+
+using namespace dcs;
+using namespace dcs::locks;
+using dcs::test::Refused;
+using lock_bench::in_ms;
+using lock_bench::place_in;
+using scratch::Directory;
+
+namespace {
+
+Place slots_in(const Directory &dir, const std::string &name) { return place_in(dir, name + ".slots"); }
+
+LockFile opened(const Place &place) {
+    Result<LockFile> file = LockFile::open(place, FileKind::atom);
+    REQUIRE(file);
+    return std::move(*file);
+}
+
+std::string why_not_open(const Place &place, FileKind kind = FileKind::atom) {
+    return LockFile::open(place, kind).status().text;
+}
+
+// What body() says in a process of its own: it may change who it is.
+std::string told_by_a_child(const std::function<std::string()> &body) {
+    int said[2];
+    REQUIRE(::pipe(said) == 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        const std::string text = body();
+        ::_exit(::write(said[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+    }
+    ::close(said[1]);
+    std::string text;
+    char part[4096];
+    for (ssize_t n; (n = ::read(said[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+    ::close(said[0]);
+    ::waitpid(pid, nullptr, 0);
+    return text;
+}
+
+// The end of a run of /bin/true, with this call refused to its supervisor.
+std::string run_without(const char *call, int error, const char *of, Supervision what) {
+    return told_by_a_child([&] {
+        what.argv = {"/bin/true"};
+        refuse_call(call, error, 0, of);
+        const RunEnd end = supervise(this_world(), what);
+        return std::to_string(end.status) + " " + end.text;
+    });
+}
+
+}  // namespace
+
+TEST_CASE("lock files that cannot be opened or made") {
+    const Directory dir;
+    const Place place = place_in(dir, "a");
+    {
+        const Refused open("open", EACCES, place.path.c_str());
+        CHECK(why_not_open(place) == "cannot open lock file " + place.path + ": Permission denied");
+    }
+    {
+        const Refused room("open", ENOSPC, "", 1);  // of the file that is to become it
+        CHECK(why_not_open(place) == "cannot make lock file " + place.path + ": No space left on device");
+    }
+    const LockFile file = opened(place);
+    CHECK(why_not_open(place, FileKind::slots).find(place.path + " is an exclusive or adaptive lock") == 0);
+    {
+        const Refused gone("open", ENOENT, place.path.c_str());  // whoever makes it finds that somebody was faster
+        CHECK(why_not_open(place) == "lock file " + place.path + " is being replaced all the time");
+    }
+    {
+        const Refused look("fstat", EIO);
+        CHECK(why_not_open(place) == "cannot examine lock file " + place.path + ": Input/output error");
+    }
+    const Place slots = slots_in(dir, "s");
+    REQUIRE(LockFile::open(slots, FileKind::slots));
+    CHECK(why_not_open(slots).find(slots.path + " has counted slots (-j, -l)") == 0);
+    REQUIRE(::chmod(place.path.c_str(), 0444) == 0);
+    const std::string said = told_by_a_child([&] {
+        if (::geteuid() == 0 && (::chmod(dir.path().c_str(), 0755) != 0 || ::setuid(65534) != 0)) return std::string();
+        return why_not_open(place);
+    });
+    CHECK(said == "no permission to write lock file " + place.path);
+}
+
+TEST_CASE("an empty lock file that cannot be completed") {
+    const Directory dir;
+    Place place = place_in(dir, "empty");
+    place.adopt = true;
+    ::close(::open(place.path.c_str(), O_CREAT | O_RDWR, 0600));
+    LockFile file = opened(place);
+    REQUIRE(file.kind() == FileKind::broken);
+    const Refused write("pwrite", ENOSPC);
+    CHECK(file.make_whole().text == "cannot write lock file " + place.path + ": No space left on device");
+}
+
+TEST_CASE("kernel locks that are refused, and waits without a timer") {
+    const Directory dir;
+    const Place place = place_in(dir, "a");
+    LockFile file = opened(place), other = opened(place);
+    {
+        const Refused flock("flock", EIO);
+        CHECK(file.hold(false, Deadline::none()).status().text == "flock: Input/output error");
+    }
+    REQUIRE(*other.hold(false, Deadline::none()));
+    {
+        const Refused timer("timer_create", EAGAIN);
+        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
+    }
+    other.let_go();
+    const int alone = ::open(place.path.c_str(), O_RDWR | O_CLOEXEC);
+    REQUIRE(::flock(alone, LOCK_EX) == 0);  // as somebody who knows flock(2) only
+    {
+        const Refused timer("timer_create", EAGAIN);
+        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
+    }
+    {
+        const Refused flock("flock", EIO, "", 1);
+        CHECK(file.hold(false, in_ms(60'000)).status().text == "flock: Input/output error");
+    }
+    ::close(alone);
+}
+
+TEST_CASE("a guard that a stopped process holds") {
+    const Directory dir;
+    const Place place = place_in(dir, "a");
+    const LockFile file = opened(place), other = opened(place);
+    REQUIRE(*other.lock(guard_byte, 1, false, Deadline::none()));
+    CHECK(Guard::take(file).status().text ==
+          "the guard of lock " + place.path + " is held by a stopped process; continue or end it");
+}
+
+TEST_CASE("queues whose places somebody has locked") {
+    const Directory dir;
+    const Place place = place_in(dir, "a");
+    const LockFile file = opened(place), other = opened(place);
+    REQUIRE(*other.lock(ticket_byte, 0, false, Deadline::none()));
+    CHECK(QueuePlace::enter(file, false).status().text ==
+          "the queue of " + place.path + " has a lock on all of its places");
+    other.unlock(ticket_byte, 0);
+    // A lock that the look for a free place did not show: it came between the two.
+    REQUIRE(*other.lock(ticket_byte, 1, true, Deadline::none()));
+    const Refused look("fcntl", EINVAL, std::to_string(F_OFD_GETLK).c_str());
+    CHECK(QueuePlace::enter(file, false).status().text ==
+          "somebody has places in the queue of " + place.path + " out of order");
+}
+
+TEST_CASE("the directory of locks") {
+    const Directory dir;
+    const auto lock = [] {
+        d_lock_request wish;
+        d_lock_init(&wish);
+        wish.operator_ = "words";
+        d_lock *got = nullptr;
+        if (d_lock_get(&wish, nullptr, &got) == D_LOCK_GRANTED) return d_lock_release(got, 1), std::string("granted");
+        return std::string(d_lock_errortext());
+    };
+    const auto nobody_at = [&](const std::string &path) {
+        return told_by_a_child([&] {
+            for (const char *name : {"HOME", "XDG_STATE_HOME", "DCS_LOCK_DIR"}) ::unsetenv(name);
+            if (!path.empty()) ::setenv("DCS_LOCK_DIR", path.c_str(), 1);
+            if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("setuid");
+            return lock();
+        });
+    };
+    CHECK(nobody_at("") == "no directory for locks: set DCS_LOCK_DIR or HOME");
+    const std::string fresh = dir / "fresh";
+    const std::string unseen = told_by_a_child([&] {
+        ::setenv("DCS_LOCK_DIR", fresh.c_str(), 1);
+        refuse_call("stat", EIO, 1, fresh.c_str());
+        return lock();
+    });
+    CHECK(unseen == "cannot examine the lock directory " + fresh + ": Input/output error");
+    if (::geteuid() != 0) return;  // nobody else can make a directory of somebody else's
+    const std::string foreign = dir / "foreign";
+    REQUIRE(::mkdir(foreign.c_str(), 0755) == 0);
+    REQUIRE(::chown(foreign.c_str(), 65533, 65533) == 0);
+    REQUIRE(::chmod(dir.path().c_str(), 0755) == 0);
+    CHECK(nobody_at(foreign) == "the lock directory " + foreign + " belongs to uid 65533, who could replace every lock "
+                                                                  "in it; set DCS_LOCK_DIR to one of your own");
+}
+
+TEST_CASE("a lock whose file is replaced all the time") {
+    const Directory dir;
+    const Place place = place_in(dir, "a"), slots = slots_in(dir, "s");
+    const World &world = this_world();
+    const auto ask = [&] { return Slots::take(world, {{slots, 1}}, Deadline::none(), "").status().text; };
+    LockRequest request;
+    request.place = place;
+    const auto get = [&] {
+        AdaptiveLock lock;
+        return AdaptiveLock::get(world, request, lock).status.text;
+    };
+    REQUIRE(ask() == "");
+    REQUIRE(get() == "");
+    {
+        const Refused named("fstat", EIO, "", -2);  // each time it has been opened and looked at
+        CHECK(get() == "lock " + place.path + " is being replaced all the time");
+    }
+    {
+        const Refused examined("fstat", EIO, "", 1);
+        CHECK(ask() == "cannot examine lock file " + slots.path + ": Input/output error");
+    }
+    const Refused named("fstat", EIO, "", -3);
+    CHECK(ask() == "a file of counted slots is being replaced all the time");
+}
+
+TEST_CASE("counted slots that cannot be written, or waited for") {
+    const Directory dir;
+    Place place = slots_in(dir, "s");
+    const World &world = this_world();
+    const auto ask = [&](const Deadline &until) {
+        return Slots::take(world, {{place, 1}}, until, "").status().text;
+    };
+    {
+        const Result<Slots> first = Slots::take(world, {{place, 1}}, Deadline::none(), "");
+        REQUIRE(first);
+        const Refused poll("ppoll", ENOMEM);
+        CHECK(ask(in_ms(60'000)) == "poll: Cannot allocate memory");
+    }
+    {
+        Result<LockFile> stranger = LockFile::open(place, FileKind::slots);  // has the slot and left no record
+        REQUIRE(stranger);
+        REQUIRE(*stranger->lock(slot_byte, 1, false, Deadline::none()));
+        const Refused watcher("syscall", EAGAIN, std::to_string(SYS_clone).c_str());
+        CHECK(ask(in_ms(60'000)) == "no process to wait with for a slot of " + place.path);
+    }
+    place = slots_in(dir, "fresh");
+    REQUIRE(LockFile::open(place, FileKind::slots));
+    const Refused write("pwrite", ENOSPC);
+    CHECK(ask(Deadline::none()) == "cannot write slots of " + place.path + ": No space left on device");
+}
+
+TEST_CASE("more slots than a file that is not ours has room for") {
+    const Directory dir;
+    Place place = slots_in(dir, "s");
+    place.named = false;
+    const int fd = ::open(place.path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    REQUIRE(::write(fd, "a list of somebody", 18) == 18);
+    ::close(fd);
+    std::vector<Slots> taken;
+    std::string text;
+    while (text.empty() && taken.size() < 1000) {
+        Result<Slots> got = Slots::take(this_world(), {{place, 1000}}, Deadline::none(), "");
+        text = got.status().text;
+        if (got) taken.push_back(std::move(*got));
+    }
+    CHECK(taken.size() == 64);
+    CHECK(text == place.path + " has no room for more slots, as it is not a file of counted slots");
+}
+
+TEST_CASE("a run whose supervisor is refused what it needs") {
+    const Directory dir;
+    const LockFile lock = opened(place_in(dir, "a"));
+    Supervision what;
+    what.lock_fds = {lock.fd()};
+    what.keep = Keep::both;
+    CHECK(run_without("setpgid", EPERM, "", what) == "125 cannot run /bin/true: setpgid: Operation not permitted");
+    CHECK(run_without("fcntl", EMFILE, std::to_string(F_DUPFD).c_str(), what) ==
+          "125 cannot run /bin/true: keeping the lock: Too many open files");
+    what.keep = Keep::leader;
+    CHECK(run_without("prctl", EPERM, "1", what) == "125 cannot run /bin/true: prctl: Operation not permitted");
+    what.keep = Keep::exec;
+    CHECK(run_without("fork", EAGAIN, "", what) ==
+          "125 cannot start the keeper of the lock: Resource temporarily unavailable");
+    what.keep = Keep::fd;
+    CHECK(run_without("fcntl", EMFILE, std::to_string(F_DUPFD).c_str(), what) ==
+          "125 cannot keep the lock open: Too many open files");
+    CHECK(supervise(this_world(), Supervision{}).text == "no command was given");
+}
+
+TEST_CASE("processes that cannot be signalled") {
+    const Result<ProcessHandle> handle = ProcessHandle::open(own_identity());
+    REQUIRE(handle);
+    const Refused signal("syscall", EIO, std::to_string(SYS_pidfd_send_signal).c_str());
+    CHECK(handle->signal(0).text == "cannot signal a process: Input/output error");
+}
+
+TEST_CASE("a run that cannot be written down") {
+    const Directory dir;
+    const LockFile lock = opened(place_in(dir, "a"));
+    const Refused write("pwrite", ENOSPC);
+    CHECK(write_sample(lock, 1, Sample{}).text == "cannot write to lock " + lock.path() + ": No space left on device");
+}
+
+TEST_CASE("a holder of whom nothing is known, and times without an end") {
+    CHECK(described(Owner{}, this_world()) == "another process");
+    CHECK(in_words(no_limit) == "for ever");
+}
