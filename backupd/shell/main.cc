@@ -114,14 +114,11 @@ Status run(const Arguments &line) {
     failpoint("backup.start.after_recovery");
     std::unique_ptr<net::Loop> mirror_loop = net::Loop::create();
     if (!mirror_loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
-    // With a scheduler of another host there is no copy yet.
-    net::PoolLink mirror_way = link;
-    std::unique_ptr<MirrorLink> mirror;
-    if (!link.tls())
-        mirror = std::make_unique<MirrorLink>(std::move(*places), mirror_way, std::move(mirror_loop),
-                                              [&] { return locks::still_alone(own->store); });
+    net::PoolLink mirror_way = link;  // each thread has its own
+    const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
+                            [&] { return locks::still_alone(own->store); });
     Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
-                    mirror.get());
+                    mirror);
     return service.run();
 }
 

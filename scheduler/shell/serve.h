@@ -1,5 +1,6 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -52,6 +53,8 @@ private:
     void opened_from_afar(const net::Arrival &arrival);
     void keeper_is_gone();
     void fenced(const std::string &why);
+    bool about_copy(const net::Arrival &arrival);
+    void turn_out_copies();
     void commit_answered(const store::CommitResult &result);
     void handle_signals();
     Status reread_settings();
@@ -75,6 +78,8 @@ private:
     MirrorHost mirror_;
     std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
     std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
+    struct Afar { core::Certified certified; bool copies = false; };
+    std::map<ConnId, Afar> backups_;           // on other hosts; copies: this connection is for the copy of the store
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if nobody told it to
