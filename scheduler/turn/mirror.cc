@@ -40,16 +40,14 @@ Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library
       attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never), last_turn_(store.turn()),
       trouble_("the backup is not connected") {}
 
-bool Mirror::of_copy(std::uint16_t kind) {
-    static const std::set<std::uint16_t> kinds = {wire::kind_of(wire::MirrorCall{}),
-                                                  wire::kind_of(wire::MirrorContents{}),
-                                                  wire::kind_of(wire::MirrorHas{})};
+bool Mirror::of_backup(std::uint16_t kind) {
+    static const std::set<std::uint16_t> kinds = {
+        wire::kind_of(wire::MirrorCall{}), wire::kind_of(wire::MirrorContents{}), wire::kind_of(wire::MirrorHas{})};
     return kinds.count(kind) != 0;
 }
 
-bool Mirror::concerns(std::uint16_t kind) {
-    return of_copy(kind) || kind == wire::kind_of(wire::AskMirror{});
-}
+// To detach is for people on the scheduler's host.
+bool Mirror::concerns(std::uint16_t kind) { return of_backup(kind) || kind == wire::kind_of(wire::AskMirror{}); }
 
 // ---- what arrives -------------------------------------------------------------------------
 

@@ -63,8 +63,8 @@ public:
     Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside);
 
     static bool concerns(std::uint16_t kind);
-    static bool of_copy(std::uint16_t kind);  // of them, those of who keeps the copy: no orders and questions
-    // From somebody of the scheduler's own account.
+    static bool of_backup(std::uint16_t kind);  // what a backup on another host may say
+    // From somebody of the scheduler's own account, or from the pool's backup.
     void came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request);
     void gone(ConnId conn);
     void committed(std::vector<CopiedTurn> turns);
