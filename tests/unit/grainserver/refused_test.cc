@@ -182,11 +182,14 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
         INFO(row.orders);
         CHECK(s.started(row.orders) == row.words);
     }
+    s.record.rungs = s.rules.rungs = rung_filter;
+    CHECK(s.started("seccomp::EPERM") == "confinement of the grain: Operation not permitted");
+    s.record.rungs = s.rules.rungs = 0;
     s.record.directory = s.dir.path + "/nowhere";
     CHECK(s.started() == "working directory " + s.dir.path + "/nowhere: No such file or directory");
     s.record.directory.clear();
     s.record.runner = {"/no/such/emulator"};
-    CHECK(s.started() == "the runner of this host: cannot start /bin/true: No such file or directory");
+    CHECK(s.started() == "the runner of this host: cannot start /no/such/emulator: No such file or directory");
     s.record.runner.clear();
     CHECK(s.started().empty());
 }
