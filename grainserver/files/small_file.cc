@@ -14,6 +14,14 @@ namespace dcs::files {
 namespace {
 constexpr int depth_max = 200;  // of a tree that a grain left in its directory
 
+// For people: where the descriptor leads now.
+std::string path_of(int fd) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    char path[4096];
+    const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : link;
+}
+
 Status read_whole(int fd, const std::string &name, std::size_t max, bool cut, std::string &content) {
     struct stat st{};
     if (::fstat(fd, &st) != 0) return file_error(name, errno);
@@ -76,7 +84,9 @@ Status remove_tree_below(int parent, const std::string &name, int depth) {
     if (!names) return names.status();
     for (const std::string &inner : *names)
         if (Status s = remove_tree_below(fd.get(), inner, depth + 1); !s) {
-            if (::fchmod(fd.get(), 0700) != 0) return s;
+            // Once more only where that could help: two attempts at each level of a deep tree would never end.
+            struct stat st{};
+            if (::fstat(fd.get(), &st) != 0 || (st.st_mode & 0700) == 0700 || ::fchmod(fd.get(), 0700) != 0) return s;
             if (s = remove_tree_below(fd.get(), inner, depth + 1); !s) return s;
         }
     if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) return file_error(name, errno);
@@ -170,13 +180,14 @@ std::int64_t size_of(int directory, const std::string &name) {
 void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
 
 Result<std::vector<std::string>> list(int directory) {
+    const auto failed = [&](int error) { return file_error("listing " + path_of(directory), error); };
     const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (copy < 0) return file_error("directory", errno);
+    if (copy < 0) return failed(errno);
     DIR *dir = ::fdopendir(copy);
     if (dir == nullptr) {
         const int error = errno;
         ::close(copy);
-        return file_error("directory", error);
+        return failed(error);
     }
     std::vector<std::string> names;
     errno = 0;
@@ -187,7 +198,7 @@ Result<std::vector<std::string>> list(int directory) {
     }
     const int error = errno;
     ::closedir(dir);
-    if (error != 0) return file_error("directory", error);
+    if (error != 0) return failed(error);
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -11,8 +11,8 @@ namespace {
 constexpr Duration pending_patience = seconds(120);
 
 const char *as_what(HostRole role) {
-    if (role == HostRole::client) return ", for control programs to call from,";
-    return role == HostRole::backup ? ", to be the passive backup," : "";
+    if (role == HostRole::client) return ", for control programs to call from";
+    return role == HostRole::backup ? ", to be the passive backup" : "";
 }
 
 const char *right_use(HostRole role) {
@@ -102,7 +102,8 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
         if (counted != in.key) d.follow_up(TellOfBackup{in.role == HostRole::backup});
         d.change(SetTrust{std::move(trust)});
         const JoinCode &was = d.state.trust.codes.at(hash);
-        d.event("audit: host " + name + " joined from " + in.address + as_what(in.role) + " with " +
+        const std::string as = as_what(in.role);
+        d.event("audit: host " + name + " joined from " + in.address + as + (as.empty() ? " with " : ", with ") +
                 (in.has_code ? "the code " + id_of_code(hash) : std::string("the consent")) + " of " + was.by +
                 ", key " + in_words(in.key) + (had_other_key ? "; its former certificate is revoked" : ""));
     }

@@ -59,7 +59,9 @@ Result<std::string> KeeperClient::settings(Settings which, const std::string &fi
     int fd = -1;
     const Reply reply = call(request, &fd);
     if (!reply.status) return reply.status;
-    if (fd < 0) return fail(Code::internal, "the keeper has not handed over " + file);
+    if (fd < 0)
+        return fail(Code::limit, "the keeper could not hand over " + file + ": this process may open no more files, "
+                                 "raise ulimit -n");
     return read_settings(fd, file, what);
 }
 

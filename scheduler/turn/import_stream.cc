@@ -200,7 +200,9 @@ Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view
     if (!head) return bad(head.status().text);
     head_ = std::move(*head);
     while (in.good() && !in.at_end()) {
-        auto grain = wire::unpack_exported_grain(in.text());
+        const auto record = in.text();
+        if (!in.good()) break;
+        auto grain = wire::unpack_exported_grain(record);
         if (!grain) return bad(grain.status().text);
         if (Status s = add(std::move(*grain)); !s) return s;
     }

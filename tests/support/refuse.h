@@ -1,31 +1,38 @@
-/* The kernel refuses calls, as a full, locked down or broken machine does. Linked into a test program, or
- * preloaded into another program with REFUSE=CALLS:ERROR[:SKIP[:OF]] in its environment, it answers in libc's place. */
-#pragma once
+/* Calls of libc that fail when a test says so: refuse.c stands between a program and libc. It is linked into test
+ * programs, or preloaded into daemons (build/.../tests/librefuse.so, with DCS_REFUSE in their environment). */
+#ifndef DCS_TESTS_REFUSE_H
+#define DCS_TESTS_REFUSE_H
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* From now on `calls` ("tmpfile,fork") fail with `error` (0: they return 0), after `skip` of them that are made; with
- * -N, each Nth fails. `of`, if it is not empty, says which: a part of a path, or the number that tells calls of prctl,
- * fcntl, syscall and others apart. NULL: none is refused. */
-void refuse_call(const char *calls, int error, int skip, const char *of);
-/* How many were refused since then. */
-int refuse_count(void);
-
+/* What is refused from now on: orders CALL:ABOUT:ERROR[:SKIP[:TIMES]] with spaces between them; "" is nothing.
+ * CALL is the name of the function (or openat2, seccomp, landlock_...); ABOUT is a part of the path, or of that which
+ * the descriptor leads to, or =NUMBER= of prctl, and empty for any; ERROR is a name such as EIO, or, for ioctl and
+ * landlock_..., DONE: it does nothing and says that it did; the first SKIP calls that fit go through, then TIMES fail
+ * (0: all).
+ * 0 is returned if an order is no order. */
+int dcs_refuse(const char *orders);
+/* How many calls were refused since the last dcs_refuse(). */
+int dcs_refused(void);
 #ifdef __cplusplus
 }
 
+/* The runtimes of sanitizers want to stand between a program and libc themselves. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DCS_CAN_REFUSE 0
+#else
+#define DCS_CAN_REFUSE 1
 namespace dcs::test {
-/* As long as it lives. */
-class Refused {
-public:
-    Refused(const char *calls, int error, const char *of = "", int skip = 0)
-    {
-        refuse_call(calls, error, skip, of);
-    }
-    Refused(const Refused &) = delete;
-    ~Refused() { refuse_call(nullptr, 0, 0, ""); }
+struct Refusing {  // while it lives
+    bool understood;
+    explicit Refusing(const char *orders) : understood(dcs_refuse(orders) != 0) {}
+    ~Refusing() { dcs_refuse(""); }
+    Refusing(const Refusing &) = delete;
+    Refusing &operator=(const Refusing &) = delete;
+    bool happened() const { return understood && dcs_refused() > 0; }
 };
 }  // namespace dcs::test
+#endif
+#endif
 #endif

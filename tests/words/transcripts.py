@@ -3,9 +3,8 @@
 and, if it is not 0, its exit code in brackets. Each must come out the same, to the letter.
     transcripts.py [FILE...]           compares
     transcripts.py --write [FILE...]   writes down what comes out now: for reading, not for believing
-`# pool` in a file's first line starts a private pool for it; with `# root` only root can play it. @POOL@ and @HERE@ stand
-for directories of the run, @BIN@ for that of the programs. `$REFUSE_IT` before a command lets the kernel refuse it the calls
-that REFUSE names (support/refuse.h)."""
+`# pool` in a file's first line starts a private pool for it. @POOL@ and @HERE@ stand for directories of the run, @BIN@ for
+that of the programs."""
 import os
 import re
 import shutil
@@ -19,7 +18,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "process"))
 from pool import BIN, Pool  # noqa: E402
 
 FOLDER = os.path.join(HERE, "transcripts")
-REFUSE = os.path.join(os.path.dirname(BIN), "tests/librefuse.so")
 SECONDS = int(os.environ.get("DCS_WORDS_SECONDS", 300))
 
 
@@ -54,7 +52,7 @@ def play(text, directory, pool):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DCS_", "XDG_"))}
     env.update(HOME=directory, LC_ALL="C", PATH=f"{BIN}:/usr/bin:/bin:/usr/sbin:/sbin", DCS_PATIENCE_S="1",
                DCS_LOCK_DIR=os.path.join(directory, "locks"),
-               BIN=BIN, REFUSE_IT=f"env LD_PRELOAD={REFUSE}", LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
+               BIN=BIN, LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
     names = [(BIN, "@BIN@"), (directory, "@HERE@")]
     if pool:
         env.update(DCS_DIR=pool.dir)
@@ -69,10 +67,6 @@ def play(text, directory, pool):
 
 def run(path, write):
     text = open(path).read()
-    head = text.splitlines()[0]
-    if ("root" in head and os.geteuid() != 0) or ("$REFUSE_IT" in text and not os.access(REFUSE, os.R_OK)):
-        print(f"not played: {os.path.basename(path)}: it needs root, or a build without sanitizers")
-        return []
     directory = os.path.realpath(tempfile.mkdtemp(prefix="dcs-words-"))
     try:
         if text.startswith("# pool"):

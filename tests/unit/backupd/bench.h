@@ -106,6 +106,7 @@ public:
     std::vector<std::string> reports;  // of the last start
     std::vector<Members> saved;
     std::vector<std::string> certificates;
+    std::vector<std::string> lines;    // of the log
     Instant clock{seconds(1000).ns};
     bool scheduler_there = false;
     std::string fatal_words;
@@ -123,7 +124,7 @@ private:
     }
     void save(const Members &members) override { saved.push_back(members); }
     void renewed(const wire::Renewed &answer) override { certificates.push_back(answer.certificate); }
-    void log(Level, const std::string &) override {}
+    void log(Level, const std::string &line) override { lines.push_back(line); }
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override {
         job_ = std::move(updates);
         room_ = room;

@@ -18,7 +18,7 @@
 #include "dcs.h"
 #include "pki/authority.h"
 #include "support/catch.h"
-#include "support/refuse.h"
+#include "refuse_call.h"
 #include "unit/client/fake_scheduler.h"
 
 using namespace dcs;

@@ -17,7 +17,7 @@
 #include "daemon/signals.h"
 #include "daemon/spawn.h"
 #include "support/catch.h"
-#include "support/refuse.h"
+#include "refuse_call.h"
 
 using namespace dcs;
 using dcs::test::Refused;

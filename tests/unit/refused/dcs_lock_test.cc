@@ -10,7 +10,7 @@
 #include "locks/queue.h"
 #include "locks/world.h"
 #include "support/catch.h"
-#include "support/refuse.h"
+#include "refuse_call.h"
 #include "unit/locks/lock_bench.h"
 
 using namespace dcs;

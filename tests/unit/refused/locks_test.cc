@@ -19,7 +19,7 @@
 #include "locks/supervise.h"
 #include "locks/world.h"
 #include "support/catch.h"
-#include "support/refuse.h"
+#include "refuse_call.h"
 #include "unit/locks/lock_bench.h"
 
 using namespace dcs;

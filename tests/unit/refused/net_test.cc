@@ -9,7 +9,7 @@
 #include "client/transport.h"
 #include "net/pool_link.h"
 #include "net/unix_socket.h"
-#include "support/refuse.h"
+#include "refuse_call.h"
 #include "unit/net/tls_peers.h"
 
 using namespace tls_peers;

@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""Daemons that are started wrongly, find damaged files, or are refused something by their host: each says what is wrong in
+words that this table expects. A host's refusals are made by build/.../tests/librefuse.so (tests/support/refuse.h)."""
+import os
+import pwd
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from pool import BIN, wait_for
+
+REFUSE = os.path.join(os.path.dirname(BIN), "tests", "librefuse.so")
+NOBODY = pwd.getpwnam("nobody").pw_uid
+
+
+class Case:
+    """One start. `words`: what is said on standard error, each a part of it; `code`: the exit code, or None if it serves;
+    `at_end`: what is said besides when it is told to stop, with that exit code."""
+
+    def __init__(self, name, daemon, arguments, words, code=1, at_end=None, refuse="", files=(), prepare=None, preexec=None):
+        self.name, self.daemon, self.arguments = name, daemon, arguments
+        self.words = [words] if isinstance(words, str) else words
+        self.at_end = at_end
+        self.code, self.refuse, self.files, self.prepare, self.preexec = code, refuse, dict(files), prepare, preexec
+
+    def run(self, base):
+        place = os.path.join(base, self.name)
+        os.makedirs(os.path.join(place, "d"))
+        for path, text in {"d/hosts": "h1 slots=1\n", **self.files}.items():
+            path = os.path.join(place, path)
+            if text is None:
+                os.makedirs(path)
+                continue
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as file:
+                file.write(text)
+        if self.prepare:
+            self.prepare(place)
+        arguments = [word.replace("@", place + "/d") for word in self.arguments]
+        environment = dict(os.environ)
+        if self.refuse:
+            environment.update(LD_PRELOAD=REFUSE, DCS_REFUSE=self.refuse)
+        said = os.path.join(place, "said")
+        with open(said, "wb") as log:
+            daemon = subprocess.Popen([os.path.join(BIN, self.daemon), *arguments], cwd=place, env=environment, stdout=log,
+                                      stderr=log, stdin=subprocess.DEVNULL, preexec_fn=self.preexec)
+        try:
+            self.judge(daemon, said, place)
+        finally:
+            daemon.kill()
+            daemon.wait()
+
+    def judge(self, daemon, said, place):
+        def text():
+            return open(said, errors="replace").read()
+
+        def complete():
+            return all(words.replace("@", place + "/d") in text() for words in self.words)
+
+        if self.code is None or self.at_end:
+            wait_for(f"{self.name}: {self.words}", lambda: complete() or daemon.poll() is not None, timeout=120)
+        if self.at_end:
+            self.words.append(self.at_end)
+            daemon.terminate()
+        if self.code is not None:
+            wait_for(f"the end of {self.name}", lambda: daemon.poll() is not None, timeout=120)
+        assert complete(), f"{self.name} said\n{text()}and not {self.words}"
+        assert self.code is None or daemon.returncode == self.code, f"{self.name}: exit {daemon.returncode}\n{text()}"
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def mode(path, bits):
+    return lambda place: os.chmod(os.path.join(place, path), bits)
+
+
+SCHEDULER = ("--dir", "@", "--log-level", "info")
+SERVER = ("--name", "a", "--dir", "@", "--scheduler", "@/none.sock", "--log-level", "info")
+BACKUP = ("--dir", "@", "--scheduler", "@/none.sock", "--log-level", "info")
+
+
+def scheduler_cases():
+    def case(name, more, words, **options):
+        return Case("scheduler_" + name, "dcs_scheduler", SCHEDULER + tuple(more), words, **options)
+
+    return [
+        case("master", ["--master", "a b"], "--master: `a b` is no login name"),
+        case("mirror", ["--mirror", "often"], "dcs_scheduler: --mirror often: sync, lagging or off", code=2),
+        case("few_files", [], ["this process may open 256 files", "raise ulimit -Hn"], code=None, preexec=few_files),
+        case("no_loop", [], "no descriptors left for an event loop: raise ulimit -n", refuse="epoll_create1::EMFILE"),
+        case("no_landlock", [], "this kernel has no Landlock: the scheduler keeps its account's rights to files; SECURITY.md",
+             code=None, refuse="landlock_create_ruleset::ENOSYS"),
+        case("no_seccomp", [], "this kernel does not filter system calls (seccomp): SECURITY.md", code=None,
+             refuse="seccomp::ENOSYS"),
+        case("group", ["--group", "daemon"], ["opening @/", "to the group daemon: Operation not permitted"],
+             refuse="chmod::EPERM"),
+        case("suspect", [], "opening @/suspect: Is a directory", files={"d/suspect": None}),
+        case("no_room", [], "mapping @/suspect: No space left on device", refuse="posix_fallocate:suspect:ENOSPC"),
+        case("attached", [], "opening @/attached: Is a directory", files={"d/attached": None}),
+        case("doubt", [], ["the backing store is in doubt: sync", "; the scheduler ends without replying, start it again: it "
+                           "recovers"], refuse="fdatasync:applied.tmp:EIO:1"),
+        case("late", [], "the backing store waits with its syncs: write", at_end="last flush: write", code=0,
+             refuse="pwrite:applied.tmp:ENOSPC:1"),
+        case("late_doubt", [], "the backing store waits with its syncs: write", at_end="the backing store is in doubt: sync",
+             refuse="pwrite:applied.tmp:EIO:1:1 fdatasync:applied.tmp:EIO:1"),
+        case("contents", [], "the library of contents: ", refuse="openat2:library:EIO openat:library:EIO"),
+        case("keeper", [], "not to be looked at: Operation not permitted", refuse="prctl:=4=:EPERM", code=None),
+        case("addresses", [], "check has more than 8 addresses", files={"d/hosts": "a check=a,b,c,d,e,f,g,h,i\n"}),
+        case("share", [], "stored_share must be a number of per cent, 0 for no such rule",
+             files={"d/policy": "stored_share 101\n"}),
+        case("grains", [], "sessions_per_user must be a number, 0 for no limit",
+             files={"d/policy": "sessions_per_user x\n"}),
+    ]
+
+
+def server_cases():
+    def case(name, more, words, **options):
+        return Case("server_" + name, "dcs_grainserver", SERVER + tuple(more), words, **options)
+
+    far = "grains under accounts of their own cannot get to"
+    return [
+        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only let grains run as himself",
+             code=2, preexec=as_nobody),
+        case("cgroups", ["--cgroups", "some"], "--cgroups must be auto or none", code=2),
+        case("network", ["--grain-network", "some"], "--grain-network must be yes or none", code=2),
+        case("accounts", ["--accounts", "a,,b"], "--accounts must be login names separated by commas, or none", code=2),
+        case("writable", ["--writable", "here"], "--writable has absolute paths, with commas", code=2),
+        case("backup", ["--backup", "h:7002"], "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket"),
+        case("closed", ["--run-as", "users"], [far, "is closed to others; choose another --dir, or --run-as self"],
+             prepare=mode("", 0o700)),
+        case("open", ["--run-as", "users"], ["on the way to @", "can be written by everybody"], prepare=mode("", 0o777)),
+        case("foreign", [], "@/grains has grains of server b, not of a; start that one here, or remove @/grains/b,ann,1,1,1",
+             files={"d/grains/b,ann,1,1,1": None}),
+        case("confine", ["--confine", "files"], ["this host cannot confine grains by", "--confine auto takes what it can do"],
+             refuse="landlock_create_ruleset::ENOSYS"),
+    ]
+
+
+def backup_cases():
+    def case(name, more, words, **options):
+        return Case("backup_" + name, "dcs_backupd", BACKUP + tuple(more), words, **options)
+
+    return [
+        Case("backup_scheduler", "dcs_backupd", ("--dir", "@"), "dcs_backupd: --scheduler is missing: the scheduler's socket, "
+             "or its TLS door HOST:PORT", code=2),
+        case("name", [], "drawing a name for the store: Input/output error", refuse="getrandom::EIO"),
+        case("full", [], "naming the store: ", refuse="pwrite:/turns/0000:ENOSPC"),
+        case("doubt", [], ["the backup's store is in doubt: sync", "; the backup ends without replying, start it again: it "
+                           "recovers"], refuse="fdatasync:applied.tmp:EIO:1"),
+        case("late", [], "the backup's store waits with its syncs: write", at_end="last flush: write", code=0,
+             refuse="pwrite:applied.tmp:ENOSPC:1"),
+        case("late_doubt", [], "the backup's store waits with its syncs: write", at_end="the backup's store is in doubt: sync",
+             refuse="pwrite:applied.tmp:EIO:1:1 fdatasync:applied.tmp:EIO:1"),
+        case("no_loop", [], "no descriptors left for an event loop: raise ulimit -n", refuse="epoll_create1::EMFILE"),
+        case("one_loop", [], "no descriptors left for an event loop: raise ulimit -n", refuse="epoll_create1::EMFILE:1"),
+        case("no_landlock", [], "this kernel has no Landlock: the backup keeps its account's rights to files", code=None,
+             refuse="landlock_create_ruleset::ENOSYS"),
+        case("no_seccomp", [], "this kernel does not filter system calls (seccomp)", code=None, refuse="seccomp::ENOSYS"),
+        case("members", [], "@/members is damaged; remove it, the scheduler tells it again", files={"d/members": "h1 x\n"}),
+        case("epoch", [], "@/epoch is damaged: it says to which epoch the copy here was promoted", files={"d/epoch": "x\n"}),
+        case("mirror", [], "making @/mirror: Read-only file system", refuse="mkdir:/mirror:EROFS"),
+        case("nothing", ["--promote", "@/state"], "dcs_backupd: there is no whole copy here", code=4),
+    ]
+
+
+def main():
+    if not os.path.exists(REFUSE) or os.geteuid() != 0:
+        print("it needs root, and programs without sanitizers")
+        return 77
+    cases = [case for case in scheduler_cases() + server_cases() + backup_cases()
+             if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+    base = tempfile.mkdtemp(prefix="dcs-words-", dir="/var/tmp")
+    os.chmod(base, 0o755)
+    wrong = []
+    for case in cases:
+        try:
+            case.run(base)
+        except AssertionError as error:
+            wrong.append(str(error))
+    shutil.rmtree(base, ignore_errors=True)
+    print("\n".join(wrong) if wrong else f"{len(cases)} starts said what was wrong")
+    return 1 if wrong or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+// What lies beside the backup's store (whose certificates count, to which epoch its copy was promoted), and the
+// promotion of the copy: what is told when a file is damaged, or the host refuses something on the way.
+#include "support/refuse.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <sys/stat.h>
+
+#include "backupd/shell/members_file.h"
+#include "backupd/shell/mirror_link.h"
+#include "backupd/shell/promote.h"
+#include "unit/mirror/bench.h"
+
+namespace dcs::backup {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Directory {
+    std::string path;
+    Directory() {
+        std::string name = (fs::temp_directory_path() / "dcs-backup-XXXXXX").string();
+        REQUIRE(::mkdtemp(name.data()) != nullptr);
+        path = name;
+    }
+    ~Directory() { fs::remove_all(path); }
+    void put(const std::string &name, const std::string &bytes) const {
+        fs::create_directories(fs::path(path + "/" + name).parent_path());
+        std::ofstream(path + "/" + name, std::ios::binary) << bytes;
+    }
+};
+
+// With a whole copy of a scheduler's store in it, as the mirror leaves it.
+struct Copied : Directory {
+    mirror_test::Bench bench{turn::MirrorMode::sync};
+    Copied() {
+        bench.add_content(std::string(limits::digest_bytes, 'd'), "bytes");
+        REQUIRE(bench.connect().empty());
+        bench.append("t/1", "kept");
+        bench.deliver_all();
+        write();
+    }
+    void write() const {
+        for (const auto &[name, bytes] : bench.copy_disk.files(""))
+            if (name.back() == '/') fs::create_directories(path + "/mirror/" + name);
+            else put("mirror/" + name, bytes);
+    }
+    std::string state() const { return path + "/scheduler/state"; }
+    std::string promotion(const std::string &to) const {
+        const auto done = promote(path, to);
+        return done ? "" : done.status().text;
+    }
+};
+
+#if DCS_CAN_REFUSE
+std::string words(const char *orders, const std::function<Status()> &work) {
+    const test::Refusing refusing(orders);
+    REQUIRE(refusing.understood);
+    const Status s = work();
+    CHECK(refusing.happened());
+    return s ? "" : s.text;
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("whose certificates count is read as it was written, or it is said what is wrong") {
+    const Directory d;
+    CHECK(read_members(d.path)->empty());
+    const Members members{{"h1", TokenHash{1}}, {"h2", TokenHash{2}}};
+    REQUIRE(write_members(d.path, members));
+    CHECK(*read_members(d.path) == members);
+    for (const char *bad : {"h1\n", "h1 xyz\n", "h1 00\n"}) {
+        d.put("members", bad);
+        CHECK(read_members(d.path).status().text ==
+              d.path + "/members is damaged; remove it, the scheduler tells it again");
+    }
+    fs::remove(d.path + "/members");
+    const std::string file = d.path + "/members";
+    d.put("file", "");
+    CHECK(read_members(d.path + "/file").status().text == "reading " + d.path + "/file/members: Not a directory");
+    CHECK(write_members(d.path + "/gone", members).text ==
+          "writing " + d.path + "/gone/members.new: No such file or directory");
+#if DCS_CAN_REFUSE
+    const auto write = [&] { return write_members(d.path, members); };
+    CHECK(words("write:members.new:ENOSPC", write) == "writing " + file + ".new: No space left on device");
+    CHECK(words("fsync:members.new:EIO", write) == "writing " + file + ".new: Input/output error");
+    CHECK(words("rename:members.new:EPERM", write) == "writing " + file + ": Operation not permitted");
+    CHECK(words("fsync:dcs-backup:EIO:1", write) == "syncing " + d.path + ": Input/output error");
+#endif
+}
+
+TEST_CASE("to which epoch the copy was promoted is read as it was written, or it is said what is wrong") {
+    const Directory d;
+    CHECK(read_seen(d.path)->name == 0);
+    REQUIRE(write_seen(d.path, {0xfeed, 7}));
+    CHECK(read_seen(d.path)->epoch == 7);
+    for (const char *bad : {"", "store x epoch 1\n", "store 0 epoch 1\n", "store feed\n"}) {
+        d.put("epoch", bad);
+        CHECK(read_seen(d.path).status().text ==
+              d.path + "/epoch is damaged: it says to which epoch the copy here was promoted; remove it only if no old "
+                       "scheduler can come back");
+    }
+    CHECK(open_mirror_places(d.path + "/none").status().text ==
+          "making " + d.path + "/none/mirror: No such file or directory");
+}
+
+TEST_CASE("a copy that is not there or not whole is not promoted") {
+    Copied c;
+    const Directory empty;
+    CHECK(promote(empty.path, empty.path + "/state").status().text == "there is no whole copy here");
+    c.put("mirror/current", "x\n");
+    CHECK(c.promotion(c.state()).find("the file `current` of the copy is damaged: write `a` or `b` into it") == 0);
+    c.write();
+    const std::string slot = c.bench.copy_disk.read("current", 0, 1)->substr(0, 1);
+    for (const auto &[name, bytes] : c.bench.copy_disk.files(""))
+        if (name.rfind(slot + "/t/1/log", 0) == 0) c.put("mirror/" + name, "");
+    for (const auto &entry : fs::recursive_directory_iterator(c.path + "/mirror/" + slot + "/turns"))
+        if (entry.is_regular_file()) c.put(entry.path().string().substr(c.path.size() + 1), "nonsense");
+    const std::string why = c.promotion(c.state());
+    INFO(why);
+    CHECK((why.find("the copy is damaged: ") == 0 || why.find("there is no whole copy here: ") == 0));
+    CHECK_FALSE(fs::exists(c.state()));
+}
+
+#if DCS_CAN_REFUSE
+TEST_CASE("a promotion that the host stops says where, and goes on when it is asked for again") {
+    const struct { const char *orders; std::string words; } table[] = {
+        {"rename:/scheduler/state:EXDEV", "name a state directory beside the copy, or copy it there by hand (cp -a)"},
+        {"rename:mirror/library:EPERM", "/library: Operation not permitted"},
+        {"mkdir:/scheduler:EROFS", "/scheduler: Read-only file system"},
+        {"unlink:/attached:EIO", "/scheduler/attached: Input/output error"},
+        {"open:/mirror/a:EMFILE", "/mirror/a: Too many open files"},
+        {"unlink:/mirror/current:EIO", "/mirror/current: Input/output error"},
+    };
+    for (const auto &row : table) {
+        INFO(row.orders);
+        const Copied c;
+        const std::string why = words(row.orders, [&] { return promote(c.path, c.state()).status(); });
+        CHECK(why.find(row.words) != std::string::npos);
+        CHECK(c.promotion(c.state()).empty());
+        CHECK(fs::exists(c.state() + "/format"));
+    }
+}
+#endif
+
+}  // namespace dcs::backup

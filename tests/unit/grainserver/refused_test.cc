@@ -1,0 +1,247 @@
+// What a host refuses its grain server and its launcher (disks, descriptors, processes), and how that is told.
+#include "support/refuse.h"
+
+#if DCS_CAN_REFUSE
+#include <functional>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/confinement.h"
+#include "grainserver/files/confine.h"
+#include "grainserver/launcher/launcher.h"
+#include "grainserver/launcher/start_grain.h"
+#include "grainserver/shell/content_cache.h"
+#include "grainserver/shell/copying.h"
+#include "launcher_bench.h"
+#include "pki/digest.h"
+
+using namespace bench;
+using namespace dcs;
+using test::Refusing;
+
+namespace {
+
+// What becomes of it while those calls are refused.
+std::string words(const char *orders, const std::function<Status()> &work) {
+    const Refusing refusing(orders);
+    REQUIRE(refusing.understood);
+    const Status s = work();
+    return s ? "" : s.text;
+}
+
+// A grain's directory and what starts it, in this very process.
+struct Starter {
+    ScratchDir dir;
+    launcher::Cgroups cgroups;
+    launcher::Keeper keeper;
+    files::Fd base, grains;
+    files::LaunchRecord record;
+    files::OwnerRules rules;
+    const std::string grain = "local1,ann,1,1,1";
+    launcher::Place place;
+
+    Starter() {
+        const std::string path = dir.path + "/grains";
+        REQUIRE(files::make_directories(path + "/" + grain + "/room"));
+        put_file(path + "/" + grain + "/room/input", "");
+        base = files::Fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        grains = files::Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        place = {base.get(), grains.get(), path, dir.path + "/slots", locks::boot_id(), &cgroups, &keeper};
+        record.boot_id = place.boot_id;
+        record.program = "/bin/true";
+        record.argv = {"true"};
+        record.next_seq = 3;
+    }
+    ~Starter() { keeper.finish(); }
+    void write() {
+        put_file(dir.path + "/grains/" + grain + "/launch", files::pack(record), 0600);
+        put_file(dir.path + "/rules", files::pack(rules), 0600);
+    }
+    // Why it does not start; or "", when it has ended.
+    std::string start(const char *orders = "") {
+        if (keeper.pid() == 0) REQUIRE(keeper.start(place.path, cgroups));
+        const Refusing refusing(orders);
+        REQUIRE(refusing.understood);
+        launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2);
+        if (outcome.kind != launcher::StartOutcome::Kind::started) {
+            CHECK_FALSE(files::exists(AT_FDCWD, place.path + "/" + grain + "/pid"));
+            return outcome.text;
+        }
+        ::waitpid(outcome.pid, nullptr, 0);
+        keeper.drop(grain);
+        return "";
+    }
+    std::string started(const char *orders = "") {
+        write();
+        return start(orders);
+    }
+};
+
+// A launcher takes the signals of its whole process: it has one of its own.
+std::string launcher_words(const char *orders) {
+    const ScratchDir dir;
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+        launcher::Launcher one;
+        const std::string text = words(orders, [&] { return one.open({dir.path, "local1", "", false}); });
+        const bool written = ::write(ends[1], text.data(), text.size()) >= 0;
+        ::_exit(written ? 0 : 1);
+    }
+    ::close(ends[1]);
+    std::string text(1000, '\0');
+    const ssize_t n = ::read(ends[0], text.data(), text.size());
+    ::close(ends[0]);
+    ::waitpid(pid, nullptr, 0);
+    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("a directory that cannot be listed is named") {
+    const ScratchDir dir;
+    const files::Fd fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto list = [&] { return files::list(fd.get()).status(); };
+    CHECK(words("", list).empty());
+    CHECK(words("openat:dcs-gs:EMFILE", list) == "listing " + dir.path + ": Too many open files");
+    CHECK(words("fdopendir:dcs-gs:ENOMEM", list) == "listing " + dir.path + ": Cannot allocate memory");
+    CHECK(words("readdir:dcs-gs:EIO", list) == "listing " + dir.path + ": Input/output error");
+}
+
+TEST_CASE("a copy that the disk refuses says at which end") {
+    const ScratchDir dir;
+    put_file(dir.path + "/from", std::string(3'000'000, 'x'));
+    put_file(dir.path + "/to", std::string(100, 'y'));
+    const files::Fd from(::open((dir.path + "/from").c_str(), O_RDONLY | O_CLOEXEC));
+    const files::Fd to(::open((dir.path + "/to").c_str(), O_RDWR | O_CLOEXEC));
+    const auto copy = [&](std::uint64_t max, bool digest) {
+        return [&, max, digest] {
+            REQUIRE(::lseek(to.get(), 0, SEEK_SET) == 0);
+            server::Copying copying(from.get(), 0, max, to.get(), digest);
+            Result<bool> done = false;
+            while (done && !*done) done = copying.go_on();
+            return done.status();
+        };
+    };
+    CHECK(words("", copy(~0ull, false)).empty());
+    CHECK(words("", copy(~0ull, true)).empty());
+    CHECK(words("copy_file_range:/from:EIO", copy(~0ull, false)) == "a copy: Input/output error");
+    CHECK(words("write:/to:ENOSPC", copy(~0ull, true)) == "writing a copy: No space left on device");
+    CHECK(words("pread:/from:EIO", copy(~0ull, true)) == "reading what is copied: Input/output error");
+    // A file system that shares the bytes, and then fails.
+    CHECK(words("ioctl:/to:DONE lseek:/to:EIO:2", copy(50, false)) == "a copy: Input/output error");
+    CHECK(words("ioctl:/to:DONE ftruncate:/to:EIO", copy(50, false)) == "a copy: Input/output error");
+}
+
+TEST_CASE("the library of a host tells what it cannot keep") {
+    const ScratchDir dir;
+    server::ContentCache cache;
+    REQUIRE(cache.open(dir.path, 1u << 30, [] { return server::ContentCache::Names(); }));
+    const std::string bytes = "some bytes", digest = pki::sha256_text(bytes);
+    const auto keep = [&](std::uint64_t offset, const std::string &piece, const std::string &name) {
+        return [&, offset, piece, name] { return cache.keep(name, bytes.size(), offset, piece, 1000).status(); };
+    };
+    CHECK(words("openat:incoming:EMFILE", keep(0, bytes, digest)) == "the library of this host: Too many open files");
+    CHECK(words("pwrite::EIO", keep(0, bytes, digest)) == "a content of the library: Input/output error");
+    CHECK(words("", keep(4, " bytes", digest)) == "the beginning of a content is not here any more");
+    CHECK(words("", keep(0, "some", digest)).empty());
+    CHECK(words("", keep(5, "bytes", digest)) == "a piece came out of order");
+    CHECK(words("", keep(0, bytes, pki::sha256_text("others"))) == "what came is not what its name says");
+    CHECK(words("", keep(0, bytes, digest)).empty());
+}
+
+TEST_CASE("a fence that cannot be made says which") {
+    const ScratchDir dir;
+    const files::Fd room(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto fence = [&](Rungs rungs) {
+        return [&, rungs] { return files::make_fence({rungs, room.get(), {}}).status(); };
+    };
+    CHECK(words("", fence(1u << 31)) == "a grain is to be confined in a way that is not known");
+    CHECK(words("landlock_create_ruleset::EMFILE", fence(rung_scope)) == "the fence of a grain: Too many open files");
+    CHECK(words("landlock_create_ruleset::DONE landlock_add_rule::ENOMEM", fence(rung_files))
+              .find("the fence around ") == 0);
+}
+
+TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
+    Starter s;
+    REQUIRE(s.started().empty());
+    REQUIRE(files::remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
+    const struct { const char *orders, *words; } table[] = {
+        {"pipe2::EMFILE", "descriptors for the grain: Too many open files"},
+        {"vfork::EAGAIN", "no process for the grain: Resource temporarily unavailable"},
+        {"openat:pid.tmp:ENOSPC", "file pid of the grain: No space left on device"},
+        {"getppid::EPERM", "the launcher ended during the start"},
+        {"prctl:=38=:EPERM", "account of the grain: Operation not permitted"},  // PR_SET_NO_NEW_PRIVS
+        {"openat:out.3:ENOSPC", "standard streams of the grain: No space left on device"},
+        {"fchdir::EACCES", "working directory of the grain: Permission denied"},
+    };
+    for (const auto &row : table) {
+        INFO(row.orders);
+        CHECK(s.started(row.orders) == row.words);
+    }
+    s.record.rungs = s.rules.rungs = rung_filter;
+    CHECK(s.started("seccomp::EPERM") == "confinement of the grain: Operation not permitted");
+    s.record.rungs = s.rules.rungs = 0;
+    s.record.directory = s.dir.path + "/nowhere";
+    CHECK(s.started() == "working directory " + s.dir.path + "/nowhere: No such file or directory");
+    s.record.directory.clear();
+    s.record.runner = {"/no/such/emulator"};
+    CHECK(s.started() == "the runner of this host: cannot start /no/such/emulator: No such file or directory");
+    s.record.runner.clear();
+    CHECK(s.started().empty());
+}
+
+TEST_CASE("a grain that may not be started says who is in the way") {
+    Starter s;
+    CHECK(s.start().find("launch: No such file") != std::string::npos);
+    s.record.argv.clear();
+    CHECK(s.started() == "the grain names no program");
+    s.record.argv = {"true"};
+    s.record.rungs = 1u << 31;
+    CHECK(s.started() == "confinement of the grain: a grain is to be confined in a way that is not known");
+    s.record.rungs = 0;
+    s.write();
+    put_file(s.dir.path + "/rules", "nonsense", 0600);
+    CHECK(s.start() == "what the owner of this host allows cannot be read (record DOR1 is damaged): dcs_grainserver "
+                       "writes it when it starts");
+    s.place.slots = "/dev/null/slots";
+    CHECK(s.started() == "directory of slots /dev/null/slots: Not a directory");
+    s.place.slots = s.dir.path + "/slots";
+    launcher::Keeper nobody;
+    s.place.keeper = &nobody;
+    CHECK(s.started() == "the keeper of this host's slots is being replaced");
+    s.place.keeper = &s.keeper;
+    CHECK(launcher::start_grain(s.place, "none", 2).text.find("directory of the grain: none: No such file") == 0);
+    CHECK(s.started().empty());
+}
+
+TEST_CASE("a launcher that cannot be says what it lacks") {
+    CHECK(launcher_words("").empty());
+    CHECK(launcher_words("signalfd::EMFILE") == "signalfd: Too many open files");
+    CHECK(launcher_words("socketpair::EMFILE") == "socket to the keeper of slots: Too many open files");
+    CHECK(launcher_words("fork::EAGAIN") == "no process for the keeper of slots: Resource temporarily unavailable");
+    CHECK(launcher_words("socket::EMFILE") == "socket: Too many open files");
+    CHECK(launcher_words("listen::EPERM") == "listen: Operation not permitted");
+}
+
+TEST_CASE("a new keeper of slots that does not listen is in the launcher's log") {
+    REQUIRE(::setenv("LD_PRELOAD", DCS_BINARY_DIR "/tests/librefuse.so", 1) == 0);
+    REQUIRE(::setenv("DCS_REFUSE", "sendmsg::EPERM:1:1", 1) == 0);  // the slot's first way to a keeper is open
+    Place p(false);
+    ::unsetenv("LD_PRELOAD");
+    ::unsetenv("DCS_REFUSE");
+    const std::string g = p.make({"/bin/sleep", "600"});
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    const pid_t keeper = p.keeper();
+    REQUIRE(keeper > 0);
+    REQUIRE(::kill(keeper, SIGKILL) == 0);
+    CHECK(soon([&] {
+        return get_file(p.dir.path + "/launcher.log").find("the keeper of slots does not listen") != std::string::npos;
+    }));
+    p.client.send({files::Verb::kill, g});
+    p.exit_of(g);
+}
+#endif

@@ -1,0 +1,140 @@
+// What the backup says of a copy that is damaged or does not fit, and the scheduler of a backup that it does not take,
+// word for word.
+#include "unit/mirror/bench.h"
+
+namespace dcs::mirror_test {
+namespace {
+
+using turn::MirrorMode;
+using wire::MirrorStep;
+
+wire::MirrorPage page(MirrorStep step, const std::string &path = "") {
+    wire::MirrorPage p;
+    p.step = step;
+    p.name = 0xfeed, p.epoch = 3, p.turn = 99;
+    p.path = path;
+    p.bytes = "bytes";
+    p.size = 5;
+    return p;
+}
+
+struct Copied : Bench {
+    Copied() : Bench(MirrorMode::sync) {
+        REQUIRE(connect().empty());
+        append("t/1", "x");
+        deliver_all();
+        REQUIRE(copy->whole());
+    }
+    std::string refused_page(const wire::MirrorPage &p) { return copy->take(p).text; }
+    std::string refused_call(wire::MirrorCall call) {
+        connected = true;
+        refused.clear();
+        mirror->came(backup, call, 0);
+        return refused;
+    }
+};
+
+std::string nonsense(const std::string &what) { return "the scheduler's copy: " + what; }
+
+}  // namespace
+
+TEST_CASE("each page that makes no sense is called what it is") {
+    Copied b;
+    const auto with = [](MirrorStep step, auto change) {
+        wire::MirrorPage p = page(step);
+        change(p);
+        return p;
+    };
+    CHECK(b.refused_page(page(static_cast<MirrorStep>(99))) == nonsense("a step of no known kind"));
+    CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 0; })) == nonsense("a store without a name"));
+    CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 1; })) ==
+          nonsense("another store than the one that is copied here"));
+    CHECK(b.refused_page(page(MirrorStep::file, "t/1/log")) == nonsense("a file of a copy that was not begun"));
+    CHECK(b.refused_page(page(MirrorStep::removed, "t")) == nonsense("a removal in a copy that was not begun"));
+    CHECK(b.refused_page(page(MirrorStep::whole)) == nonsense("the end of a copy that was not begun"));
+    CHECK(b.refused_page(with(MirrorStep::turn, [](auto &p) { p.offset = 7; })) ==
+          nonsense("pieces of a turn that do not fit together"));
+    CHECK(b.refused_page(page(MirrorStep::content)) == nonsense("a content that makes no sense"));
+    CHECK(b.refused_page(page(MirrorStep::forget)) == nonsense("a content without a name"));
+    REQUIRE(b.copy->take(page(MirrorStep::begin)));
+    CHECK(b.refused_page(page(MirrorStep::file, "../x")) == nonsense("an impossible file ../x"));
+    CHECK(b.refused_page(page(MirrorStep::removed, "..")) == nonsense("an impossible directory .."));
+    CHECK(b.refused_page(page(MirrorStep::whole)).find("the copy that came is not whole: ") == 0);
+}
+
+TEST_CASE("a turn or an end for a copy that is not there, or is another store's, is called that") {
+    test::SimDisk empty(16);
+    auto opened = backup::Copy::open(empty, small_store());
+    REQUIRE(opened);
+    CHECK((*opened)->take(page(MirrorStep::turn)).text == nonsense("a turn, but there is no whole copy"));
+    // All files of one store come under the name of another one.
+    Copied b;
+    wire::MirrorPage begin = page(MirrorStep::begin), whole = page(MirrorStep::whole);
+    begin.name = 0xbeef;
+    REQUIRE((*opened)->take(begin));
+    for (const auto &[path, bytes] : trees_of(b.disk, "")) {
+        wire::MirrorPage file = page(MirrorStep::file, path);
+        file.bytes = bytes;
+        REQUIRE((*opened)->take(file));
+    }
+    whole.turn = b.store->turn();
+    CHECK((*opened)->take(whole).text == nonsense("the store that came is another one than was said"));
+}
+
+TEST_CASE("a copy's files that are damaged say what a person can do") {
+    Copied b;
+    b.disconnect();
+    b.copy.reset();
+    test::SimDisk other = b.copy_disk.killed();
+    REQUIRE(other.truncate_append("current", 0, "c\n"));
+    const auto damaged = backup::Copy::open(other, small_store());
+    CHECK(damaged.status().text ==
+          "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of the two directories "
+          "beside it is whole, or remove all three");
+    REQUIRE(other.truncate_append("current", 0, "a\n"));
+    std::string deep = "incoming";
+    for (int i = 0; i < 70; ++i) {
+        REQUIRE(other.make_dir(deep));
+        deep += "/d";
+    }
+    const auto too_deep = backup::Copy::open(other, small_store());
+    CHECK(too_deep.status().text.find("/d is too deep to be one of ours") != std::string::npos);
+}
+
+TEST_CASE("a copy that is missing or damaged is not promoted") {
+    test::SimDisk empty(16);
+    auto opened = backup::Copy::open(empty, small_store());
+    REQUIRE(opened);
+    CHECK((*opened)->promote(4).status().text == "there is no whole copy here");
+    Copied b;
+    b.copy_disk.flip("a/t/1/log", 0, 1);
+    b.copy_disk.cut(*b.copy_disk.read("current", 0, 1) + "/t/1/log", 0);
+    REQUIRE(b.copy->tidy());
+    b.append("t/1", "y");
+    b.deliver_all();  // the turn does not fit what is there
+    REQUIRE(b.copy);
+    CHECK(b.copy->promote(4).status().text.find("the copy is damaged: ") == 0);
+}
+
+TEST_CASE("a backup whose copy cannot be taken is told why, and a scheduler that is past says it") {
+    Copied b;
+    wire::MirrorCall call;
+    call.protocol = wire::protocol_version + 1;
+    const std::string ours = std::to_string(wire::protocol_version), theirs = std::to_string(call.protocol);
+    CHECK(b.refused_call(call) ==
+          "it speaks protocol " + theirs + ", the scheduler " + ours + ": use programs of the same version");
+    call = {};
+    call.name = 0xbeef;
+    CHECK(b.refused_call(call) ==
+          "it holds the copy of another store, which is not overwritten: `dcs backup promote` makes that the "
+          "scheduler's; if nobody wants it, remove `mirror` from the backup's directory while the backup is stopped");
+    call.name = 0xfeed, call.epoch = 3, call.turn = 1000;
+    CHECK(b.refused_call(call) == "its copy is ahead (turn 1000, here " + std::to_string(b.store->turn()) +
+                                      "): this state directory is an old one; `dcs backup promote` makes the copy the "
+                                      "scheduler's");
+    call.epoch = 4;
+    CHECK(b.refused_call(call) == "this scheduler's epoch has ended");
+    CHECK(b.fenced_why == "the backup's copy has been made the scheduler of this pool (epoch 4, here it is 3)");
+}
+
+}  // namespace dcs::mirror_test

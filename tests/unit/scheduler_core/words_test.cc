@@ -1,0 +1,93 @@
+// Calls that make no sense where they come: who sent them is told why, word for word.
+#include "base/confinement.h"
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+struct Refusals : Pool {
+    Program ann = begin("ann", "find");
+    Program root = stranger("root", true);
+    Refusals() : Pool(1) { open(ann, 1); }
+    void refused(const Program &who, UserRequest order, const std::string &words) {
+        CHECK(call(who, std::move(order)) == Lines{who.user + ": error " + words});
+        CHECK(changes.empty());
+    }
+};
+
+}  // namespace
+
+TEST_CASE("calls without sense are refused in words, and change nothing") {
+    Refusals pool;
+    pool.refused(pool.ann, wire::OpenSession{-1, wire::OpenMode::open, false},
+                 "INVALID: a session number is not negative");
+    pool.refused(pool.ann, ImportSession{-1, false, nullptr}, "INVALID: a session number is not negative");
+    pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
+                 "SESSION_ACTIVE: session ann/1 is active: close it, or import under another number (--number N)");
+    pool.refused(pool.root, ApproveHost{}, "INVALID: which host? say its name, or the words that it shows");
+    wire::Query query;
+    query.type = static_cast<wire::QueryType>(99);
+    pool.refused(pool.ann, query, "INVALID: a query of an unknown type");
+    SubmitGrain large = Pool::grain(1, 1);
+    large.params.bytes = std::make_shared<const std::string>(limits::user_frame_bytes + 1, 'x');
+    pool.refused(pool.ann, large, "LIMIT: program, arguments, environment and input are too long together");
+}
+
+TEST_CASE("a file of a grain that runs is not there yet") {
+    Refusals pool;
+    SubmitGrain grain = Pool::grain(1, 1);
+    GrainFiles files;
+    files.outputs.push_back({wire::FileRole::output, "result", {}, 0, {}});
+    grain.files = files;
+    REQUIRE(pool.call(pool.ann, grain).front() == "ann: done");
+    wire::Fetch fetch;
+    fetch.session = 1;
+    fetch.grain = 1;
+    fetch.stream = wire::Stream::file;
+    fetch.file = "result";
+    pool.refused(pool.ann, fetch,
+                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files come back with its end");
+}
+
+TEST_CASE("the doctor says what to do about a host that is more open than demanded") {
+    Pool pool;
+    pool.add_host("h1").require_confinement = rung_filter;
+    pool.table();
+    pool.first_call("h1");
+    pool.call(pool.stranger("ann"), wire::Doctor{});
+    const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+    REQUIRE(reply);
+    REQUIRE(reply->problems.size() == 1);
+    CHECK(reply->problems[0].problem.find("is too open: its grains are confined by ") == 0);
+    CHECK(reply->problems[0].advice == "start its grain server with the --confine, --run-as and --grain-network that "
+                                       "give it this, or demand less of it in the host table (require_confinement)");
+}
+
+TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.add_host("vault").backup_at = "vault:7002";
+    pool.table();
+    const Program root = pool.stranger("root", true);
+    TokenHash code{}, key{};
+    code[0] = 1, key[0] = 2;
+    pool.call(root, CreateCode{"vault", HostRole::backup, 60, 1000, {}, code, "pool:7001", "hash"});
+    JoinCall call;
+    call.conn = 7000;
+    call.own_name = "h1";
+    call.address = "192.0.2.1";
+    call.has_code = true;
+    call.code = code;
+    call.key = key;
+    call.wall_s = 1000;
+    CHECK(pool.feed(call).front().find("the code is for the passive backup: use it with --role backup") !=
+          std::string::npos);
+    call.has_code = false;
+    call.role = HostRole::backup;
+    call.own_name = "vault";
+    pool.feed(call);
+    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to be let in, to be the passive backup, key ") ==
+          0);
+}

@@ -1,0 +1,132 @@
+// What the keeper and the scheduler's side of it say when something is wrong, word for word.
+#include "support/refuse.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pki/key.h"
+#include "scheduler/keeper/keeper.h"
+#include "scheduler/keeper/keeper_client.h"
+#include "scheduler/keeper/login.h"
+#include "scheduler/keeper/settings_file.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::keeper;
+
+namespace {
+
+struct Directory {
+    std::string path;
+    Directory() {
+        char name[] = "/tmp/dcs_keeper_XXXXXX";
+        REQUIRE(::mkdtemp(name) != nullptr);
+        path = name;
+    }
+    ~Directory() {
+        for (const char *file : {"/pki/authority-key.pem", "/pki/authority.pem", "/hosts", "/hosts.new"})
+            ::unlink((path + file).c_str());
+        ::rmdir((path + "/pki").c_str());
+        ::rmdir(path.c_str());
+    }
+    Place place() const { return {path + "/pki", path + "/hosts", path + "/policy", path + "/limits", ""}; }
+};
+
+std::string wrong(const Status &status) { return status ? "" : status.text; }
+template <class T> std::string wrong(const Result<T> &result) { return wrong(result.status()); }
+
+}  // namespace
+
+TEST_CASE("the keeper says why it does not do something") {
+    const Directory d;
+    Keeper keeper(d.place());
+    int fd = -1;
+    const auto answer = [&](const Request &request) {
+        return wrong(keeper.answer(to_packet(request), 1'800'000'000, &fd).status);
+    };
+    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == "the keeper does not know such a request");
+    Request own;
+    own.ask = Ask::own_certificate;
+    own.point = *point_of(*pki::public_key_of(pki::new_key()));
+    CHECK(answer(own).empty());
+    own.point = *point_of(*pki::public_key_of(pki::new_key()));
+    CHECK(answer(own) == "another key has the scheduler's certificate: there is one key for each start");
+#if DCS_CAN_REFUSE
+    Request echo;
+    echo.ask = Ask::echo_socket;
+    echo.number = 4;
+    const test::Refusing refusing("socket::EPERM");
+    CHECK(answer(echo) == "a socket for echo requests: Operation not permitted");
+    CHECK(refusing.happened());
+#endif
+}
+
+TEST_CASE("the scheduler's side says what it cannot ask, and what did not come") {
+    const Directory d;
+    std::ofstream(d.path + "/hosts") << "h1\n";
+    const auto client = KeeperClient::start(d.place());
+    REQUIRE(client);
+    CHECK(wrong((*client)->remove_host(std::string(name_max, 'n'))) == "the name is too long");
+    CHECK(wrong((*client)->own_certificate("no key")) == "it is no public key on the curve P-256");
+    // Of this process: the descriptor that comes with the answer finds no place.
+    rlimit before{}, none{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = before;
+    const int next = ::dup(0);
+    REQUIRE(next >= 0);
+    ::close(next);
+    none.rlim_cur = static_cast<rlim_t>(next);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const auto text = (*client)->settings(Settings::hosts, d.path + "/hosts", "the host table");
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(wrong(text) == "the keeper could not hand over " + d.path +
+                             "/hosts: this process may open no more files, raise ulimit -n");
+    CHECK(*(*client)->settings(Settings::hosts, d.path + "/hosts", "the host table") == "h1\n");
+}
+
+TEST_CASE("who may not call from another host is told why") {
+    CHECK(wrong(check_login("no-such-login", "")).empty());
+    CHECK(wrong(check_login("root", "root")).empty());
+    CHECK(wrong(check_login("no-such-login", "root")) ==
+          "no-such-login is not known on the scheduler's host: whose control programs call from other hosts has the "
+          "same login name there");
+    CHECK(wrong(check_login("root", "no-such-group")) ==
+          "the scheduler's host has no group no-such-group: its members may use DCS (or another, see --group of "
+          "dcs_scheduler)");
+    CHECK(wrong(check_login("nobody", "root")) ==
+          "nobody is not a member of the group root on the scheduler's host; who may use DCS is");
+}
+
+TEST_CASE("a file of settings that cannot be read or written is named with the reason") {
+    const Directory d;
+    CHECK(wrong(read_settings(d.path, "the policy")) == "the policy " + d.path + " cannot be read: Is a directory");
+    const std::string hosts = d.path + "/hosts";
+    const auto write = [&](const std::string &text) { std::ofstream(hosts, std::ios::trunc) << text; };
+    write("");
+    REQUIRE(::truncate(hosts.c_str(), (16 << 20) + 1) == 0);
+    CHECK(wrong(read_settings(hosts, "the host table")) == "the host table " + hosts + " is larger than 16 MiB");
+    write("h1\nh2\n");
+#if DCS_CAN_REFUSE
+    const struct { const char *orders, *why; } table[] = {{"open:hosts.new:EROFS", "Read-only file system"},
+                                                          {"fchmod:hosts.new:EPERM", "Operation not permitted"},
+                                                          {"write:hosts.new:ENOSPC", "No space left on device"},
+                                                          {"fsync:hosts.new:EIO", "Input/output error"},
+                                                          {"rename:hosts.new:EIO", "Input/output error"}};
+    for (const auto &row : table) {
+        INFO(row.orders);
+        const test::Refusing refusing(row.orders);
+        CHECK(wrong(remove_from_host_table(hosts, "h1")) == "writing " + hosts + ".new: " + row.why);
+        CHECK(refusing.happened());
+        CHECK(*read_settings(hosts, "the host table") == "h1\nh2\n");
+    }
+#endif
+    CHECK(wrong(remove_from_host_table(hosts, "h1")).empty());
+    CHECK(*read_settings(hosts, "the host table") == "h2\n");
+}

@@ -1,0 +1,207 @@
+// Frames that make no sense where they come: what their sender is told, or the log of a link that is closed, word for
+// word.
+#include <algorithm>
+#include <limits>
+
+#include "base/checksum.h"
+#include "import_stream.h"
+#include "pki/digest.h"
+#include "pki/key.h"
+#include "scheduler/turn/decode.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+std::string error_of(const wire::AnyMessage &reply) {
+    const auto *error = std::get_if<wire::ErrorReply>(&reply);
+    return error ? error->text : "";
+}
+
+struct Frames {
+    Pool pool{{host("h1", 2), host("h2", 1)}};
+    std::string said(ConnId conn, const wire::AnyMessage &message) { return error_of(pool.call(conn, message)); }
+    // What is logged of a frame of a link, which is closed.
+    std::string hung_up(ConnId conn, const wire::AnyMessage &message) {
+        pool.outside->lines.clear();
+        pool.post(conn, message);
+        pool.pump();
+        CHECK(pool.outside->closed.back() == conn);
+        return logged(conn);
+    }
+    std::string logged(ConnId conn) const {
+        const std::string start = "connection " + std::to_string(conn) + ": ";
+        for (const std::string &line : pool.outside->lines)
+            if (line.rfind(start, 0) == 0) return line.substr(start.size());
+        return "";
+    }
+    ConnId server(const std::string &name) {
+        const ConnId conn = pool.open(turn::Door::server, "root", true);
+        wire::FirstCall call;
+        call.host = name;
+        pool.post(conn, call);
+        pool.pump();
+        return conn;
+    }
+};
+
+const std::string no_number = "a report of an increment after which there is no number";
+
+}  // namespace
+
+TEST_CASE("what is wrong with a submission is said before its session is looked at") {
+    const auto wrong = [](const std::function<void(wire::GrainSpec &)> &change) {
+        wire::GrainSpec spec = copying_grain("");
+        change(spec);
+        const Status s = turn::check_spec(spec);
+        return s ? "" : s.text;
+    };
+    CHECK(wrong([](auto &) {}).empty());
+    CHECK(wrong([](auto &s) { s.argv.clear(); }) == "argv[0], the path of the program, is missing");
+    CHECK(wrong([](auto &s) { s.argv.resize(limits::argv_items); }) ==
+          "argv and environment have more than 4096 entries");
+    CHECK(wrong([](auto &s) { s.env[0] = std::string("A=\0", 3); }) == "argv or environment has a NUL byte");
+    CHECK(wrong([](auto &s) { s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x'); }).find(
+              "argv and environment have more than ") == 0);
+    CHECK(wrong([](auto &s) { s.input = std::string(limits::input_bytes + 1, 'x'); }).find(
+              "go inline; give it as a file or a descriptor") != std::string::npos);
+    CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == "the working directory is not a path");
+    CHECK(wrong([](auto &s) { s.label = std::string(limits::label_bytes + 1, 'x'); }) ==
+          "the label has more than 256 bytes");
+}
+
+TEST_CASE("a connection that begins wrongly is told so") {
+    Frames f;
+    ConnId conn = f.pool.open(turn::Door::user, "ann");
+    CHECK(f.said(conn, wire::Hello{wire::protocol_version, "short"}) ==
+          "an authorization token has 32 bytes, this one has 5");
+    conn = f.pool.open(turn::Door::user, "ann");
+    CHECK(f.said(conn, wire::GetAuth{"prog"}) == "a connection begins with Hello, not with GetAuth");
+    f.server("h1");
+    const ConnId link = f.server("h2");
+    wire::FirstCall again;
+    again.host = "h2";
+    CHECK(f.hung_up(link, again) == "a grain server made its first call twice on one link");
+    wire::GrainReport endless;
+    endless.key = {"ann", 1, 1};
+    endless.last_seq = std::numeric_limits<std::uint32_t>::max();
+    CHECK(f.hung_up(f.server("h1"), endless) == no_number);
+    wire::JoinHost join;
+    join.role = 9;
+    CHECK(f.said(f.pool.open(turn::Door::join, "a stranger"), join) ==
+          "a host joins for its grain server, for its control programs, or as the backup");
+    f.pool.outside->lines.clear();
+    const ConnId here = f.server("h1");
+    f.pool.post(here, wire::RenewCertificate{"request"});
+    f.pool.pump();
+    CHECK(f.logged(here).find("gets no new certificate: its link is not a TLS connection") != std::string::npos);
+}
+
+TEST_CASE("a backup that says what it may not is hung up on, with the reason in the log") {
+    Frames f;
+    const ConnId old = f.pool.open(turn::Door::server, "root", true);
+    CHECK(f.hung_up(old, wire::BackupCall{wire::protocol_version + 1, 7}) ==
+          "the backup speaks protocol " + std::to_string(wire::protocol_version + 1) + ", the scheduler " +
+              std::to_string(wire::protocol_version) + ": use programs of the same version");
+    const ConnId backup = f.pool.open(turn::Door::server, "root", true);
+    f.pool.post(backup, wire::BackupCall{wire::protocol_version, 7});
+    f.pool.pump();
+    wire::HandOver over{"h1", 1, {}};
+    over.report.last_seq = std::numeric_limits<std::uint32_t>::max();
+    CHECK(f.hung_up(backup, over) == no_number);
+}
+
+TEST_CASE("an authority that does not sign is told to who asked") {
+    Frames f;
+    const ConnId root = f.pool.open(turn::Door::user, "root", true);
+    f.pool.ask<wire::Welcome>(root, wire::Hello{});
+    const auto code = f.pool.ask<wire::TokenCreated>(root, wire::CreateToken{"h1", 3600});
+    f.pool.outside->authority = false;
+    const wire::JoinHost join{wire::protocol_version, "", "box", code.token, *pki::make_request(pki::new_key())};
+    CHECK(f.said(f.pool.open(turn::Door::join, "a stranger"), join) == "this scheduler has no authority");
+}
+
+TEST_CASE("what was removed in the same turn is answered with that") {
+    Worked a;
+    const ConnId reader = a.pool.control("ann", "reader");
+    a.pool.outside->lines.clear();
+    wire::Query query;
+    query.type = wire::QueryType::grain;
+    query.session = 1;
+    query.grain = 0;
+    const auto detail = a.pool.post(reader, query);
+    const auto page = a.pool.post(reader, wire::ExportPage{"", 1, -1, 3});
+    const auto gone = a.pool.post(reader, wire::CleanSession{"", 1});
+    a.pool.pump();
+    CHECK(error_of(a.pool.reply(reader, gone)).empty());
+    CHECK(error_of(a.pool.reply(reader, detail)) == "grain ann/1:0: it was removed");
+    CHECK(error_of(a.pool.reply(reader, page)) == "session ann/1 was removed");
+}
+
+TEST_CASE("results of a session that is removed in the same turn are answered with that") {
+    Worked a;
+    a.pool.ask<wire::OpenReply>(a.control, wire::OpenSession{1, wire::OpenMode::resume, true});
+    const auto results = a.pool.post(a.control, wire::GwaitMany{1, 0, 10, false});
+    const auto gone = a.pool.post(a.control, wire::CleanSession{"", 1});
+    a.pool.pump();
+    CHECK(error_of(a.pool.reply(a.control, gone)).empty());
+    CHECK(error_of(a.pool.reply(a.control, results)).find("it was removed") != std::string::npos);
+}
+
+TEST_CASE("a stream that ends inside a record, or names contents that are not here, is not imported") {
+    Worked a;
+    Exported session = export_session(a.pool, a.control, 1);
+    const auto refusal = [&](const std::string &stream) {
+        upload(a.pool, a.control, stream);
+        return error_of(a.pool.call(a.control, wire::ImportSession{2, false, stream.size(), crc32c(stream)}));
+    };
+    CHECK(refusal(stream_of(session) + "xyz") == "the import is refused: the stream ends inside a record");
+    session.grains[4].spec.files.push_back(
+        {wire::FileRole::data, "data", pki::sha256_text("not here"), 8, ""});
+    const std::string why = refusal(stream_of(session));
+    INFO(why);
+    CHECK(why.find("the import is refused: grain 4: the library does not have its ") == 0);
+}
+
+TEST_CASE("pieces of contents that do not belong are refused in words") {
+    Frames f;
+    const ConnId ann = f.pool.control("ann", "prog");
+    f.pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    const std::string bytes = "some content", digest = pki::sha256_text(bytes);
+    CHECK(f.said(ann, wire::PutContent{"short", 1, 0, "x"}) == "a content is named by 32 bytes");
+    f.pool.post(ann, wire::PutContent{digest, bytes.size(), 0, bytes});
+    f.pool.pump();
+    CHECK(f.said(ann, wire::PutContent{digest, bytes.size(), 0, bytes}).find(
+              "came whole and is being checked: wait for the answer") != std::string::npos);
+    f.pool.do_library_jobs();
+    wire::GrainSpec spec = copying_grain("");
+    spec.files.push_back({wire::FileRole::input, "", digest, bytes.size() + 1, ""});
+    CHECK(f.said(ann, wire::Gexec{1, 0, spec}).find(": the content has 12 bytes") != std::string::npos);
+    for (std::size_t i = 0; i < limits::content_uploads_each; ++i)
+        f.pool.ask<wire::Done>(ann, wire::PutContent{pki::sha256_text(std::to_string(i)), 100, 0, "x"});
+    CHECK(f.said(ann, wire::PutContent{pki::sha256_text("more"), 100, 0, "x"}) ==
+          "64 uploads of ann and 64 of all are under way: wait for one to end");
+}
+
+TEST_CASE("a content that is damaged or became shorter is not handed out") {
+    Frames f;
+    const std::string bytes(200'000, 'c'), digest = pki::sha256_text(bytes), path = library::path_of(digest);
+    const auto judged = [&](const std::string &content) {
+        SimDisk disk;
+        REQUIRE(disk.make_dir("d"));
+        REQUIRE(disk.create("d/x", content));
+        return library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), "d/x"}).status.text;
+    };
+    CHECK(judged(bytes.substr(1)) == "it has 199999 bytes, not 200000");
+    CHECK(judged(std::string(200'000, 'd')) == "its bytes are not those of its digest");
+}
+
+TEST_CASE("more connections than a scheduler takes are refused in words") {
+    turn::Connections connections;
+    turn::Arrival server;
+    server.door = turn::Door::server;
+    for (ConnId conn = 1; conn <= limits::connections; ++conn) REQUIRE(connections.add(conn, server));
+    CHECK(connections.add(limits::connections + 1, server).text ==
+          "the scheduler has 16384 connections, no more are taken; try again later");
+}
