@@ -92,7 +92,8 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     if (second == rest.npos) return wrong("two certificates are due in them");
     RemoteCredentials read;
     read.address = std::string(*address);
-    if (const auto list = net::parse_tcp_addresses(read.address); !list) return wrong("the scheduler: " + list.status().text);
+    const auto list = net::parse_tcp_addresses(read.address);
+    if (!list) return wrong("the scheduler: " + list.status().text);
     read.token = *token;
     auto key = pki::key_from_pem(rest.substr(0, first));
     const auto own = pki::certificate_from_pem(rest.substr(first, second - first));

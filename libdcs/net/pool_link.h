@@ -1,7 +1,7 @@
 #pragma once
 // How a daemon reaches the scheduler: through a socket on this host, or at HOST:PORT with TLS and the certificate that
-// `dcs host join` brought; and how other hosts of the pool are reached with that certificate. Where a backup may be made
-// the scheduler both addresses are named, with a comma between: after each connection the other one is tried.
+// `dcs host join` brought; and how other hosts of the pool are reached with that certificate. Where a backup may be
+// made the scheduler both addresses are named, with a comma between: after each connection the other one is tried.
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +19,8 @@ public:
     Status open(const std::string &scheduler, const std::string &pki_directory, pki::Role role,
                 const std::string &name);
     bool tls() const { return tls_; }
-    // Begins to connect to the scheduler, at the next of its addresses. With TLS key and certificate are read anew: a host may join again while its
-    // daemon runs.
+    // Begins to connect to the scheduler, at the next of its addresses. With TLS key and certificate are read anew: a
+    // host may join again while its daemon runs.
     Result<ConnId> connect(Loop &loop, const Limits &limits);
     // Begins to connect to another of its addresses than the last connect() did; nothing: there is none.
     std::optional<Result<ConnId>> connect_elsewhere(Loop &loop, const Limits &limits);

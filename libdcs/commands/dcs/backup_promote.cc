@@ -45,8 +45,8 @@ int tell(const Call &call, const Pool &pool, const std::string &said, const std:
     return exits::ok;
 }
 
-// On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons and
-// those of this host are started by whoever starts them at other times.
+// On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons
+// and those of this host are started by whoever starts them at other times.
 int promote_of_hosts(const Call &call, const Pool &pool) {
     for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
         if (stays_up(daemon))
@@ -57,8 +57,8 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
     if (!said) return call.fail(with_hint(said.status(), "nothing was promoted"));
     const std::string scheduler = pool.path("scheduler");
     return tell(call, pool, *said,
-                "Next: the pool's authority and host table as " + scheduler + "/pki and " + scheduler + "/hosts, then start "
-                "`dcs_scheduler --dir " + scheduler + " --tls ADDRESS:PORT`, and the backup.");
+                "Next: the pool's authority and host table as " + scheduler + "/pki and " + scheduler +
+                    "/hosts, then start `dcs_scheduler --dir " + scheduler + " --tls ADDRESS:PORT`, and the backup.");
 }
 
 int promote(const Call &call) {
@@ -111,7 +111,8 @@ Usage: dcs backup promote [--yes] [-o table|json|name] [--dir DIR]
   --yes   although the scheduler lives: it is ended first
 
 In a pool of several hosts this runs on the backup's host, while backup and scheduler are stopped, and makes
-DIR/scheduler/state of the copy in DIR/backup; what a scheduler there needs besides, and how hosts find it, is in BACKUP.md.
+DIR/scheduler/state of the copy in DIR/backup; what a scheduler there needs besides, and how hosts find it, is in
+BACKUP.md.
 
 Exit code 4: the scheduler lives, or there is no whole copy.
 )",
