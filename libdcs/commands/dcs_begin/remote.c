@@ -339,7 +339,7 @@ static enum outcome attempt(struct identity *self, const char *address, const ch
 /* At each of them, HOST:PORT[,HOST:PORT...], until one answers. Another attempt is of use if it is for any of them. */
 static enum outcome attempt_all(struct identity *self, const char *scheduler, const char *ident, struct line *line,
                                 BIO *out) {
-    char list[address_bytes], *rest = list, reasons[sizeof why] = "";
+    char list[address_bytes], *rest = list, reasons[4 * (sizeof why + 2)] = "";
     snprintf(list, sizeof list, "%s", scheduler);
     enum outcome all = give_up;
     for (const char *address; (address = strsep(&rest, ",")) != NULL;) {
