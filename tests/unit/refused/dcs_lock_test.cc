@@ -1,6 +1,8 @@
 // What dcs_lock says when the kernel refuses it something, or who is to be ended does not end.
 #include <cerrno>
+#include <cstdio>
 #include <csignal>
+#include <fcntl.h>
 #include <functional>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,6 +44,7 @@ public:
 std::string dcs_lock(const std::vector<std::string> &words, const Plan &plan = {}, const World &world = this_world()) {
     int said[2];
     REQUIRE(::pipe(said) == 0);
+    std::fflush(stdout);  // or the child writes what we have not written yet
     const pid_t pid = ::fork();
     if (pid == 0) {
         ::dup2(said[1], STDOUT_FILENO);
@@ -62,19 +65,29 @@ std::string dcs_lock(const std::vector<std::string> &words, const Plan &plan = {
     return text;
 }
 
-// A dcs_lock that goes on.
+// A dcs_lock that goes on. What it runs reads from us, and ends when we are gone.
 class Running {
 public:
-    explicit Running(const std::vector<std::string> &words) : pid_(::fork()) {
+    explicit Running(const std::vector<std::string> &words) {
+        REQUIRE(::pipe2(input_, O_CLOEXEC) == 0);
+        std::fflush(stdout);
+        pid_ = ::fork();
         if (pid_ != 0) return;
+        ::dup2(input_[0], STDIN_FILENO);
+        ::close(input_[1]);
         ::_exit(lock_command::run_lock_command(this_world(), words));
     }
     Running(const Running &) = delete;
-    ~Running() { scratch::end(pid_); }
+    ~Running() {
+        scratch::end(pid_);
+        ::close(input_[0]);
+        ::close(input_[1]);
+    }
     std::string pid() const { return "pid " + std::to_string(pid_); }
 
 private:
-    pid_t pid_;
+    int input_[2] = {-1, -1};
+    pid_t pid_ = -1;
 };
 
 bool has(const std::string &text, const std::string &part) {
@@ -112,7 +125,7 @@ TEST_CASE("locks that cannot be listed") {
 
 TEST_CASE("holders that are not to be ended") {
     const Locks locks;
-    const Running holder({"h", "sleep", "600"});
+    const Running holder({"h", "cat"});
     locks.until("h", "held");
     has(dcs_lock({"break", "h"}, {}, Elsewhere()),
         " runs on another host or in another pid namespace: it runs on host ");
@@ -122,7 +135,7 @@ TEST_CASE("holders that are not to be ended") {
 
 TEST_CASE("waiters that are not to be sent home") {
     const Locks locks;
-    const Running holder({"h", "sleep", "600"});
+    const Running holder({"h", "cat"});
     locks.until("h", "held");
     CHECK(dcs_lock({"break", "--head", "h"}) == "dcs_lock: h: nobody waits\n");
     {
