@@ -230,8 +230,9 @@ Examples:
   dcs host join pool.example:7001 --role backup --token 6f1c... --ca-hash 93aa...
 
 Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|client|backup] [--dir DIR] [--wait S]
-                     [-o table|json|name] HOST:PORT
+                     [-o table|json|name] HOST:PORT[,HOST:PORT]...
 
+  HOST:PORT       where the scheduler is; several with commas: where it may be, as after a backup was promoted
   --token CODE    made by `dcs token create`; works once
   --ca-hash HASH  of the certificate of the pool's authority, from the same line
   --host NAME     of this host in the pool's host table (default: what the code says, else what this host is called)
