@@ -168,6 +168,7 @@ std::vector<Seed> seeds() {
                              program_key + pki::certificate_to_pem(world.own) + world.pem;
     const std::vector<std::pair<int, std::string>> all = {
         {conf, "# the pool\nscheduler pool.example:7001\npki /etc/dcs/pki # keys\n"}, {conf, "dir /var/lib/dcs\n"},
+        {conf, "scheduler a:1,[::1]:2,b:3\n"},
         {frames, whole}, {frames | 0x80, welcome + piece(kind_auth_reply, payload(wire::AuthReply{token}))},
         {frames | 0x80, piece(kind_error, payload(wire::ErrorReply{5, "no\x1b[2J"}))},
         {frames | 0x80, welcome + piece(kind_error, payload(wire::ErrorReply{5, std::string(5000, 'x')}))},
