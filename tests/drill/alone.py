@@ -204,6 +204,7 @@ def run_mirrored(points):
         test = mirror.Test(pool)
         test.current()
         mirror.killed_at_points(test)
+        mirror.killed_while_it_removes(test)
         test.kill("backup")
         mirror.promotion_interrupted(test)
         points.learn("mirrored", ["scheduler", "backup"])

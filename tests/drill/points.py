@@ -12,7 +12,6 @@ LOCKS = "no daemon asks for a place in a lock's queue, or that a holder be ended
 # Linked into a daemon and never passed by it, by the beginning of the point's name.
 BEYOND = {role: {"locks.queue.": LOCKS, "locks.kill.": LOCKS, "locks.reap.": LOCKS} for role in PROGRAMS}
 BEYOND["backup"]["store.lost_root."] = "it has no option by which a lost turn is accepted: what it held is on the hosts again"
-BEYOND["backup"]["store.apply_remove."] = "a backup removes no tree: a host's has a few bytes, and its numbers must not come again"
 
 
 def roles_of(name):

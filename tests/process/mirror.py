@@ -91,6 +91,23 @@ def killed_at_points(test):
     print(f"killed at {reached} points")
 
 
+def killed_while_it_removes(test):
+    """`dcs run` cleans its session in the end, and the backup dies around removing it from the copy."""
+    pool = test.pool
+    for point in ("store.apply_remove.before", "store.apply_remove.after"):
+        test.kill("backup")
+        environment = dict(pool.env, DCS_FAILPOINTS=f"dcs_backupd:{point}=kill@1", DCS_PATIENCE_S="2")
+        subprocess.run([os.path.join(pool.bin, "dcs"), "up", "--dir", pool.dir], env=environment, timeout=300,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        caller = pool.start([program("dcs"), "run", "--", "/bin/echo", point], stdout=subprocess.PIPE)
+        lock = os.path.join(pool.dir, "backup/lock")
+        wait_for(f"the backup to die at {point}", lambda: lock_holder(lock) is None, timeout=120)
+        wait_for("the pool", lambda: pool.up(check=False).returncode == 0, timeout=300)
+        out, _ = caller.communicate(timeout=300)
+        assert caller.returncode == 0 and out.decode().strip() == point, (caller.returncode, out)
+        test.current()
+
+
 def promotion_interrupted(test):
     """A copy of the backup's directory is promoted, which is killed at each of its steps and begun again."""
     pool = test.pool
@@ -212,6 +229,7 @@ def main():
         test = Test(pool)
         blocking(test)
         killed_at_points(test)
+        killed_while_it_removes(test)
         test.kill("backup")  # nothing changes there
         promotion_interrupted(test)
         pool.up()
