@@ -370,8 +370,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
     const bool user = who->door == Door::user;
-    if (const std::int64_t end = who->certified.not_after_s; !is_link(who->door) && end != 0 &&
-                                                             context.outside.wall_s() > end) {
+    if (!is_link(who->door) && context.outside.now() > who->certified.until) {
         Decoded d = refuse(Code::no_auth, "the certificate of this connection has expired");
         d.close = true;
         return d;
