@@ -7,8 +7,9 @@ import resource
 import shutil
 import signal
 import subprocess
+import time
 
-from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Junk
+from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Stranger
 
 CASES = []
 ROOT_NEEDED = "mode 4750"
@@ -309,11 +310,16 @@ case("a private pool of the user's comes first", "no scheduler answers", env=lam
 # --- who answers
 def peer(*how):
     return lambda w: (w.peer(*how), w.peer)[1]
-def junk(text, pause):
-    def make(w):
-        server = Junk(w, text, pause)
-        return server.close
-    return make
+def stranger(talk):
+    return lambda w: Stranger(w, talk).close
+def junk(text, pause):  # byte after byte
+    def talk(peer):
+        for i in range(len(text)):
+            peer.sendall(text[i:i + 1])
+            time.sleep(pause)
+        if pause:
+            peer.recv(1 << 20)
+    return stranger(talk)
 hurry = {"env": lambda w: {"DCS_PATIENCE_S": "0.1"}}
 case("peer: of another role", "not a scheduler's", world=peer("client"), **hurry)
 case("peer: of another pool", "issued by another authority", world=peer("serve", "foreign"), **hurry)
