@@ -229,7 +229,7 @@ static int take_options(int argc, char **argv, struct guard *guard) {
 /* The program under its lock, in this very process: a service manager sees no difference. Returns if it failed. */
 static int run_guarded(const struct guard *guard, char **program) {
     char path[path_bytes + sizeof "dcs_lock"], *atom = NULL, **words = NULL;
-    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first: it leaves errors that are none */
+    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first: it leaves errno behind */
     const ssize_t n = readlink("/proc/self/exe", path, path_bytes);
     char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     size_t count = 0, at = 0;

@@ -168,7 +168,8 @@ TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) ==
           "dcs_begin: the scheduler's reply is too long\n");
     ::setenv("DCS_PATIENCE_S", "0", 1);
-    CHECK(says([](Act &a, const wire::AnyMessage &) { a.park = true; }) == "dcs_begin: the scheduler does not answer\n");
+    CHECK(says([](Act &a, const wire::AnyMessage &) { a.park = true; }) ==
+          "dcs_begin: the scheduler does not answer\n");
     CHECK(says([](Act &a, const wire::AnyMessage &) { a.cut_before = true; }) ==
           "dcs_begin: the scheduler closed the connection\n");
 }
@@ -187,10 +188,15 @@ TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
     CHECK(without("no_socket") == "dcs_begin: socket: Too many open files\n");
     CHECK(without("no_send") == "dcs_begin: sending to the scheduler: Broken pipe\n");
     CHECK(without("no_recv") == "dcs_begin: receiving from the scheduler: Connection reset by peer\n");
-    CHECK(without("no_poll") == "dcs_begin: waiting for the scheduler: Cannot allocate memory\n");
     CHECK(without("no_malloc") == "dcs_begin: no memory\n");
     CHECK(without("no_environment") == "dcs_begin: keeping the credentials: Cannot allocate memory\n");
     CHECK(without("no_words") == "dcs_begin: preparing the lock: Cannot allocate memory\n");
     CHECK(without("") == "dcs_begin: " DCS_BINARY_DIR
                          "/tests/dcs_lock: No such file or directory; it is installed beside dcs_begin\n");
+    fake.script([](const wire::AnyMessage &, int) {
+        Act a;
+        a.park = true;  // so that it has to wait
+        return a;
+    });
+    CHECK(without("no_poll") == "dcs_begin: waiting for the scheduler: Cannot allocate memory\n");
 }

@@ -248,6 +248,45 @@ TEST_CASE("P37 somebody else's holder is not signalled, and that is said") {
     CHECK(victim.lives());
 }
 
+TEST_CASE("P37 somebody else's process in a tree of one's own is told, and gets no signal") {
+    if (::getuid() != 0) {
+        WARN("SKIPPED: only root can become somebody else");
+        return;
+    }
+    const scratch::Directory dir;
+    const victims::Broom broom{cookie};
+    // Its child stays root's; it becomes somebody else.
+    const pid_t leader = victims::shell("sleep 1000 & echo $! >> " + (dir / "pids") +
+                                        "; exec setpriv --reuid=65534 --clear-groups sleep 1000", cookie);
+    const auto roots = [&] { return victims::pids_in(dir / "pids"); };
+    struct stat about = {};
+    victims::until([&] {
+        return !roots().empty() && ::stat(("/proc/" + std::to_string(leader)).c_str(), &about) == 0 &&
+               about.st_uid == 65534;
+    });
+    int said[2];
+    REQUIRE(::pipe(said) == 0);
+    const pid_t other = ::fork();
+    if (other == 0) {
+        if (::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
+        const KillReport report = kill_carefully(this_world(), owner(leader, cookie), short_grace);
+        const ssize_t n = ::write(said[1], report.text.data(), report.text.size());
+        ::_exit(report.result == Killed::not_permitted && n > 0 ? 17 : 18);
+    }
+    ::close(said[1]);
+    char text[256] = "";
+    CHECK(::read(said[0], text, sizeof text - 1) > 0);
+    ::close(said[0]);
+    int status = 0;
+    ::waitpid(other, &status, 0);
+    CHECK(scratch::exit_code(status) == 17);
+    REQUIRE(roots().size() == 1);
+    CHECK(text == "process " + std::to_string(roots()[0]) + " (sleep, state S) is somebody else's");
+    CHECK(::kill(roots()[0], 0) == 0);
+    ::waitpid(leader, &status, 0);
+    CHECK(WIFSIGNALED(status));  // which was its own
+}
+
 TEST_CASE("A control group finds those who hide from everything else") {
     const std::string leaf = make_leaf(cookie);
     if (leaf.empty()) {
