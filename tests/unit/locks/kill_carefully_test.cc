@@ -1,7 +1,10 @@
 #include "locks/kill_carefully.h"
 
 #include <cerrno>
+#include <functional>
+
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "locks/leaf.h"
@@ -114,6 +117,58 @@ TEST_CASE("P8 the whole tree ends, and nobody else") {
     CHECK(sibling.signals() + elsewhere.signals() == 0);
     CHECK((sibling.lives() && elsewhere.lives()));
     ::waitpid(leader, nullptr, 0);
+}
+
+TEST_CASE("P8 P4 a tree of more processes than the requester has descriptors") {
+    constexpr int many = 60;
+    const victims::Broom broom{cookie};
+    const scratch::Directory dir;
+    const std::string script = "for i in $(seq " + std::to_string(many) + "); do sleep 1000 & done; echo $$ >> " +
+                               (dir / "pids") + "; wait";
+    // What a requester with so few descriptors says of the tree of `victim`.
+    const auto ended_with = [](rlim_t descriptors, const std::function<Owner()> &victim, Killed expected) {
+        const pid_t requester = ::fork();
+        if (requester == 0) {
+            const Owner owner = victim();
+            const rlimit few = {descriptors, descriptors};
+            if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(1);
+            const KillReport report = kill_carefully(this_world(), owner, short_grace);
+            const bool told = expected != Killed::unkillable || report.text.ends_with(": Too many open files");
+            const bool careful = (report.signalled > 0) == (expected == Killed::gone);
+            ::_exit(report.result == expected && told && careful ? 17 : 18);
+        }
+        int status = 0;
+        ::waitpid(requester, &status, 0);
+        return scratch::exit_code(status) == 17;
+    };
+    for (const bool by_cookie : {true, false}) {
+        const pid_t leader = victims::shell(script, cookie, true);
+        victims::until([&] { return victims::pids_in(dir / "pids").size() == (by_cookie ? 1 : 2); });
+        Owner run = owner(leader, by_cookie ? cookie : 0);
+        if (!by_cookie) run.group = run.session = leader;
+        victims::until([] { return victims::carriers(cookie) == many + 1; });  // each has become a sleep
+        CHECK(ended_with(3, [&] { return run; }, Killed::unkillable));
+        CHECK(victims::carriers(cookie) == many + 1);
+        CHECK(ended_with(24, [&] { return run; }, Killed::gone));
+        CHECK(victims::carriers(cookie) == 0);
+        ::waitpid(leader, nullptr, 0);
+    }
+    const auto surrounded = [&] {  // the requester's parent is what it would end
+        const pid_t requester = ::fork();
+        if (requester == 0) return owner(::getppid());
+        int status = 0;
+        ::waitpid(requester, &status, 0);
+        ::_exit(scratch::exit_code(status));
+    };
+    const auto crowded = [&] {
+        for (int i = 0; i < many; ++i)
+            if (::fork() == 0) {
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;) ::pause();
+            }
+        return surrounded();
+    };
+    CHECK(ended_with(24, crowded, Killed::own_ancestor));
 }
 
 TEST_CASE("P8 a tree whose leader is dead is found by its cookie") {

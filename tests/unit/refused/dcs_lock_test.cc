@@ -145,6 +145,8 @@ TEST_CASE("holders that are not to be ended") {
     has(dcs_lock({"break", "h"}, {}, Elsewhere()),
         " runs on another host or in another pid namespace: it runs on host ");
     has(dcs_lock({"break", "h"}, no_signals), " is somebody else's: ");
+    has(dcs_lock({"break", "h"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open)}),
+        " does not end: cannot get hold of process ");
     has(dcs_lock({"--grace=0,0,0", "break", "h"}, lost_signals), " does not end: ");
 }
 
