@@ -221,11 +221,10 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     std::size_t n = 0;
     while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
         if (!(to_out ? console_.out({buffer, n}) : console_.err({buffer, n}))) output_failed();
+    const int why = errno;
     const bool good = std::ferror(file) == 0;
     std::fclose(file);
-    if (!good)
-        give_up(failure_of(
-            "", fail_errno(Code::io_error, "the output of a grain cannot be read", errno)));
+    if (!good) give_up(failure_of("", fail_errno(Code::io_error, "the output of a grain cannot be read", why)));
 }
 
 void MapWork::print(std::int32_t grain) {

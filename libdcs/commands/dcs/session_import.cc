@@ -89,6 +89,13 @@ int tell(const Call &call, std::int32_t number, const wire::ExportedSession &hea
     return exits::ok;
 }
 
+// What is wrong with the directory is no wrong use of the command.
+Failure failure_with(const std::string &what, const Status &status) {
+    Failure failure = failure_of(what, status);
+    if (status.code == Code::invalid) failure.exit = exits::error;
+    return failure;
+}
+
 int import(const Call &call) {
     if (call.arguments.words.size() != 1)
         return call.fail(usage_failure("dcs session import: which directory?",
@@ -103,8 +110,7 @@ int import(const Call &call) {
     }
     auto session = read_export(directory);
     if (!session) {
-        Failure failure = failure_of(directory, session.status());
-        if (session.status().code == Code::invalid) failure.exit = exits::error;
+        Failure failure = failure_with(directory, session.status());
         failure.hint = "nothing was sent; docs/SESSION_EXPORT.md describes the format";
         return call.fail(failure);
     }
@@ -112,7 +118,7 @@ int import(const Call &call) {
     set_patience(patience_s);
     const auto number = static_cast<std::int32_t>(wanted.value_or(session->head.session));
     if (Status s = bring_contents(*session, directory); !s)
-        return call.fail(failure_of(directory + " was not imported", s));
+        return call.fail(failure_with(directory + " was not imported", s));
     if (Status s = send(*session, number, call.arguments.has("--replace")); !s)
         return call.fail(failure_of(directory + " was not imported", s));
     return tell(call, number, session->head);
