@@ -124,8 +124,8 @@ TEST_CASE("results of a map that do not come") {
     CommandBench bench;
     bench.refuse<wire::GwaitMany>(error(Code::session_taken, "another run has it"));
     check(bench.dcs(Words{"map"} + work), 255,
-          "dcs map: session 4: 1 grain\ndcs: the results of session 4: another run has it\n  hint: another run of the same "
-          "command has taken the session over\n");
+          "dcs map: session 4: 1 grain\ndcs: the results of session 4: another run has it\n"
+          "  hint: another run of the same command has taken the session over\n");
     bench.answer([](const wire::AnyMessage &m) {
         wire::GrainResult one;
         one.grain = one.completed = one.sent = 1;
@@ -154,5 +154,6 @@ TEST_CASE("a run that is interrupted while the scheduler says nothing") {
     while (!waits) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     REQUIRE(::kill(command.pid(), SIGINT) == 0);
     check(command.wait(), 130,
-          "dcs run: the scheduler does not answer, so the grain of session 4 may go on; `dcs session close 4` ends it\n");
+          "dcs run: the scheduler does not answer, so the grain of session 4 may go on; "
+          "`dcs session close 4` ends it\n");
 }
