@@ -23,9 +23,10 @@ static int count, looked;
 static atomic_int refused;
 
 static const struct { const char *name; int number; } errors[] = {
-    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"EPERM", EPERM},   {"EMFILE", EMFILE}, {"EXDEV", EXDEV},
-    {"ENOMEM", ENOMEM}, {"ENOSYS", ENOSYS}, {"EAGAIN", EAGAIN}, {"ENODEV", ENODEV}, {"EINVAL", EINVAL}, {"EROFS", EROFS},
-    {"EDQUOT", EDQUOT}, {"ENOENT", ENOENT}, {"ESRCH", ESRCH},   {"EPIPE", EPIPE},   {"EBUSY", EBUSY},   {"DONE", 0},
+    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"EPERM", EPERM},   {"EMFILE", EMFILE},
+    {"EXDEV", EXDEV},   {"ENOMEM", ENOMEM}, {"ENOSYS", ENOSYS}, {"EAGAIN", EAGAIN}, {"ENODEV", ENODEV},
+    {"EINVAL", EINVAL}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}, {"ENOENT", ENOENT}, {"ESRCH", ESRCH},
+    {"EPIPE", EPIPE},   {"EBUSY", EBUSY},   {"DONE", 0},
     {"ECONNREFUSED", ECONNREFUSED}, {"ECONNRESET", ECONNRESET}, {"ETIMEDOUT", ETIMEDOUT}, {"EADDRINUSE", EADDRINUSE}};
 
 static int error_of(const char *name)

@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 /* What is refused from now on: orders CALLS:ABOUT:ERROR[:SKIP[:TIMES]] with spaces between them; "" is nothing.
- * CALLS are names of functions (or openat2, seccomp, landlock_...) with commas between them, which are counted together.
- * ABOUT is a part of the path, or of that which the descriptor leads to, or =NUMBER= for the number that tells calls of
- * prctl, fcntl, syscall, socket, kill, dup2 and epoll_ctl apart, and empty for any. ERROR is a name such as EIO or a
- * number, or DONE: it does nothing and says that it did. The first SKIP calls that fit go through, then TIMES fail
- * (0: all); with a SKIP of -N each Nth fails.
+ * CALLS are names of functions (or openat2, seccomp, landlock_...) with commas between them, counted together.
+ * ABOUT is a part of the path, or of that which the descriptor leads to, or =NUMBER= for the number that tells
+ * calls of prctl, fcntl, syscall, socket, kill, dup2 and epoll_ctl apart, and empty for any.
+ * ERROR is a name such as EIO or a number, or DONE: the call does nothing and says that it did.
+ * The first SKIP calls that fit go through, then TIMES fail (0: all); with a SKIP of -N each Nth fails.
  * 0 is returned if an order is no order. */
 int dcs_refuse(const char *orders);
 /* How many calls were refused since the last dcs_refuse(). */
