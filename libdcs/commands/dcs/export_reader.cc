@@ -34,6 +34,7 @@ public:
         if (fd_ >= 0) ::close(fd_);
     }
     int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
 
 private:
     int fd_;
@@ -333,6 +334,17 @@ Result<PackedSession> Reader::read(const std::string &directory) {
 
 Result<PackedSession> read_export(const std::string &directory, std::uint64_t most) {
     return Reader(most).read(directory);
+}
+
+Result<client::File> open_exported(const std::string &directory, const std::string &name) {
+    const Descriptor files(::open((directory + "/files").c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (files.get() < 0) return fail_errno(Code::not_found, name, errno);
+    auto file = open_plain(files.get(), name, "files/" + name);
+    if (!file) return file.status();
+    std::FILE *stream = ::fdopen(file->fd.get(), "r");
+    if (stream == nullptr) return fail_errno(Code::io_error, name, errno);
+    (void)file->fd.release();
+    return client::File(stream);
 }
 
 }  // namespace dcs::commands

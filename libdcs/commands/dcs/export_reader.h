@@ -21,5 +21,7 @@ struct PackedSession {
 };
 // An error names file and line: "grains:17: ...". `most`: bytes of the packed stream.
 Result<PackedSession> read_export(const std::string &directory, std::uint64_t most = limits::import_bytes);
+// A file of its `files`; not_found if there is none.
+Result<client::File> open_exported(const std::string &directory, const std::string &name);
 
 }  // namespace dcs::commands

@@ -65,11 +65,12 @@ Status bring_contents(const PackedSession &session, const std::string &directory
         const auto found = session.contents.find(digest);
         if (found == session.contents.end()) return fail(Code::protocol, "the scheduler misses what was not asked for");
         const std::string name = "files/" + content_file(digest);
-        const client::File file(std::fopen((directory + "/" + name).c_str(), "re"));
-        if (!file)
+        const auto file = open_exported(directory, content_file(digest));
+        if (file.status().code == Code::not_found)
             return fail(Code::invalid, "the scheduler does not have " + to_text(found->second) + ", and there is no " +
                                            name + ": put that file there, or submit a grain with it first");
-        if (Status s = client::upload_content(found->second, file.get(), name, client::With::any); !s) return s;
+        if (!file) return file.status();
+        if (Status s = client::upload_content(found->second, file->get(), name, client::With::any); !s) return s;
     }
     return Status::ok();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The command `dcs` as a person runs it, at a terminal or not, against a scheduler that says what a test wants: for what a
-// real one says rarely, or only to a program that is not ours.
+// The command `dcs` as a person runs it, at a terminal or not, against a scheduler that says what a test wants: for
+// what a real one says rarely, or never.
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,8 +36,9 @@ public:
     using Answer = std::function<Reply(const wire::AnyMessage &)>;
 
     CommandBench();
-    // `special` answers what it wants to. The rest is as of a pool with four sessions: 1 (active), 2 (terminated), 3 (damaged),
-    // and ben's 4 (terminated); each has grain 1, which failed. Whoever waits for grain N gets its result, the output "out".
+    // `special` answers what it wants to. The rest is as of a pool with four sessions: 1 (active), 2 (terminated),
+    // 3 (damaged), and ben's 4 (terminated); each has grain 1, which failed. Whoever waits gets grain after grain as a
+    // result, with the output "out".
     void answer(const Answer &special);
     template <class Request> void refuse(const wire::ErrorReply &error) {
         answer([error](const wire::AnyMessage &m) {
@@ -59,8 +60,8 @@ wire::AnyMessage as_of_a_pool(const wire::AnyMessage &request, const std::string
 
 const wire::ErrorReply disk_full{static_cast<std::int32_t>(Code::no_space), "the disk is full", -1};
 // What is said of it, with the library's advice, where a call of the library met it.
-const std::string no_room = "the disk is full\n  hint: The scheduler's disk is full and the call changed nothing: make room and "
-                            "repeat it.\n";
+const std::string no_room = "the disk is full\n  hint: The scheduler's disk is full and the call changed nothing: make "
+                            "room and repeat it.\n";
 
 void check(const Said &said, int exit, const std::string &text);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command_bench.h"
@@ -111,10 +112,18 @@ TEST_CASE("contents that an import would need") {
     misses(pki::sha256_text("another one"));
     check(bench.dcs(words), 1, what + "the scheduler misses what was not asked for\n");
     misses(file.digest);
-    check(bench.dcs(words), 1, what + "the scheduler does not have " + to_text(file) + ", and there is no files/" + name +
-                                   ": put that file there, or submit a grain with it first\n");
+    check(bench.dcs(words), 1,
+          what + "the scheduler does not have " + to_text(file) + ", and there is no files/" + name +
+              ": put that file there, or submit a grain with it first\n");
     CHECK(bench.fake.all<wire::ImportPiece>().empty());
     REQUIRE(std::system(("mkdir -p " + f.at("e/files")).c_str()) == 0);
+    REQUIRE(::mkfifo(f.at("e/files/" + name).c_str(), 0600) == 0);  // nobody waits for what comes out of it
+    check(bench.dcs(words), 1, what + "files/" + name + " is not an ordinary file\n");
+    REQUIRE(::rename(f.at("e/files/" + name).c_str(), f.at("e/files/other").c_str()) == 0);
+    REQUIRE(::symlink("other", f.at("e/files/" + name).c_str()) == 0);
+    check(bench.dcs(words), 1, what + "files/" + name + " is a symbolic link: put the file itself there\n");
+    CHECK(bench.fake.all<wire::PutContent>().empty());
+    REQUIRE(::unlink(f.at("e/files/" + name).c_str()) == 0);
     std::ofstream(f.at("e/files/" + name)) << "a table";
     check(bench.dcs(words), 0, "session 3 imported, 1 grain; its control program prog can reopen it\n");
     const auto put = bench.fake.all<wire::PutContent>();
