@@ -58,6 +58,9 @@ TEST_CASE("numbers that others take, again and again") {
 TEST_CASE("sessions of a map that cannot be taken up again") {
     CommandBench bench;
     bench.ident = ident_of_the_map(bench);
+    bench.as_usual();
+    check(bench.dcs(Words{"map", "--new", "--session", "1"} + work), 255,
+          "dcs: session 1 exists already\n  hint: leave --session out, or name a free number\n");
     bench.refuse<wire::GetAuth>(disk_full);
     check(bench.dcs(Words{"map"} + work), 255, "dcs: the authorization: " + no_room);
     bench.refuse<wire::OpenSession>(disk_full);
