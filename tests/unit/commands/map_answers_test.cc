@@ -154,7 +154,8 @@ TEST_CASE("a run that is interrupted while the scheduler says nothing") {
         return act;
     });
     RunningCommand command({"run", "--", "true"});
-    while (!waits) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; !waits && i < 120'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(waits);
     REQUIRE(::kill(command.pid(), SIGINT) == 0);
     check(command.wait(), 130,
           "dcs run: the scheduler does not answer, so the grain of session 4 may go on; "
