@@ -51,9 +51,9 @@ class HostsPool(DeskPool):
     def client_code(self, *arguments):
         return self.code("--role", "client", *arguments)
 
-    def join(self, name, *arguments, check=True):
+    def join(self, name, *arguments, check=True, data=None):
         with self.net.at(name):
-            return super().join(name, *arguments, check=check)
+            return super().join(name, *arguments, check=check, data=data)
 
     def call(self, directory, name, *more):
         return subprocess.run([os.path.join(TOOLS, "tls_call"), self.proxy.address, directory, name, *more],

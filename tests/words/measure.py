@@ -98,7 +98,7 @@ def make_copy(to):
             write(target, text)
             shutil.copymode(os.path.join(ROOT, path), target)
         elif not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(os.path.join(ROOT, path)):
-            shutil.copy2(os.path.join(ROOT, path), target)
+            shutil.copy(os.path.join(ROOT, path), target)  # with the time of now: what was built before is built again
     write(os.path.join(to, "libdcs/python/words_hook.py"), HOOK_PY.format(path=seen))
     with open(seen, "wb") as file:
         file.write(bytes(ROOM))

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include "base/clock.h"
 #include "base/hex.h"
@@ -63,7 +64,8 @@ Result<Order> take_order(const Call &call) {
         return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it nobody knows "
                      "whether the right scheduler answers");
     std::copy(hash->begin(), hash->end(), order.authority.begin());
-    if (const auto text = call.arguments.value("--token")) {
+    if (auto text = call.arguments.value("--token")) {
+        if (*text == "-") std::getline(std::cin, *text);
         const auto token = bytes_of_hex(*text, std::tuple_size<Token>::value);
         if (!token) return wrong("--token is the 64 hexadecimal digits that `dcs token create` prints");
         order.call.token = *token;
@@ -233,7 +235,8 @@ Usage: dcs host join [--token CODE] --ca-hash HASH [--host NAME] [--role server|
                      [-o table|json|name] HOST:PORT[,HOST:PORT]...
 
   HOST:PORT       where the scheduler is; several with commas: where it may be, as after a backup was promoted
-  --token CODE    made by `dcs token create`; works once
+  --token CODE    made by `dcs token create`; works once. With - it is read from standard input, where no list of
+                  processes and no shell's history shows it
   --ca-hash HASH  of the certificate of the pool's authority, from the same line
   --host NAME     of this host in the pool's host table (default: what the code says, else what this host is called)
   --role ROLE     server: it runs grains (default); client: users start control programs there, by dcs_begin;

@@ -18,14 +18,14 @@
 #include "dcs.h"
 #include "pki/authority.h"
 #include "support/catch.h"
-#include "refuse_call.h"
+#include "support/refuse.h"
 #include "unit/client/fake_scheduler.h"
 
 using namespace dcs;
 using dcs::test::Act;
 using dcs::test::FakeScheduler;
 using dcs::test::plausible;
-using dcs::test::Refused;
+using dcs::test::Refusing;
 
 namespace {
 
@@ -108,24 +108,24 @@ TEST_CASE("a stream that cannot be kept") {
     bench.answer<wire::Fetch>([](const wire::Fetch &) { return wire::Piece{3, "abc"}; });
     REQUIRE(stream("out") == NO_ERROR);
     {
-        const Refused room("tmpfile", ENOSPC);
+        const Refusing room("tmpfile", ENOSPC);
         REQUIRE(stream("out") == NO_ERROR);  // memory will do
-        CHECK(refuse_count() == 1);
+        CHECK(dcs_refused() == 1);
     }
     {
-        const Refused neither("tmpfile,memfd_create", EMFILE);
+        const Refusing neither("tmpfile,memfd_create", EMFILE);
         SAYS(stream("out"), D_E_IO_ERROR, "no temporary file for the stream: Too many open files");
     }
     {
-        const Refused opened("tmpfile,fdopen", ENOMEM);
+        const Refusing opened("tmpfile,fdopen", ENOMEM);
         SAYS(stream("out"), D_E_IO_ERROR, "no temporary file for the stream: Cannot allocate memory");
     }
     {
-        const Refused write("fwrite", ENOSPC);
+        const Refusing write("fwrite", ENOSPC);
         SAYS(stream("out"), D_E_IO_ERROR, "writing the stream to a temporary file: No space left on device");
     }
     {
-        const Refused flush("fflush", EIO);
+        const Refusing flush("fflush", EIO);
         SAYS(stream("out"), D_E_IO_ERROR, "writing the stream to a temporary file: Input/output error");
     }
     CHECK(stream("out") == NO_ERROR);
@@ -148,7 +148,7 @@ TEST_CASE("input and files that cannot be brought") {
     Bench bench;
     const Scratch large(std::string(limits::input_bytes + 10, 'i'));
     {
-        const Refused write("fwrite", ENOSPC);
+        const Refusing write("fwrite", ENOSPC);
         SAYS(with_input(large.path()), D_E_NO_SPACE,
              "copying " + std::string(large.path()) + " to a temporary file: No space left on device");
     }
@@ -195,7 +195,7 @@ TEST_CASE("credentials that cannot be read or used") {
     };
     int fd = handed(std::string(32, 't'));
     {
-        const Refused read("pread", EIO);
+        const Refusing read("pread", EIO);
         SAYS(d_get_auth("tester"), D_E_NO_AUTH, begun(fd, "cannot be read"));
     }
     ::close(fd);
@@ -248,7 +248,7 @@ TEST_CASE("no pool to be found, and no connection to it") {
     client::Transport transport;
     CHECK(transport.send("x", Instant::never()).text == "not connected");
     CHECK(transport.receive(100, Instant::never()).status().text == "not connected");
-    const Refused none("socket", EMFILE);
+    const Refusing none("socket", EMFILE);
     CHECK(transport.connect("/no/such/socket").why == "socket: Too many open files");
 }
 

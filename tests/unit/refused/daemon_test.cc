@@ -17,10 +17,10 @@
 #include "daemon/signals.h"
 #include "daemon/spawn.h"
 #include "support/catch.h"
-#include "refuse_call.h"
+#include "support/refuse.h"
 
 using namespace dcs;
-using dcs::test::Refused;
+using dcs::test::Refusing;
 
 namespace {
 
@@ -32,9 +32,9 @@ std::string told(const char *call, int error, long number, int skip, const std::
     REQUIRE(::pipe(said) == 0);
     const pid_t pid = ::fork();
     if (pid == 0) {
-        refuse_call(call, error, skip, number < 0 ? "" : std::to_string(number).c_str());
+        dcs_refuse(dcs::test::order(call, error, number < 0 ? "" : std::to_string(number), skip).c_str());
         const std::string text = body();
-        refuse_call(nullptr, 0, 0, "");
+        dcs_refuse("");
         ::_exit(::write(said[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
     }
     ::close(said[1]);
@@ -54,9 +54,9 @@ std::string start(const char *call, int error, const char *of, bool session = fa
     request.program = "/bin/true";
     request.arguments = {"true"};
     request.new_session = session;
-    const Refused refused(call, error, of);
+    const Refusing refused(call, error, of);
     const Result<pid_t> pid = spawn(request);
-    CHECK(refuse_count() > 0);
+    CHECK(dcs_refused() > 0);
     if (pid) ::waitpid(*pid, nullptr, 0);
     return pid.status().text;
 }
@@ -95,14 +95,14 @@ TEST_CASE("programs that cannot be started") {
 
 TEST_CASE("signals that cannot be blocked or received") {
     {
-        const Refused mask("pthread_sigmask", EINVAL);
+        const Refusing mask("pthread_sigmask", EINVAL);
         CHECK(Signals::open().status().text == "cannot block signals: Invalid argument");
     }
     sigset_t before;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
     const auto pipes = std::signal(SIGPIPE, SIG_DFL);
     {
-        const Refused descriptor("signalfd", EMFILE);
+        const Refusing descriptor("signalfd", EMFILE);
         CHECK(Signals::open().status().text == "cannot receive signals: Too many open files");
     }
     std::signal(SIGPIPE, pipes);
@@ -111,12 +111,12 @@ TEST_CASE("signals that cannot be blocked or received") {
 
 TEST_CASE("a group that cannot be looked up, a service manager that cannot be told") {
     {
-        const Refused group("getgrnam_r", EIO);
+        const Refusing group("getgrnam_r", EIO);
         CHECK(group_number("dcs").status().text == "looking up the group dcs: Input/output error");
     }
     ::setenv("NOTIFY_SOCKET", "@dcs-refused", 1);
     {
-        const Refused socket("socket", EMFILE);
+        const Refusing socket("socket", EMFILE);
         CHECK(notify_service_manager("READY=1").text == "cannot tell the service manager: Too many open files");
     }
     ::unsetenv("NOTIFY_SOCKET");
@@ -130,25 +130,25 @@ TEST_CASE("a side process that cannot be started, or asked") {
         ::_exit(0);
     };
     {
-        const Refused pair("socketpair", EMFILE);
+        const Refusing pair("socketpair", EMFILE);
         CHECK(SideProcess::start(words, 1, run).status().text == "a socket to the test's helper: Too many open files");
     }
     {
-        const Refused process("fork", EAGAIN);
+        const Refusing process("fork", EAGAIN);
         CHECK(SideProcess::start(words, 1, run).status().text ==
               "the test's helper cannot be started: Resource temporarily unavailable");
     }
     int fd = -1;
     {
         const auto helper = SideProcess::start(words, 1, run);
-        const Refused silent("recvmsg", EAGAIN);
+        const Refusing silent("recvmsg", EAGAIN);
         CHECK((*helper)->ask("x", &fd).status().text ==
               "the test's helper does not answer: the test has to be started again");
         CHECK((*helper)->how_it_ended() == "does not answer");
     }
     {
         const auto helper = SideProcess::start(words, 1, run);
-        const Refused gone("send", EPIPE);
+        const Refusing gone("send", EPIPE);
         CHECK((*helper)->ask("x", &fd).status().text == "the test's helper is gone: the test has to be started again");
     }
     int said[2];
@@ -156,7 +156,7 @@ TEST_CASE("a side process that cannot be started, or asked") {
     const pid_t pid = ::fork();
     if (pid == 0) {  // of all that is open it keeps a socket and standard error
         int socket = ::dup(0);
-        refuse_call("dup2", EIO, 0, "0");
+        dcs_refuse("dup2:=0=:EIO");
         ::syscall(SYS_dup3, said[1], STDERR_FILENO, 0);
         const Status s = settle_side_process(socket, "dcs_helper");
         ::_exit(::write(STDERR_FILENO, s.text.data(), s.text.size()) > 0 ? 0 : 1);

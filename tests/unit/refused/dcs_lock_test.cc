@@ -12,7 +12,7 @@
 #include "locks/queue.h"
 #include "locks/world.h"
 #include "support/catch.h"
-#include "refuse_call.h"
+#include "support/refuse.h"
 #include "unit/locks/lock_bench.h"
 
 using namespace dcs;
@@ -51,7 +51,7 @@ std::string dcs_lock(const std::vector<std::string> &words, const Plan &plan = {
         ::dup2(said[1], STDERR_FILENO);
         ::close(said[0]);
         ::close(said[1]);
-        if (plan.call) refuse_call(plan.call, plan.error, 0, plan.of.c_str());
+        if (plan.call) dcs_refuse(dcs::test::order(plan.call, plan.error, plan.of).c_str());
         const int code = lock_command::run_lock_command(world, words);
         std::fflush(stdout);
         ::_exit(code);

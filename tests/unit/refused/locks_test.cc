@@ -19,12 +19,12 @@
 #include "locks/supervise.h"
 #include "locks/world.h"
 #include "support/catch.h"
-#include "refuse_call.h"
+#include "support/refuse.h"
 #include "unit/locks/lock_bench.h"
 
 using namespace dcs;
 using namespace dcs::locks;
-using dcs::test::Refused;
+using dcs::test::Refusing;
 using lock_bench::in_ms;
 using lock_bench::place_in;
 using scratch::Directory;
@@ -65,7 +65,7 @@ std::string told_by_a_child(const std::function<std::string()> &body) {
 std::string run_without(const char *call, int error, const char *of, Supervision what) {
     return told_by_a_child([&] {
         what.argv = {"/bin/true"};
-        refuse_call(call, error, 0, of);
+        dcs_refuse(dcs::test::order(call, error, of).c_str());
         const RunEnd end = supervise(this_world(), what);
         return std::to_string(end.status) + " " + end.text;
     });
@@ -77,21 +77,21 @@ TEST_CASE("lock files that cannot be opened or made") {
     const Directory dir;
     const Place place = place_in(dir, "a");
     {
-        const Refused open("open", EACCES, place.path.c_str());
+        const Refusing open("open,openat", EACCES, place.path);
         CHECK(why_not_open(place) == "cannot open lock file " + place.path + ": Permission denied");
     }
     {
-        const Refused room("open", ENOSPC, "", 1);  // of the file that is to become it
+        const Refusing room("open,openat", ENOSPC, "", 1);  // of the file that is to become it
         CHECK(why_not_open(place) == "cannot make lock file " + place.path + ": No space left on device");
     }
     const LockFile file = opened(place);
     CHECK(why_not_open(place, FileKind::slots).find(place.path + " is an exclusive or adaptive lock") == 0);
     {
-        const Refused gone("open", ENOENT, place.path.c_str());  // whoever makes it finds that somebody was faster
+        const Refusing gone("open,openat", ENOENT, place.path);  // whoever makes it finds that somebody was faster
         CHECK(why_not_open(place) == "lock file " + place.path + " is being replaced all the time");
     }
     {
-        const Refused look("fstat", EIO);
+        const Refusing look("fstat", EIO);
         CHECK(why_not_open(place) == "cannot examine lock file " + place.path + ": Input/output error");
     }
     const Place slots = slots_in(dir, "s");
@@ -112,7 +112,7 @@ TEST_CASE("an empty lock file that cannot be completed") {
     ::close(::open(place.path.c_str(), O_CREAT | O_RDWR, 0600));
     LockFile file = opened(place);
     REQUIRE(file.kind() == FileKind::broken);
-    const Refused write("pwrite", ENOSPC);
+    const Refusing write("pwrite", ENOSPC);
     CHECK(file.make_whole().text == "cannot write lock file " + place.path + ": No space left on device");
 }
 
@@ -121,23 +121,23 @@ TEST_CASE("kernel locks that are refused, and waits without a timer") {
     const Place place = place_in(dir, "a");
     LockFile file = opened(place), other = opened(place);
     {
-        const Refused flock("flock", EIO);
+        const Refusing flock("flock", EIO);
         CHECK(file.hold(false, Deadline::none()).status().text == "flock: Input/output error");
     }
     REQUIRE(*other.hold(false, Deadline::none()));
     {
-        const Refused timer("timer_create", EAGAIN);
+        const Refusing timer("timer_create", EAGAIN);
         CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
     }
     other.let_go();
     const int alone = ::open(place.path.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(::flock(alone, LOCK_EX) == 0);  // as somebody who knows flock(2) only
     {
-        const Refused timer("timer_create", EAGAIN);
+        const Refusing timer("timer_create", EAGAIN);
         CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
     }
     {
-        const Refused flock("flock", EIO, "", 1);
+        const Refusing flock("flock", EIO, "", 1);
         CHECK(file.hold(false, in_ms(60'000)).status().text == "flock: Input/output error");
     }
     ::close(alone);
@@ -162,7 +162,7 @@ TEST_CASE("queues whose places somebody has locked") {
     other.unlock(ticket_byte, 0);
     // A lock that the look for a free place did not show: it came between the two.
     REQUIRE(*other.lock(ticket_byte, 1, true, Deadline::none()));
-    const Refused look("fcntl", EINVAL, std::to_string(F_OFD_GETLK).c_str());
+    const Refusing look("fcntl", EINVAL, std::to_string(F_OFD_GETLK));
     CHECK(QueuePlace::enter(file, false).status().text ==
           "somebody has places in the queue of " + place.path + " out of order");
 }
@@ -189,7 +189,7 @@ TEST_CASE("the directory of locks") {
     const std::string fresh = dir / "fresh";
     const std::string unseen = told_by_a_child([&] {
         ::setenv("DCS_LOCK_DIR", fresh.c_str(), 1);
-        refuse_call("stat", EIO, 1, fresh.c_str());
+        dcs_refuse(dcs::test::order("stat", EIO, fresh, 1).c_str());
         return lock();
     });
     CHECK(unseen == "cannot examine the lock directory " + fresh + ": Input/output error");
@@ -216,14 +216,14 @@ TEST_CASE("a lock whose file is replaced all the time") {
     REQUIRE(ask() == "");
     REQUIRE(get() == "");
     {
-        const Refused named("fstat", EIO, "", -2);  // each time it has been opened and looked at
+        const Refusing named("fstat", EIO, "", -2);  // each time it has been opened and looked at
         CHECK(get() == "lock " + place.path + " is being replaced all the time");
     }
     {
-        const Refused examined("fstat", EIO, "", 1);
+        const Refusing examined("fstat", EIO, "", 1);
         CHECK(ask() == "cannot examine lock file " + slots.path + ": Input/output error");
     }
-    const Refused named("fstat", EIO, "", -3);
+    const Refusing named("fstat", EIO, "", -3);
     CHECK(ask() == "a file of counted slots is being replaced all the time");
 }
 
@@ -237,19 +237,19 @@ TEST_CASE("counted slots that cannot be written, or waited for") {
     {
         const Result<Slots> first = Slots::take(world, {{place, 1}}, Deadline::none(), "");
         REQUIRE(first);
-        const Refused poll("ppoll", ENOMEM);
+        const Refusing poll("ppoll", ENOMEM);
         CHECK(ask(in_ms(60'000)) == "poll: Cannot allocate memory");
     }
     {
         Result<LockFile> stranger = LockFile::open(place, FileKind::slots);  // has the slot and left no record
         REQUIRE(stranger);
         REQUIRE(*stranger->lock(slot_byte, 1, false, Deadline::none()));
-        const Refused watcher("syscall", EAGAIN, std::to_string(SYS_clone).c_str());
+        const Refusing watcher("syscall", EAGAIN, std::to_string(SYS_clone));
         CHECK(ask(in_ms(60'000)) == "no process to wait with for a slot of " + place.path);
     }
     place = slots_in(dir, "fresh");
     REQUIRE(LockFile::open(place, FileKind::slots));
-    const Refused write("pwrite", ENOSPC);
+    const Refusing write("pwrite", ENOSPC);
     CHECK(ask(Deadline::none()) == "cannot write slots of " + place.path + ": No space left on device");
 }
 
@@ -294,14 +294,14 @@ TEST_CASE("a run whose supervisor is refused what it needs") {
 TEST_CASE("processes that cannot be signalled") {
     const Result<ProcessHandle> handle = ProcessHandle::open(own_identity());
     REQUIRE(handle);
-    const Refused signal("syscall", EIO, std::to_string(SYS_pidfd_send_signal).c_str());
+    const Refusing signal("syscall", EIO, std::to_string(SYS_pidfd_send_signal));
     CHECK(handle->signal(0).text == "cannot signal a process: Input/output error");
 }
 
 TEST_CASE("a run that cannot be written down") {
     const Directory dir;
     const LockFile lock = opened(place_in(dir, "a"));
-    const Refused write("pwrite", ENOSPC);
+    const Refusing write("pwrite", ENOSPC);
     CHECK(write_sample(lock, 1, Sample{}).text == "cannot write to lock " + lock.path() + ": No space left on device");
 }
 

@@ -9,11 +9,11 @@
 #include "client/transport.h"
 #include "net/pool_link.h"
 #include "net/unix_socket.h"
-#include "refuse_call.h"
+#include "support/refuse.h"
 #include "unit/net/tls_peers.h"
 
 using namespace tls_peers;
-using dcs::test::Refused;
+using dcs::test::Refusing;
 
 namespace {
 
@@ -62,13 +62,13 @@ TEST_CASE("sockets that cannot be had") {
     const auto loop = Loop::create();
     const Limits limits = limits_of(1000, 20'000, 20'000);
     {
-        const Refused listen("listen", EADDRINUSE);
+        const Refusing listen("listen", EADDRINUSE);
         CHECK(listen_unix_socket(dir.path(), "s", 0600).status().text ==
               "cannot open socket " + dir.path() + "/s: Address already in use");
     }
     const std::string add = std::to_string(EPOLL_CTL_ADD);
     {
-        const Refused wait("epoll_ctl", ENOSPC, add.c_str());
+        const Refusing wait("epoll_ctl", ENOSPC, add);
         CHECK(loop->listen_unix(dir.path(), "s", 0600, limits).status().text ==
               "cannot wait for " + dir.path() + "/s: No space left on device");
     }
@@ -76,13 +76,13 @@ TEST_CASE("sockets that cannot be had") {
     const auto caller = Loop::create();
     {
         Inbox inbox(*caller);
-        const Refused wait("epoll_ctl", ENOSPC, add.c_str());
+        const Refusing wait("epoll_ctl", ENOSPC, add);
         caller->connect_unix(dir.path() + "/s", limits);
         CHECK(inbox.next().why == "no memory to wait for " + dir.path() + "/s");
     }
     const Issuer issuer;
     Inbox inbox(*caller);
-    const Refused socket("socket", EMFILE, std::to_string(AF_INET).c_str());
+    const Refusing socket("socket", EMFILE, std::to_string(AF_INET));
     caller->connect_tls("127.0.0.1:7", tls_limits(), context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
     CHECK(inbox.next().why == "cannot connect to 127.0.0.1:7: Too many open files");
 }
@@ -200,16 +200,16 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     const TlsSelf self = issuer.host();
     const pki::Identity whole{self.key, *pki::read_certificate(self.certificate), issuer.authority.certificate};
     {
-        const Refused open("open", EACCES, "key.pem");
+        const Refusing open("open,openat", EACCES, "key.pem");
         CHECK(pki::write_identity(dir.path(), whole).text == "writing " + key + ": Permission denied");
     }
     REQUIRE(pki::write_identity(dir.path(), whole));
     {
-        const Refused look("fstat", EIO);
+        const Refusing look("fstat", EIO);
         CHECK(read() == "reading " + key + ": Input/output error");
     }
     {
-        const Refused bytes("read", EIO);
+        const Refusing bytes("read", EIO);
         CHECK(read() == "reading " + key + ": Input/output error");
     }
     write_file(key, text_of_file(key) + std::string(1 << 20, '\n'));
