@@ -201,6 +201,7 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
         CHECK(get_file(groups + "/cgroup.procs").empty());
         CHECK(s.started().empty());
         CHECK(get_file(groups + "/cgroup.procs") == "0");
+        REQUIRE(files::remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
         s.place.cgroups = &s.cgroups;
     }
     s.record.rungs = s.rules.rungs = rung_filter;
