@@ -233,3 +233,18 @@ TEST_CASE("records of before there were such programs are read") {
     table[TokenHash{5}] = {"ann", "x", 5, "desk1", TokenHash{6}};
     CHECK(*record::decode_auth(record::encode_auth(table)) == table);
 }
+
+TEST_CASE("an authority that does not sign gives a program of another host nothing") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    pool.outside->authority = false;
+    const ConnId conn = pool.open(turn::Door::begin, "host desk1", false, desk.certified());
+    const auto reply = pool.call(conn, desk.asking());
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
+    CHECK(std::get<wire::ErrorReply>(reply).text == "this scheduler has no authority");
+    CHECK(pool.outside->closed.back() == conn);
+    pool.outside->authority = true;
+    pool.ask<wire::Welcome>(desk.connect(pool, desk.begin(pool)), wire::Hello{});
+    pool.verify();
+}
