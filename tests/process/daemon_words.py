@@ -44,7 +44,8 @@ class Case:
             environment.update(LD_PRELOAD=REFUSE, DCS_REFUSE=self.refuse)
         said = os.path.join(place, "said")
         with open(said, "wb") as log:
-            daemon = subprocess.Popen([os.path.join(BIN, self.daemon), *arguments], cwd=place, env=environment, stdout=log,
+            program = os.path.join(BIN, self.daemon.replace("@", place + "/d"))
+            daemon = subprocess.Popen([program, *arguments], cwd=place, env=environment, stdout=log,
                                       stderr=log, stdin=subprocess.DEVNULL, preexec_fn=self.preexec)
         try:
             self.judge(daemon, said, place)
