@@ -17,12 +17,14 @@ NOBODY = pwd.getpwnam("nobody").pw_uid
 
 class Case:
     """One start. `words`: what is said on standard error, each a part of it; `code`: the exit code, or None if it serves;
-    `at_end`: what is said besides when it is told to stop, with that exit code."""
+    `at_end`: what is said besides when it is told to stop, with that exit code; `poke`: what is done to it when it serves,
+    called with its place, the process, and a function for what it has said."""
 
-    def __init__(self, name, daemon, arguments, words, code=1, at_end=None, refuse="", files=(), prepare=None, preexec=None):
+    def __init__(self, name, daemon, arguments, words, code=1, at_end=None, refuse="", files=(), prepare=None, preexec=None,
+                 poke=None, environment=None):
         self.name, self.daemon, self.arguments = name, daemon, arguments
         self.words = [words] if isinstance(words, str) else words
-        self.at_end = at_end
+        self.at_end, self.poke, self.environment = at_end, poke, environment
         self.code, self.refuse, self.files, self.prepare, self.preexec = code, refuse, dict(files), prepare, preexec
 
     def run(self, base):
@@ -39,12 +41,13 @@ class Case:
         if self.prepare:
             self.prepare(place)
         arguments = [word.replace("@", place + "/d") for word in self.arguments]
-        environment = dict(os.environ)
+        environment = dict(os.environ, **(self.environment(place) if self.environment else {}))
         if self.refuse:
             environment.update(LD_PRELOAD=REFUSE, DCS_REFUSE=self.refuse)
         said = os.path.join(place, "said")
         with open(said, "wb") as log:
-            daemon = subprocess.Popen([os.path.join(BIN, self.daemon), *arguments], cwd=place, env=environment, stdout=log,
+            program = os.path.join(BIN, self.daemon.replace("@", place + "/d"))
+            daemon = subprocess.Popen([program, *arguments], cwd=place, env=environment, stdout=log,
                                       stderr=log, stdin=subprocess.DEVNULL, preexec_fn=self.preexec)
         try:
             self.judge(daemon, said, place)
@@ -59,6 +62,9 @@ class Case:
         def complete():
             return all(words.replace("@", place + "/d") in text() for words in self.words)
 
+        if self.poke:
+            wait_for(f"{self.name} to serve", lambda: "serving in" in text() or daemon.poll() is not None, timeout=120)
+            self.poke(place, daemon, text)
         if self.code is None or self.at_end:
             wait_for(f"{self.name}: {self.words}", lambda: complete() or daemon.poll() is not None, timeout=120)
         if self.at_end:

@@ -13,7 +13,7 @@ Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMe
     if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
     net::Limits limits;
     limits.max_payload = limits::hello_frame_bytes;
-    limits.hello = seconds(answer_patience_s);
+    limits.hello = Duration{0};  // the deadline below counts
     const ConnId conn = loop->connect_unix(socket, limits);
     const Instant deadline = boot_clock() + seconds(answer_patience_s);
     while (boot_clock() < deadline)

@@ -106,8 +106,8 @@ int status(const Call &call) {
             return status_of_far_copy(call, pool, copy);
         const bool none = ::access(daemon.directory.c_str(), F_OK) != 0;
         Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
-        failure.exit = exits::unreachable;
-        failure.hint = none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+        if (failure.exit == exits::unreachable)
+            failure.hint = none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
         return call.fail(failure);
     }
     if (call.format == Format::table) {

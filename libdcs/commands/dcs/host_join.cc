@@ -90,7 +90,7 @@ Result<Order> take_order(const Call &call) {
 // One connection, one question, its answer.
 Result<wire::AnyMessage> ask_at(const Order &order, const std::string &address) {
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left");
+    if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
     net::TlsTrust trust;
     trust.authority_hash = order.authority;
     trust.role = pki::Role::scheduler;
@@ -150,8 +150,7 @@ Result<pki::Identity> checked(const Order &order, const std::string &key, const 
                                        : pki::Role::grain_server;
     const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
     if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
-    const auto public_key = pki::public_key_of(key);
-    if (!public_key || pki::sha256(*public_key) != own->key)
+    if (pki::sha256(*pki::public_key_of(key)) != own->key)
         return fail(Code::protocol, "the certificate that came is for another key");
     return pki::Identity{key, std::move(*own), std::move(*authority)};
 }
@@ -190,11 +189,8 @@ int join(const Call &call) {
             return call.fail(failure_of("this host has not joined", s));
     const auto key = pki::key_in(place);
     if (!key) return call.fail(failure_of("this host's key", key.status()));
-    auto request = pki::make_request(*key);
-    const auto public_key = pki::public_key_of(*key);
-    if (!request || !public_key) return call.fail(failure_of("this host's key in " + place, request.status()));
-    order->call.request = std::move(*request);
-    const auto joined = ask_to_join(*order, in_words(pki::sha256(*public_key)));
+    order->call.request = *pki::make_request(*key);
+    const auto joined = ask_to_join(*order, in_words(pki::sha256(*pki::public_key_of(*key))));
     if (!joined && joined.status().code == Code::nothing_yet)
         return call.fail({exits::timeout, "timeout", joined.status().text,
                           "repeat the command: the key stays the same, and so do the words"});

@@ -107,9 +107,15 @@ Readiness wait_ready(int fd, int patience_s) {
     return Readiness::ready;
 }
 
-std::string how_it_ended(pid_t child) {
+// It is a child of ours that nobody else waits for (main.cc), so there is an answer.
+int status_of(pid_t child) {
     int status = 0;
-    if (::waitpid(child, &status, 0) != child) return "it ended";
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+}
+
+std::string how_it_ended(pid_t child) {
+    const int status = status_of(child);
     if (WIFSIGNALED(status))
         return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
     return "it ended with exit code " + std::to_string(WEXITSTATUS(status));
@@ -193,8 +199,7 @@ Result<Ran> run_to_end(const std::string &program, const std::vector<std::string
         if (n < 0 && errno != EINTR) break;
         if (n > 0) ran.output.append(buffer, static_cast<std::size_t>(n));
     }
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    const int status = status_of(child);
     ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     while (!ran.output.empty() && ran.output.back() == '\n') ran.output.pop_back();
     return ran;

@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+"""dcs up, down and backup on a host that refuses them something, with daemons that do not start, do not end, or answer
+what nobody has asked: each says so in words that this table expects. Refusals are made as in daemon_words.py."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+from daemon_words import NOBODY, REFUSE, Case, as_nobody
+from pool import program, wait_for
+from remote_peer import frame
+
+LIST_TOKENS = 52  # a message that no daemon answers with
+NO_SIGNALS = "syscall:=424=:EPERM"  # pidfd_send_signal
+NUMBERS = {"d/p/pool": "servers 1\nslots 1\ninterval 10\n"}
+HOSTS = {"d/p/scheduler/hosts": "local1 slots=1\n"}
+started = []
+
+
+class Command(Case):
+    """dcs with these words and --dir @/p; own: a folder of programs in which it is dcs, and no other program but these
+    scripts."""
+
+    def __init__(self, name, words, said, code=1, own=None, slow=False, **options):
+        super().__init__(name, "@/own/dcs" if own is not None else "dcs", ("--dir", "@/p", *words), said, code, **options)
+        self.own, self.slow, self.inner, self.prepare = own, slow, self.prepare, self.ready
+
+    def ready(self, place):
+        for name, text in (self.own or {}).items():
+            path = os.path.join(place, "d/own", name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as file:
+                file.write(text)
+            os.chmod(path, 0o755)
+        if self.own is not None:
+            os.makedirs(os.path.join(place, "d/own"), exist_ok=True)
+            shutil.copy(program("dcs"), os.path.join(place, "d/own/dcs"))
+        if self.inner:
+            self.inner(place)
+
+
+def serving(path, *words):
+    """A daemon that is up before the command begins."""
+    def prepare(place):
+        words_here = [word.replace("@", place + "/d") for word in words]
+        log = os.path.join(place, "daemon.log")
+        with open(log, "wb") as file:
+            process = subprocess.Popen(words_here, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        started.append(process)
+        socket_path = os.path.join(place, path)
+        wait_for(f"{socket_path}", lambda: os.path.exists(socket_path) or process.poll() is not None, timeout=120)
+        assert process.poll() is None, open(log).read()
+    return prepare
+
+
+def peer(path, answer):
+    """Somebody at that socket who gives every caller the same answer, or none."""
+    def prepare(place):
+        os.makedirs(os.path.dirname(os.path.join(place, path)), exist_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.path.join(place, path))
+        listener.listen()
+        callers = []
+
+        def serve():
+            while True:
+                caller, _ = listener.accept()
+                callers.append(caller)
+                if answer and caller.recv(4096):
+                    caller.sendall(answer)
+        threading.Thread(target=serve, daemon=True).start()
+    return prepare
+
+
+def owner(path, uid):
+    return lambda place: os.chown(os.path.join(place, path), uid, uid)
+
+
+def no_lock(place):
+    os.symlink("/nowhere", os.path.join(place, "d/p/up.lock"))
+
+
+SCHEDULER = serving("d/p/scheduler/server.sock", program("dcs_scheduler"), "--dir", "@/p/scheduler", "--hosts",
+                    "@/p/scheduler/hosts")
+BACKUP = serving("d/p/backup/backup.sock", program("dcs_backupd"), "--dir", "@/p/backup", "--scheduler", "@/none.sock")
+SERVER = serving("d/p/servers/local2/launcher.lock", program("dcs_grainserver"), "--name", "local2", "--dir",
+                 "@/p/servers/local2", "--scheduler", "@/none.sock", "--run-as", "self")
+UP = ("up", "--local", "1")
+PROMOTE = ("backup", "promote", "--yes")
+NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts what was there"
+
+
+def up_cases():
+    did_not = "dcs: the scheduler did not start: "
+    return [
+        Command("mirror", (*UP, "--mirror", "never"), "dcs: --mirror never: off, lagging or sync\n", code=2),
+        Command("mkdir", UP, "dcs: cannot make the directory @/p: Permission denied\n", refuse="mkdir:/p:EACCES"),
+        Command("mkdir_above", ("--dir", "@/q/b", *UP), "dcs: cannot make the directory @/q/b: Permission denied\n",
+                refuse="mkdir:/q/b:EACCES:1"),
+        Command("owner", UP, ["dcs: @/p belongs to another user\n", "hint: name another directory by --dir DIR"], code=4,
+                files={"d/p": None}, prepare=owner("d/p", NOBODY)),
+        Command("private", UP, "dcs: cannot make @/p private: Operation not permitted\n", files={"d/p": None},
+                refuse="chmod:/p:EPERM"),
+        Command("up_lock", UP, "dcs up: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
+        Command("surplus", UP, "dcs: these would not end: grainserver local2 launcher local2\n", refuse=NO_SIGNALS, slow=True,
+                files={**NUMBERS, "d/p/servers/local2": None}, prepare=SERVER),
+        Command("other_mirror", ("up", "--mirror", "sync"), "dcs: the scheduler would not end, to be started with --mirror sync"
+                "\n", refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
+        Command("no_program", UP, did_not + "the program @/own/dcs_scheduler cannot be started: No such file or directory\n",
+                code=3, own={}),
+        Command("no_pipe", UP, did_not + "a pipe for dcs_scheduler: Too many open files\n", refuse="pipe2::EMFILE"),
+        Command("no_shell", UP, did_not + "@/own/dcs_scheduler cannot be started: No such file or directory\n",
+                own={"dcs_scheduler": "#!/no/such/shell\n"}),
+        Command("killed", UP, did_not + "it was ended by signal 9\n", own={"dcs_scheduler": "#!/bin/sh\nkill -9 $$\n"}),
+        Command("exits", UP, did_not + "it ended with exit code 3; the end of its log:\nwhy not\n", own={
+            "dcs_scheduler": "#!/bin/sh\necho why not >&2\nexit 3\n"}),
+        Command("children", UP, did_not + "it ended with exit code 3\n", own={"dcs_scheduler": "#!/bin/sh\nexit 3\n"},
+                preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
+        Command("late", UP, did_not + "it was not ready after 20 s\n", slow=True,
+                own={"dcs_scheduler": "#!/bin/sh\nexec sleep 600\n"}),
+    ]
+
+
+def down_cases():
+    return [
+        Command("down_owner", ("down",), ["dcs: @/p is the pool of another user\n",
+                                          "hint: name your own by --dir DIR or DCS_DIR"], code=4, files={"d/p": None},
+                preexec=as_nobody),
+        Command("down_lock", ("down",), "dcs down: @/p/up.lock is a symbolic link, not a lock file\n", files=HOSTS, code=2, prepare=no_lock),
+        Command("down_held", ("down",), ["dcs: these would not end: scheduler scheduler\n", "hint: `dcs down` again; a process "
+                                         "that a disk holds fast ends when the disk answers"],
+                refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
+    ]
+
+
+def backup_cases():
+    status = ("backup", "status")
+    return [
+        Command("no_loop", status, "dcs: the backup of @/p: no descriptors left: raise ulimit -n\n",
+                refuse="epoll_create1::EMFILE"),
+        Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
+                files={"d/p/backup": None}),
+        Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
+                prepare=peer("d/p/backup/backup.sock", None)),
+        Command("other_answer", status, "dcs: the backup of @/p: it answered what was not asked\n",
+                prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
+        Command("detach_words", ("backup", "detach", "now"), "dcs backup detach takes no words, but got `now`\n", code=2),
+        Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it; then detach"],
+                code=5),
+        Command("promote_words", ("backup", "promote", "now"), "dcs backup promote takes no words, but got `now`\n", code=2),
+        Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
+        Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",
+                                               "hint: `dcs down`, then again"],
+                refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
+        Command("promote_backup", PROMOTE, ["dcs backup promote: the backup (pid ", ") would not end\n",
+                                            "hint: `dcs down`, then again"],
+                refuse=NO_SIGNALS, slow=True, files={**NUMBERS, "d/p/backup": None}, prepare=BACKUP),
+        Command("no_copy", PROMOTE, ["dcs backup promote: dcs_backupd: there is no whole copy here", NOTHING_PROMOTED],
+                code=4, files={**NUMBERS, "d/p/backup": None}),
+        Command("no_copy_here", PROMOTE, ["dcs backup promote: dcs_backupd: there is no whole copy here",
+                                          "hint: nothing was promoted\n"], code=4, files={"d/p/backup": None}),
+        # Whoever ignores his children's ends is told nothing else.
+        Command("no_copy_ignored", PROMOTE, ["dcs backup promote: dcs_backupd: there is no whole copy here",
+                                             NOTHING_PROMOTED], code=4, files={**NUMBERS, "d/p/backup": None},
+                preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
+        Command("promote_pipe", PROMOTE, ["dcs backup promote: a pipe for dcs_backupd: Too many open files\n",
+                                          NOTHING_PROMOTED], files=NUMBERS, refuse="pipe2::EMFILE"),
+        Command("promote_no_program", PROMOTE, ["dcs backup promote: @/own/dcs_backupd cannot be started: No such file",
+                                                NOTHING_PROMOTED], files=NUMBERS, own={}),
+        Command("promote_no_up", PROMOTE, ["dcs backup promote: the copy was promoted, but the pool did not start: "
+                                           "dcs: the scheduler did not start: the program @/own/dcs_scheduler cannot be "
+                                           "started", "hint: `dcs up`\n"], files=NUMBERS,
+                own={"dcs_backupd": "#!/bin/sh\necho promoted\n"}),
+    ]
+
+
+def main():
+    if not os.path.exists(REFUSE) or os.geteuid() != 0:
+        print("it needs root, and programs without sanitizers")
+        return 77
+    cases = [case for case in up_cases() + down_cases() + backup_cases()
+             if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+    base = tempfile.mkdtemp(prefix="dcs-words-", dir="/var/tmp")
+    os.chmod(base, 0o755)
+    wrong = []
+
+    def judge(case):
+        try:
+            case.run(base)
+        except AssertionError as error:
+            wrong.append(str(error))
+    for case in cases:
+        if not case.slow:
+            judge(case)
+    # The patience of most is twenty seconds and more: they have it at the same time.
+    threads = [threading.Thread(target=judge, args=(case,)) for case in cases if case.slow]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.wait()
+    shutil.rmtree(base, ignore_errors=True)
+    print("\n".join(wrong) if wrong else f"{len(cases)} commands said what was wrong")
+    return 1 if wrong or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
