@@ -22,6 +22,10 @@ struct Building {
         trouble = ReportUnsendable{plan.id, why, plan.checkpoint, text};
         return false;
     }
+    // The fault of the grain, which can still end well; nothing that is waited for, or tried on another host.
+    bool ignore_checkpoint(const std::string &why) {
+        return give_up(Why::bad_checkpoint, files::checkpoint_name(plan.checkpoint) + " is ignored: " + why);
+    }
     bool take_room(std::size_t bytes) {
         if (bytes > room) return give_up(Why::too_big, "a report of more than the permitted size");
         room -= bytes;
@@ -39,7 +43,8 @@ bool read_carry(Building &b, const files::Room &room, std::uint64_t from, std::u
         const ssize_t n =
             ::pread(input->get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
+        if (n < 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
+        if (n == 0) return b.ignore_checkpoint("the grain's input became shorter");
         done += static_cast<std::size_t>(n);
     }
     b.report.checkpoint += text;
@@ -51,10 +56,11 @@ bool put_checkpoint(Building &b, const files::Room &room, const files::LaunchRec
     const Result<std::string> bytes = files::read_foreign(room, name, limits::report_bytes + limits::message_bytes);
     if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
     if (!bytes) return b.give_up(Why::bad_checkpoint, bytes.status().text);
-    const std::int64_t input_size = files::foreign_size(room, files::input_name);
-    if (input_size < 0) return b.give_up(Why::unreadable, "the grain's input is not there");
+    std::string strange;
+    const std::int64_t input_size = files::foreign_size(room, files::input_name, &strange);
+    if (input_size < 0) return b.ignore_checkpoint(strange.empty() ? "the grain's input is not there" : strange);
     const Result<Checkpoint> found = parse_checkpoint(*bytes, static_cast<std::uint64_t>(input_size));
-    if (!found) return b.give_up(Why::bad_checkpoint, name + " is ignored: " + found.status().text);
+    if (!found) return b.ignore_checkpoint(found.status().text);
     if (!b.take_room(found->state.size())) return false;
     b.report.has_checkpoint = true;
     b.report.checkpoint = found->state;

@@ -98,6 +98,7 @@ Transport::Refusal connect(Line &l, Instant until) {
         }
         all = {one.error, all.hopeless && one.hopeless, all.why + (i == 0 ? "" : "; ") + one.why};
     }
+    if (scheduler_met()) all.hopeless = false;  // we were believed before, and it was: a clock may be wrong for a while
     return all;
 }
 

@@ -109,7 +109,7 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
 void Conversation::refused(const std::string &why, bool hopeless, Instant now) {
     DCS_REQUIRE(at_ == At::connecting, "refused() answers connect");
     last_trouble_ = why;
-    if (hopeless && !patient_for_ever()) return finish(given_up(), false);
+    if (hopeless && !patient_for_ever()) return finish(given_up(""), false);
     begin_again(now);
 }
 
@@ -148,7 +148,8 @@ void Conversation::paused(Instant now) {
 void Conversation::begin_again(Instant now) {
     if (trouble_since_ == Instant::never()) trouble_since_ = now;
     const Instant end = trouble_since_ + terms_.patience;
-    if (!patient_for_ever() && now >= end) return finish(given_up(), false);
+    if (!patient_for_ever() && now >= end)
+        return finish(given_up(", tried for " + seconds_text(terms_.patience)), false);
     at_ = At::pausing;
     until_ = now + next_pause();
     if (!patient_for_ever()) until_ = std::min(until_, end);  // one last attempt at the end
@@ -163,8 +164,7 @@ Duration Conversation::next_pause() {
     return pause;
 }
 
-Status Conversation::given_up() const {
-    const std::string tried = ", tried for " + seconds_text(terms_.patience);
+Status Conversation::given_up(const std::string &tried) const {
     if (!request_left_) return fail(Code::unreachable, "no scheduler answers: " + last_trouble_ + tried);
     return fail(Code::broken,
                 "the connection to the scheduler broke, whether the call happened is not known: " +

@@ -83,7 +83,7 @@ private:
     void finish(Result<wire::AnyMessage> outcome, bool connection_good);
     Duration next_pause();
     bool patient_for_ever() const { return terms_.for_ever && terms_.met; }
-    Status given_up() const;
+    Status given_up(const std::string &tried) const;
 
     Terms terms_;
     std::string hello_, request_;

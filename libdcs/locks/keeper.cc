@@ -82,7 +82,7 @@ RunEnd Keeper::watch(const ProcessHandle &command, int requests) {
         if (ready == 0) expire = limit_.over(world_.now().mono - begun_.mono, usage_of(all));
         if (!expire) continue;
         const KillReport killed = end_tree(all, what_.grace);
-        if (killed.result != Killed::gone) all.wait(INT64_MAX, true);
+        if (killed.result != Killed::gone) all.wait_for_all();
         end.status = 124;
         end.outcome = Outcome::expired;
         end.text = killed.text;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t host_kept = 48;  // of a record
 constexpr std::int64_t patience = 1'000'000'000;
+constexpr useconds_t short_pause_us = 10'000;
 
 std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace}).ns; }
 
@@ -30,13 +31,23 @@ std::string named(const ProcessStat &p) {
     return "process " + std::to_string(p.pid) + " (" + command + ", state " + state + ")";
 }
 
-// One kind of signal, until all is over or the grace is. True: all is over.
+bool is_over(const Found &found) { return found.processes.empty() && !found.unclear; }
+
+// For those that are held to end. False: the grace is over.
+bool wait_for_held(const Tree &tree, const Found &found, std::int64_t until) {
+    if (!tree.wait(until)) return false;
+    if (found.unclear) ::usleep(short_pause_us);
+    return boot_clock().ns < until;
+}
+
+// One kind of signal, until all is over or the grace is. True: all is over. If there are descriptors for some of the
+// processes only, the others follow when these have ended.
 bool send(Tree &tree, int number, std::int64_t grace) {
     const std::int64_t until = after(grace);
     std::set<std::pair<pid_t, std::uint64_t>> told;
     for (;;) {
         const Found found = tree.look();
-        if (found.processes.empty()) return true;
+        if (is_over(found)) return true;
         for (const ProcessStat &p : found.processes) {
             if (!told.insert({p.pid, p.start_time}).second) continue;
             tree.signal(p, number);
@@ -44,7 +55,7 @@ bool send(Tree &tree, int number, std::int64_t grace) {
         }
         thaw_leaf(tree.marks().leaf);
         if (tree.left(false).empty() && !tree.left(true).empty()) return false;
-        if (!tree.wait(until) || boot_clock().ns >= until) return tree.look().processes.empty();
+        if (!wait_for_held(tree, found, until)) return is_over(tree.look());
     }
 }
 
@@ -54,9 +65,9 @@ bool kill_all(Tree &tree, std::int64_t grace) {
         kill_leaf(tree.marks().leaf);
         const Found found = strike([&] { return tree.look(); },
                                    [&](const ProcessStat &p, int number) { tree.signal(p, number); });
-        if (found.processes.empty()) return true;
-        if (tree.left(false).empty()) return tree.look().processes.empty();
-        if (!tree.wait(until) || boot_clock().ns >= until) return tree.look().processes.empty();
+        if (is_over(found)) return true;
+        if (tree.left(false).empty() && !found.unclear) return is_over(tree.look());
+        if (!wait_for_held(tree, found, until)) return is_over(tree.look());
     }
 }
 
@@ -72,7 +83,7 @@ std::string elsewhere(const World &world, const Owner &owner) {
 bool inside(const Tree &tree, const Owner &owner, const std::vector<pid_t> &line) {
     const auto is = [&](const ProcessIdentity &process) {
         if (std::find(line.begin(), line.end(), process.pid) == line.end()) return false;
-        return process.pid == 1 || static_cast<bool>(ProcessHandle::open(process));
+        return process.pid == 1 || ProcessHandle::open(process).status().code != Code::not_found;
     };
     const std::vector<pid_t> in_leaf = leaf_members(tree.marks().leaf);
     return is(owner.process) || is(owner.supervisor) || tree.holds_any(line) ||
@@ -107,6 +118,7 @@ KillReport end_tree(Tree &tree, const KillGrace &grace) {
     const std::vector<ProcessStat> stuck = tree.left(false), forbidden = tree.left(true);
     report.result = stuck.empty() ? Killed::not_permitted : Killed::unkillable;
     const std::vector<ProcessStat> &left = stuck.empty() ? forbidden : stuck;
+    if (left.empty() && !tree.trouble()) return {Killed::unkillable, report.signalled, tree.trouble().text};
     if (left.empty()) return {Killed::gone, report.signalled, ""};
     report.text = named(left.front()) + (stuck.empty() ? " is somebody else's" : " does not end");
     if (left.size() > 1) report.text += ", and " + std::to_string(left.size() - 1) + " more";
@@ -117,6 +129,13 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     if (const std::string where = elsewhere(world, owner); !where.empty() && !planted("locks.kill_elsewhere"))
         return {Killed::elsewhere, 0, where};
     if (owner.process.pid <= 0 && owner.supervisor.pid <= 0 && owner.cookie == 0) return {};
+    // Before the tree takes descriptors, of which there may be few.
+    const std::vector<pid_t> line = self_and_ancestors();
+    const Result<ProcessHandle> leader = ProcessHandle::open(owner.process),
+                                supervisor = ProcessHandle::open(owner.supervisor);
+    for (const auto *handle : {&leader, &supervisor})
+        if (!*handle && handle->status().code != Code::not_found)
+            return {Killed::unkillable, 0, handle->status().text};
     TreeMarks marks;
     marks.leader = owner.process;
     marks.parent = owner.supervisor;
@@ -127,13 +146,11 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     marks.leaf = owner.cgroup;
     Tree tree(std::move(marks));
     tree.look();
-    if (!planted("locks.kill_ancestors") && inside(tree, owner, self_and_ancestors()))
+    if (!planted("locks.kill_ancestors") && inside(tree, owner, line))
         return {Killed::own_ancestor, 0, "it is the requester itself, or one that the requester runs in"};
-    const Result<ProcessHandle> leader = ProcessHandle::open(owner.process);
     if (leader && leader->signal(0).code == Code::refused) return not_permitted(owner.process.pid);
     failpoint("locks.kill.held");
 
-    const Result<ProcessHandle> supervisor = ProcessHandle::open(owner.supervisor);
     int asked = 0;
     if (supervisor) {
         if (ask(*supervisor).code == Code::refused) return not_permitted(owner.supervisor.pid);

@@ -15,7 +15,7 @@ struct KillGrace {  // how long to wait for the end after each signal, nanosecon
 
 enum class Killed : std::uint8_t {
     gone,           // nothing of the tree runs any more (maybe there was nothing)
-    unkillable,     // something of it is in the kernel's uninterruptible sleep
+    unkillable,     // something of it is in the kernel's uninterruptible sleep, or out of our reach
     not_permitted,  // it is somebody else's
     own_ancestor,   // it is the caller or one of its ancestors (the paper's Figure 4): nothing was signalled
     elsewhere,      // other host, other pid namespace, or a boot that is over: nothing was signalled

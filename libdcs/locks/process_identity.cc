@@ -75,12 +75,12 @@ ProcessHandle::~ProcessHandle() {
 
 Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
     if (process.pid <= 0) return gone(process.pid);
+    const auto failed = [&] {
+        return fail_errno(Code::io_error, "cannot get hold of process " + std::to_string(process.pid), errno);
+    };
     ProcessHandle handle;
     handle.fd_ = open_pidfd(process.pid);
-    if (handle.fd_ < 0) {
-        if (errno == ESRCH || errno == EINVAL) return gone(process.pid);
-        return fail_errno(Code::io_error, "cannot get hold of process " + std::to_string(process.pid), errno);
-    }
+    if (handle.fd_ < 0) return errno == ESRCH || errno == EINVAL ? gone(process.pid) : failed();
     if (planted("locks.identity_is_a_pid")) return handle;
     const std::uint64_t inode = inode_of(handle.fd_);
     if (inode != 0 && process.pidfs_inode != 0) {
@@ -88,7 +88,10 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
         return handle;
     }
     ProcessStat stat;
-    if (!read_stat(process.pid, stat) || stat.start_time != process.start_ticks) return gone(process.pid);
+    errno = 0;
+    if (!read_stat(process.pid, stat))  // it needs a descriptor, too
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? failed() : gone(process.pid);
+    if (stat.start_time != process.start_ticks) return gone(process.pid);
     return handle;
 }
 

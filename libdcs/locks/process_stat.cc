@@ -82,17 +82,22 @@ std::string boot_id() {
     return text;
 }
 
-std::vector<ProcessStat> all_processes() {
+std::vector<ProcessStat> all_processes(int *missed) {
     std::vector<ProcessStat> found;
+    int error = 0;
     DIR *dir = ::opendir("/proc");
-    if (dir == nullptr) return found;
-    while (const dirent *entry = ::readdir(dir)) {
+    if (dir == nullptr) error = errno;
+    while (const dirent *entry = dir != nullptr ? ::readdir(dir) : nullptr) {
         char *end = nullptr;
         const long pid = std::strtol(entry->d_name, &end, 10);
         ProcessStat stat;
-        if (*end == 0 && pid > 0 && read_stat(static_cast<pid_t>(pid), stat)) found.push_back(stat);
+        if (*end != 0 || pid <= 0) continue;
+        errno = 0;
+        if (read_stat(static_cast<pid_t>(pid), stat)) found.push_back(stat);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) error = errno;  // else it has ended
     }
-    ::closedir(dir);
+    if (dir != nullptr) ::closedir(dir);
+    if (missed != nullptr) *missed = error;
     return found;
 }
 

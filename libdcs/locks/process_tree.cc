@@ -57,7 +57,7 @@ Carries carries(pid_t pid, const std::string &mark) {
 }
 
 ProcessTable::ProcessTable() {
-    for (const ProcessStat &p : all_processes())
+    for (const ProcessStat &p : all_processes(&missed_))
         if (p.state != 'Z' && p.state != 'X') all_.push_back(p);
     for (std::size_t i = 0; i < all_.size(); ++i) {
         by_pid_.emplace(all_[i].pid, i);

@@ -36,14 +36,16 @@ public:
     // before its children.
     std::vector<ProcessStat> family(const std::vector<pid_t> &start, pid_t session) const;
     const std::vector<ProcessStat> &all() const { return all_; }
+    int missed() const { return missed_; }  // errno, as all_processes() has it
 
 private:
+    int missed_ = 0;
     std::vector<ProcessStat> all_;
     std::map<pid_t, std::size_t> by_pid_;
     std::multimap<pid_t, std::size_t> children_;
 };
 
-// Processes to be ended, as they are now. `unclear`: there may be others, which do not show it yet.
+// Processes to be ended, as they are now. `unclear`: there may be others, not to be seen yet, or out of reach.
 struct Found {
     std::vector<ProcessStat> processes;
     bool unclear = false;

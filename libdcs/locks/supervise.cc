@@ -186,7 +186,7 @@ void Run::expire() {
     const KillReport killed = end_tree(all, what_.grace);
     text_ = killed.text;
     // Whatever could not be ended may still be at work, so the lock stays ours until it is over.
-    if (killed.result != Killed::gone) all.wait(INT64_MAX, true);
+    if (killed.result != Killed::gone) all.wait_for_all();
     reap();
 }
 

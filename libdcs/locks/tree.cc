@@ -17,6 +17,7 @@ namespace dcs::locks {
 namespace {
 
 constexpr char id_name[] = "DCS_LOCK_ID=", outer_name[] = "DCS_LOCK_OUTER=";
+constexpr useconds_t short_pause_us = 10'000;
 constexpr std::size_t outer_max = 64 * 17;  // bytes; runs nested deeper are found by other means
 
 std::string hex(std::uint64_t cookie) {
@@ -83,6 +84,10 @@ bool Tree::number_is_ours(const ProcessTable &table, pid_t number, pid_t Process
 bool Tree::hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tick) {
     if (members_.contains({seen.pid, seen.start_time})) return true;
     Result<ProcessHandle> handle = ProcessHandle::open({seen.pid, seen.start_time, 0});
+    if (!handle && handle.status().code != Code::not_found) {
+        out_of_reach_.insert({seen.pid, seen.start_time});
+        trouble_ = handle.status();
+    }
     if (!handle) return false;
     if (seen.start_time + 2 >= scan_tick) {
         ProcessStat now;
@@ -109,7 +114,13 @@ void Tree::hold_leader() {
 
 Found Tree::look() {
     const std::uint64_t tick = tick_now();
+    // Others may need their descriptors.
+    std::erase_if(members_, [&](const auto &entry) { return !running(entry.second); });
+    const std::set<Key> known = std::exchange(out_of_reach_, {});
     const ProcessTable table;
+    if (table.missed() != 0) out_of_reach_ = known;  // seen or not, they are not over
+    trouble_ = table.missed() == 0 ? Status::ok()
+                                   : fail_errno(Code::io_error, "cannot look at all processes", table.missed());
     hold_leader();
     if (planted("locks.leader_only")) return still_running();
     const bool group = number_is_ours(table, marks_.group, &ProcessStat::group);
@@ -119,7 +130,8 @@ Found Tree::look() {
     for (const pid_t pid : leaf_members(marks_.leaf)) first.insert(pid);
     for (const ProcessStat &p : table.all()) {
         if (!may_be_signalled(p)) continue;
-        const bool ours = members_.contains({p.pid, p.start_time}) || (group && p.group == marks_.group) ||
+        const Key key{p.pid, p.start_time};
+        const bool ours = members_.contains(key) || known.contains(key) || (group && p.group == marks_.group) ||
                           (session && p.session == marks_.session) ||
                           (parent && p.parent == marks_.parent.pid && p.start_time >= marks_.not_before &&
                            !marks_.strangers.contains(p.pid));
@@ -131,7 +143,7 @@ Found Tree::look() {
     for (const ProcessStat &p : table.family({first.begin(), first.end()}, 0)) {
         if (parent && p.pid == marks_.parent.pid) continue;
         if (!first.contains(p.pid) && !held.contains(p.parent)) continue;
-        if (hold(p, by_mark.contains(p.pid), tick)) held.insert(p.pid);
+        if (hold(p, by_mark.contains(p.pid), tick) || out_of_reach_.contains({p.pid, p.start_time})) held.insert(p.pid);
     }
     return still_running();
 }
@@ -140,6 +152,7 @@ Found Tree::still_running() const {
     Found found;
     for (const auto &[key, member] : members_)
         if (running(member)) found.processes.push_back(member.stat);
+    found.unclear = !trouble_;
     return found;
 }
 
@@ -160,6 +173,15 @@ bool Tree::wait(std::int64_t until_ns, bool forbidden_too) const {
     return std::all_of(members_.begin(), members_.end(), [&](const auto &entry) {
         return (!forbidden_too && forbidden_.contains(entry.first)) || entry.second.handle.ended(until_ns);
     });
+}
+
+void Tree::wait_for_all() {
+    for (;;) {
+        wait(INT64_MAX, true);
+        const Found found = look();
+        if (found.processes.empty() && !found.unclear) return;
+        if (found.unclear) ::usleep(short_pause_us);
+    }
 }
 
 bool Tree::holds_any(const std::vector<pid_t> &pids) const {

@@ -29,13 +29,18 @@ class Tree {
 public:
     explicit Tree(TreeMarks marks);
 
-    // Looks at all processes of the host and holds those members that were not held yet. What is left.
+    // Looks at all processes of the host and holds those members that were not held yet. What is left. Unclear: there
+    // were not descriptors enough; look again when those that are held have ended.
     Found look();
+    // Why the last look was unclear.
+    const Status &trouble() const { return trouble_; }
     // Signals to members that are held; notes who may not be signalled.
     void signal(const ProcessStat &member, int number);
     void signal_all(int number);
     // Until all that are held have ended, or CLOCK_BOOTTIME `until_ns`; those that may not be signalled if asked.
     bool wait(std::int64_t until_ns, bool forbidden_too = false) const;
+    // However long it takes: until nothing of it runs.
+    void wait_for_all();
     // A process that the caller is or descends from.
     bool holds_any(const std::vector<pid_t> &pids) const;
 
@@ -57,7 +62,8 @@ private:
     TreeMarks marks_;
     std::string cookie_;
     std::map<Key, Member> members_;
-    std::set<Key> signalled_, forbidden_;
+    std::set<Key> signalled_, forbidden_, out_of_reach_;
+    Status trouble_;
 };
 
 // "DCS_LOCK_ID=<16 hex digits>"

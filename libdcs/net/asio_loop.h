@@ -102,6 +102,7 @@ private:
     void flush(const WirePtr &wire);
     void flush_dirty();
     void lose(Wire &wire, std::string why);
+    void cannot_wait(Wire &wire, const boost::system::error_code &error);
     bool has_room(const Listener &listener, const Peer &peer) const;
     bool charge(Wire &wire);
     void resume(const WirePtr &wire);

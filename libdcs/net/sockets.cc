@@ -185,7 +185,7 @@ Task AsioLoop::read_frames(WirePtr wire) {
         auto [error] = co_await wire->socket.async_wait(Descriptor::wait_read, awaiting);
         if (!wire->alive || wire->muted) co_return;
         if (error) {
-            lose(*wire, "cannot wait for the peer: " + error.message());
+            cannot_wait(*wire, error);
             co_return;
         }
         if (!receive(*wire)) co_return;
@@ -319,7 +319,7 @@ Task AsioLoop::write_frames(WirePtr wire) {
         auto [error] = co_await wire->socket.async_wait(Descriptor::wait_write, awaiting);
         if (!wire->alive) break;
         if (error) {
-            lose(*wire, "cannot wait for the peer: " + error.message());
+            cannot_wait(*wire, error);
             break;
         }
         flush(wire);
@@ -370,6 +370,10 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     arrival.why = std::move(why);
     arrive(std::move(arrival));
     if (!wire.told) forget(wire.id);
+}
+
+void AsioLoop::cannot_wait(Wire &wire, const boost::system::error_code &error) {
+    lose(wire, "cannot wait for the peer: " + error.message());
 }
 
 WirePtr AsioLoop::find(ConnId conn) const {

@@ -30,8 +30,10 @@ constexpr Alert alerts[] = {
 };
 
 std::string library_reason(unsigned long error) {
-    const char *text = ERR_reason_error_string(error);
-    return text != nullptr ? text : "unknown error";
+    if (const char *text = ERR_reason_error_string(error)) return text;
+    char number[256];  // of the system, or of a library that has no words
+    ERR_error_string_n(error, number, sizeof number);
+    return number;
 }
 
 // Null: nothing that the other side meant.
@@ -83,6 +85,8 @@ struct TlsSession::Inside {
     Status shake_hands() {
         ERR_clear_error();
         const int result = SSL_do_handshake(ssl.get());
+        if (result != 1 && SSL_get_error(ssl.get(), result) == SSL_ERROR_ZERO_RETURN)
+            return fail(Code::broken, "the other side broke the TLS handshake off");
         if (result != 1) return wants_more(result) ? Status::ok() : failed();
         open = true;
         write(std::exchange(waiting, {}));

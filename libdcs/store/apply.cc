@@ -98,7 +98,8 @@ Status Engine::apply_append(const Step &step, std::uint64_t turn) {
 }
 
 Status Engine::remove_tree(const std::string &directory, int depth) {
-    if (depth > deepest) return fail(Code::io_error, directory + " is too deep to be one of ours");
+    if (depth > deepest)
+        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
     Result<std::vector<std::string>> names = disk_.list(directory);
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {

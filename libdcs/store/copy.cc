@@ -11,7 +11,8 @@ constexpr int deepest = 64;
 constexpr RootLayout on_the_wire{1, 0};
 
 Status sync_tree(Disk &disk, const std::string &directory, int depth) {
-    if (depth > deepest) return fail(Code::io_error, directory + " is too deep to be one of ours");
+    if (depth > deepest)
+        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
     Result<std::vector<std::string>> names = disk.list(directory);
     if (!names) return names.status();
     for (const std::string &name : *names) {

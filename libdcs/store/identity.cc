@@ -24,7 +24,8 @@ Result<Identity> read_one(Store &store, const std::string &path) {
     const std::uint32_t sum = r.u32();
     const bool whole = r.good() && r.at_end() && sum == crc32c(std::string_view(*bytes).substr(0, record_bytes - 4));
     if (!whole || identity.name == 0) return fail(Code::io_error, path + " is damaged");
-    if (written != version) return fail(Code::invalid, path + ": written by another version of DCS");
+    if (written != version)
+        return fail(Code::invalid, path + ": written by another version of DCS: use the version that wrote it");
     return identity;
 }
 
@@ -56,6 +57,7 @@ Result<Identity> read_identity(Store &store) {
         found->whole = false;
         return found;
     }
+    if (second.status().code == Code::invalid) return second;
     return fail(Code::io_error, path_of(file_name) + " and its copy beside it are damaged: restore one of them, or "
                                                      "promote the backup's copy of the store");
 }

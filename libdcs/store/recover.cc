@@ -104,7 +104,8 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
 // Temporaries of turns that were never committed, and directories that nothing lives in.
 Status Engine::discard_strays(const std::string &directory, const std::set<std::string> &keep,
                               int depth, RecoveryReport &report) {
-    if (depth > deepest) return fail(Code::io_error, directory + " is too deep to be one of ours");
+    if (depth > deepest)
+        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
     Result<std::vector<std::string>> names = disk_.list(directory);
     if (!names) return names.status();
     for (const std::string &name : *names) {

@@ -13,6 +13,7 @@ constexpr std::string_view magic = "DCSTURN\n";
 constexpr std::uint32_t version = 2;
 constexpr std::size_t start_bytes = 8 + 4 + 4 + 8 + 8 + 1 + 4;
 constexpr std::size_t end_bytes = 4 + 4;
+constexpr std::size_t least_step_bytes = 1 + 4 + 1;  // a removal
 constexpr std::size_t most_bytes = std::numeric_limits<std::uint32_t>::max();
 
 Status bad(const char *why) { return fail(Code::io_error, why); }
@@ -89,7 +90,7 @@ Result<Head> take_head(std::string_view bytes, std::uint64_t turn, bool check_su
     if (in.u64() != turn) return bad("it is the root of another turn");
     head.twice = in.u8() != 0;
     const std::uint32_t count = in.u32();
-    if (count > in.left()) return bad("it names more steps than it can hold");
+    if (count > in.left() / least_step_bytes) return bad("it names more steps than it can hold");
     head.steps.resize(count);
     for (Step &step : head.steps)
         if (Status status = take_step(in, step); !status) return status;

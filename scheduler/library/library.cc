@@ -122,6 +122,10 @@ Result<std::string> Library::read(const std::string &digest, std::uint64_t offse
     return disk_.read(path_of(digest), offset, max);
 }
 
+void Library::doubt(const std::string &digest) {
+    if (const auto it = contents_.find(digest); it != contents_.end()) it->second.checked = false;
+}
+
 void Library::set_aside(const std::string &digest) {
     if (contents_.erase(digest) > 0) ++version_;
     (void)disk_.make_dir(damaged);

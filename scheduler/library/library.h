@@ -61,6 +61,8 @@ public:
     void discard(const std::string &temporary);
 
     Result<std::string> read(const std::string &digest, std::uint64_t offset, std::uint64_t max);
+    // Something was wrong with it: it counts as not checked.
+    void doubt(const std::string &digest);
     // Not here any more: its bytes are wrong.
     void set_aside(const std::string &digest);
     void remove(const std::string &digest);

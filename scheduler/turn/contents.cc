@@ -242,7 +242,11 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
 void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64_t offset, std::uint64_t max) {
     const std::uint64_t total = library_->find(digest)->size;
     auto bytes = library_->read(digest, offset, std::min<std::uint64_t>(max, limits::content_piece_bytes));
-    if (bytes && offset < total && bytes->empty()) bytes = fail(Code::io_error, name_of(digest) + " became shorter");
+    if (bytes && offset < total && bytes->empty()) {
+        // It became shorter since it was checked: it is looked at again, set aside, and then refused.
+        library_->doubt(digest);
+        return send(peer, digest, offset, max);
+    }
     if (!bytes) return refuse_want(peer, digest, bytes.status());
     if (peer.server)
         return outside_.send(peer.conn, wire::ContentPiece{digest, total, offset, std::move(*bytes), 0, {}},

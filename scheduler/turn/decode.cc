@@ -207,7 +207,8 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     if (const auto *hello = std::get_if<wire::Hello>(&message)) return greet(context, who, *hello);
     const std::string kind = wire::kind_name(message);
     const core::Party party = who.certified.host.empty() ? core::Party::user : core::Party::program;
-    if (!core::may_say(party, message)) return nonsense(kind + " is not a request of a control program");
+    const auto no_request = [&] { return nonsense(kind + " is not a request of a control program"); };
+    if (!core::may_say(party, message)) return no_request();
     if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
     core::UserCall call;
     call.caller = caller_of(arrival, who);
@@ -239,7 +240,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
         if (!request) return refuse(request.status().code, request.status().text);
         call.request = std::move(*request);
     } else if (!std::visit(ToRequest{context, who.user, &call.request}, message)) {
-        return nonsense("the scheduler does not know what to do with " + kind);
+        return no_request();
     }
     Decoded d;
     d.input = std::move(call);
@@ -370,8 +371,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
     const bool user = who->door == Door::user;
-    if (const std::int64_t end = who->certified.not_after_s; !is_link(who->door) && end != 0 &&
-                                                             context.outside.wall_s() > end) {
+    if (!is_link(who->door) && context.outside.now() > who->certified.until) {
         Decoded d = refuse(Code::no_auth, "the certificate of this connection has expired");
         d.close = true;
         return d;

@@ -57,7 +57,8 @@ Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, C
         return hang_up("a backup's link begins with BackupCall");
     const auto *renew = std::get_if<wire::RenewCertificate>(&message);
     if (!renew) return backup_frame(context, arrival, who, std::move(message));
-    if (context.state.backup.conn != arrival.conn) return hang_up("a backup's link begins with BackupCall");
+    if (context.state.backup.conn != arrival.conn)
+        return hang_up("a backup wants a new certificate on a link that is not, or not any more, the backup's");
     return renewal(context.outside, who, *renew);
 }
 

@@ -1,13 +1,15 @@
 // A scheduler's door for dcs_begin and nothing behind it: takes BeginControl and answers as HOW says; prints who asked.
 //   begin_peer AUTHORITY_DIR ADDRESS HOW
 // HOW: serve; its certificate is for another role: client; an error reply: refuse; no answer: silent; a certificate for
-// another key: other-key; a token that is too short: short; an error text full of control characters: rude.
+// another key: other-key; a token that is too short: short; an error text full of control characters: rude; its
+// certificate is longer than any of a pool: long.
 #include <cstdio>
 #include <string>
 
 #include "base/clock.h"
 #include "net/loop.h"
 #include "pki/authority.h"
+#include "pki/openssl_types.h"
 #include "wire/message.h"
 
 namespace {
@@ -17,6 +19,17 @@ pki::Identity certified(const pki::Authority &authority, pki::Role role, const s
     const std::string key = pki::new_key();
     const auto der = pki::issue(authority, *pki::public_key_of(key), role, name, wall_clock_s());
     return {key, *pki::read_certificate(*der), authority.certificate};
+}
+
+// With a comment of three kilobytes in it. Nobody looks at its signature.
+std::string lengthened(const std::string &der) {
+    const pki::X509Ptr x(pki::from_der<X509>(der, d2i_X509));
+    const std::string comment(3000, 'c');
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_netscape_comment, comment.c_str());
+    if (x && extension) X509_add_ext(x.get(), extension, -1);
+    X509_EXTENSION_free(extension);
+    i2d_re_X509_tbs(x.get(), nullptr);  // or what it was read from is written again
+    return pki::to_der(x.get(), i2d_X509);
 }
 
 wire::AnyMessage answer(const pki::Authority &authority, const wire::BeginControl &call, const std::string &how) {
@@ -55,7 +68,8 @@ int main(int argc, char **argv) {
     trust.role = pki::Role::client;
     trust.also = {pki::Role::program};  // with what it gave out before
     trust.authority = authority->certificate.der;
-    const auto context = net::tls_context({self.key, self.certificate.der, self.authority.der}, trust);
+    const std::string shown = how == "long" ? lengthened(self.certificate.der) : self.certificate.der;
+    const auto context = net::tls_context({self.key, shown, self.authority.der}, trust);
     net::Limits limits;
     limits.max_payload = limits::hello_frame_bytes;
     limits.hello = seconds(3600);

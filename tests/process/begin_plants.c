@@ -1,5 +1,6 @@
 /* Bugs for the test build of dcs_begin: its own objects, linked with calls that do not do what they say. DCS_PLANTED
  * names the bugs; without it all calls are libc's and OpenSSL's. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +23,8 @@ __attribute__((constructor)) static void read_list(void) {
     if (value) snprintf(list, sizeof list, "%s", value);
 }
 
-static int planted(const char *name) {
+int planted(const char *name);
+int planted(const char *name) {
     const size_t n = strlen(name);
     for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
         if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == '\0')) return 1;
@@ -51,6 +53,7 @@ int __wrap_clearenv(void) { return planted("environment_kept") ? 0 : __real_clea
 
 int __real_OPENSSL_init_ssl(uint64_t options, const void *settings);
 int __wrap_OPENSSL_init_ssl(uint64_t options, const void *settings) {
+    if (planted("no_openssl")) return 0;
     return __real_OPENSSL_init_ssl(planted("openssl_config") ? 0 : options, settings);
 }
 
@@ -126,6 +129,7 @@ int __wrap_X509_check_private_key(const X509 *x, const EVP_PKEY *key) {
 }
 int __real_poll(struct pollfd *one, nfds_t count, int limit);
 int __wrap_poll(struct pollfd *one, nfds_t count, int limit) {
+    if (planted("no_poll")) return errno = ENOMEM, -1;
     return __real_poll(one, count, planted("no_deadline") ? -1 : limit);
 }
 int __real_strncmp(const char *a, const char *b, size_t n);

@@ -101,7 +101,8 @@ class World:
 
     def identities(self):
         for name, authority, role, age in (("h1", "authority", "client", 0), ("other", "foreign", "client", 0),
-                                           ("server", "authority", "grainserver", 0), ("old", "authority", "client", 100)):
+                                           ("server", "authority", "grainserver", 0), ("old", "authority", "client", 100),
+                                           ("young", "authority", "client", -2)):
             subprocess.run([os.path.join(TOOLS, "tls_forge"), f"{self.base}/{authority}", f"{self.base}/{name}", role,
                             "h1", str(age), "90"], check=True)
         self.configure()
@@ -262,31 +263,27 @@ class World:
         return "; ".join(wrong) or None
 
 
-class Junk:
-    """A TCP server that says what it is told to, byte after byte, and goes on reading."""
+class Stranger:
+    """A TCP server in the scheduler's place: `talk` has each connection, in a process of its own."""
 
-    def __init__(self, world, text, pause):
+    def __init__(self, world, talk):
         for name in list(world.peers):
             world.end_peer(name)
         self.listener = socket.create_server(("127.0.0.1", PORT), reuse_port=True)
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                self.serve(text, pause)
+                self.serve(talk)
             finally:
                 os._exit(0)
 
-    def serve(self, text, pause):
+    def serve(self, talk):
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while True:
             peer, _ = self.listener.accept()
             if os.fork() == 0:
                 try:
-                    for i in range(len(text)):
-                        peer.sendall(text[i:i + 1])
-                        time.sleep(pause)
-                    if pause:
-                        peer.recv(1 << 20)
+                    talk(peer)
                 finally:
                     os._exit(0)
             peer.close()

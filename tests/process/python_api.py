@@ -134,6 +134,7 @@ def failures(number):
         raises(TypeError, lambda: session.submit(1, "/bin/echo"), "list")
         raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3))
         raises(dcs.Invalid, lambda: session.submit(1, ["/bin/echo"], notice=-1), "notice is -1")
+        raises(ValueError, lambda: next(session.results(batch=0)), "batch is 0: it must be at least 1")
         raises(ValueError, lambda: session.submit(-5, ["/bin/echo"]))
         raises(dcs.NotFound, lambda: session.submit(1, ["/bin/echo"], files={"x": "/nowhere"}), "/nowhere")
         raises(dcs.GrainUnknown, lambda: session.kill(77))

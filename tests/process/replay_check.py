@@ -42,7 +42,8 @@ def repeats(pool):
 
 def departs(pool):
     for how, words in (("argument", [":3 was submitted with other", 'argv[1]: recorded "grain3", now "other3"']), ("early", ["grain 9"]),
-                       ("less", ["it ended without submitting grain 4"]), ("reset", ["closed", "sent_reset"])):
+                       ("less", ["it ended without submitting grain 4"]),
+                       ("none", ["without submitting grain 1, 2, 3, 4, 11, ... (8 in all) and taking result 1 of 8 that"]), ("reset", ["closed", "sent_reset"])):
         replay, _ = check(pool, [1], 1, how, code=1)
         assert not replay["same"] and replay["departure"]["session"] == 1, replay
         for word in words:

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -150,6 +151,13 @@ size_t fwrite(const void *from, size_t size, size_t many, FILE *to)
     REAL(fwrite);
     return dcs_refuses("fwrite", -1, NULL) ? 0 : real(from, size, many, to);
 }
+size_t fread(void *to, size_t size, size_t many, FILE *from) /* ferror() says so too */
+{
+    REAL(fread);
+    if (!dcs_refuses("fread", fileno(from), NULL)) return real(to, size, many, from);
+    from->_flags |= _IO_ERR_SEEN;
+    return 0;
+}
 int fflush(FILE *to) { CALL(fflush, -1, NULL, to); }
 DIR *fdopendir(int fd) { POINTER(fdopendir, fd, NULL, fd); }
 DIR *opendir(const char *path) { POINTER(opendir, -1, path, path); }
@@ -213,6 +221,7 @@ int prctl(int option, ...)
 
 /* What the machine knows. */
 ssize_t getrandom(void *to, size_t bytes, unsigned flags) { CALL(getrandom, -1, NULL, to, bytes, flags); }
+struct passwd *getpwuid(uid_t uid) { POINTER(getpwuid, -1, NULL, uid); }
 struct group *getgrnam(const char *name) { POINTER(getgrnam, -1, name, name); }
 /* It returns its error. */
 int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t room, struct group **found)

@@ -3,7 +3,8 @@
 and, if it is not 0, its exit code in brackets. Each must come out the same, to the letter.
     transcripts.py [FILE...]           compares
     transcripts.py --write [FILE...]   writes down what comes out now: for reading, not for believing
-`# pool` in a file's first line starts a private pool for it. @POOL@ and @HERE@ stand for directories of the run, @BIN@ for
+`# pool` in a file's first line starts a private pool for it; one with `refusing` is left out where libc cannot be refused
+anything ($REFUSING is the library that does so, tests/support/refuse.h; programs of sanitizers have none). @POOL@ and @HERE@ stand for directories of the run, @BIN@ for
 that of the programs."""
 import os
 import re
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "process"))
 from pool import BIN, Pool  # noqa: E402
 
 FOLDER = os.path.join(HERE, "transcripts")
+REFUSING = os.path.join(os.path.dirname(BIN), "tests", "librefuse.so")
 SECONDS = int(os.environ.get("DCS_WORDS_SECONDS", 300))
 
 
@@ -42,6 +44,7 @@ def result_of(command, directory, env, names):
     text = re.sub(r"(pid|process) @PID@ \([^)]*\)", r"\1 @PID@ (@COMMAND@)", text)
     text = re.sub(r"\b\d+(\.\d+)? (ms|s|min)\b", "@TIME@", text)
     text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z (\w+)\[\d+\]", r"@WHEN@ \1[@PID@]", text)
+    text = re.sub(r"/dcs-replay-\w{6}", "/dcs-replay-@IDENT@", text)
     text = re.sub(r"\bmap-[0-9a-f]{24}(-[0-9a-f]+)?\b", "map-@IDENT@", re.sub(r"\.tmp-\d+", ".tmp-@PID@", text))
     lines = "".join("  " + line + "\n" for line in text.splitlines() if line)
     return lines + (f"[{process.returncode}]\n" if process.returncode else "")
@@ -52,7 +55,7 @@ def play(text, directory, pool):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DCS_", "XDG_"))}
     env.update(HOME=directory, LC_ALL="C", PATH=f"{BIN}:/usr/bin:/bin:/usr/sbin:/sbin", DCS_PATIENCE_S="1",
                DCS_LOCK_DIR=os.path.join(directory, "locks"),
-               BIN=BIN, LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
+               BIN=BIN, REFUSING=REFUSING, LD_LIBRARY_PATH=os.path.join(os.path.dirname(BIN), "lib"))
     names = [(BIN, "@BIN@"), (directory, "@HERE@")]
     if pool:
         env.update(DCS_DIR=pool.dir)
@@ -67,6 +70,9 @@ def play(text, directory, pool):
 
 def run(path, write):
     text = open(path).read()
+    if "refusing" in text.split("\n", 1)[0] and not os.path.exists(REFUSING):
+        print(f"{os.path.basename(path)} is left out: there is no {REFUSING}")
+        return []
     directory = os.path.realpath(tempfile.mkdtemp(prefix="dcs-words-"))
     try:
         if text.startswith("# pool"):

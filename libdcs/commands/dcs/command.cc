@@ -134,8 +134,8 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
             return call.fail(failure_of("", run_by_begin(whole)));
     }
     if (call.directory.empty())
-        return call.fail(usage_failure(
-            "there is no directory for the pool: neither DCS_DIR nor HOME is set", "--dir DIR"));
+        return call.fail(usage_failure("there is no directory for the pool: neither DCS_DIR nor HOME is set, and your "
+                                       "account has no home", "--dir DIR"));
     ::setenv("DCS_DIR", call.directory.c_str(), 1);
     set_patience(question_patience_s);
     const int exit = verb.run(call);

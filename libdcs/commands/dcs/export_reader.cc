@@ -34,6 +34,7 @@ public:
         if (fd_ >= 0) ::close(fd_);
     }
     int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
 
 private:
     int fd_;
@@ -129,6 +130,7 @@ private:
 
 class Reader {
 public:
+    explicit Reader(std::uint64_t most) : most_(most) {}
     Result<PackedSession> read(const std::string &directory);
 
 private:
@@ -143,6 +145,8 @@ private:
     Status located(const wire::Wrong &wrong) const;
     int line_of(std::int32_t grain) const;
 
+    const std::uint64_t most_;   // bytes of the packed session
+    std::uint64_t loaded_ = 0;   // of the grain that is being read, not yet packed
     Descriptor directory_, files_;
     OpenFile last_file_;  // files/packed is asked for again and again
     std::string last_name_;
@@ -171,9 +175,8 @@ Status Reader::emit(const std::string &record) {
     w.text(record);
     const std::string &bytes = w.bytes();
     out_.length += bytes.size();
-    if (out_.length > limits::import_bytes)
-        return fail(Code::limit, "the session packs to more than " +
-                                     std::to_string(limits::import_bytes) +
+    if (out_.length > most_)
+        return fail(Code::limit, "the session packs to more than " + std::to_string(most_) +
                                      " bytes, which is what an import takes");
     out_.crc = crc32c(bytes, out_.crc);
     if (std::fwrite(bytes.data(), 1, bytes.size(), out_.stream.get()) == bytes.size())
@@ -248,10 +251,9 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
                            (place.offset ? " at offset " + std::to_string(offset) : "") +
                            " are recorded; if you changed it, correct or remove \"length\" and "
                            "remove \"crc32c\"");
-        if (length > limits::import_bytes - std::min<std::uint64_t>(out_.length, limits::import_bytes))
+        if (length > most_ - std::min(out_.length + loaded_, most_))
             return fail(Code::limit, about + place.file + " makes the session longer than the " +
-                                         std::to_string(limits::import_bytes) +
-                                         " bytes that an import takes");
+                                         std::to_string(most_) + " bytes that an import takes");
         auto bytes = read_part(**file, offset, length, place.file);
         if (!bytes) return fail(bytes.status().code, about + bytes.status().text);
         if (place.crc && crc32c(*bytes) != *place.crc)
@@ -260,6 +262,7 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
         into.content = std::move(*bytes);
     }
     into.length = into.content.size();
+    loaded_ += into.length;
     return Status::ok();
 }
 
@@ -279,6 +282,7 @@ Status Reader::located(const wire::Wrong &wrong) const {
 
 Status Reader::add(wire::GrainLine line) {
     wire::ExportedGrain &g = line.grain;
+    loaded_ = 0;
     if (Status s = load("input", line.input, g.input); !s) return s;
     if (Status s = load("checkpoint", line.checkpoint, g.checkpoint); !s) return s;
     if (Status s = load("message", line.message, g.message); !s) return s;
@@ -328,8 +332,19 @@ Result<PackedSession> Reader::read(const std::string &directory) {
 
 }  // namespace
 
-Result<PackedSession> read_export(const std::string &directory) {
-    return Reader().read(directory);
+Result<PackedSession> read_export(const std::string &directory, std::uint64_t most) {
+    return Reader(most).read(directory);
+}
+
+Result<client::File> open_exported(const std::string &directory, const std::string &name) {
+    const Descriptor files(::open((directory + "/files").c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (files.get() < 0) return fail_errno(Code::not_found, name, errno);
+    auto file = open_plain(files.get(), name, "files/" + name);
+    if (!file) return file.status();
+    std::FILE *stream = ::fdopen(file->fd.get(), "r");
+    if (stream == nullptr) return fail_errno(Code::io_error, name, errno);
+    (void)file->fd.release();
+    return client::File(stream);
 }
 
 }  // namespace dcs::commands

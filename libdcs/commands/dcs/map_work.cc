@@ -56,14 +56,17 @@ void MapWork::give_up(const Failure &failure) {
     console_.give_up(failure, options_.format, exits::map_failed);
 }
 
-void MapWork::output_failed() {
-    const int error = errno;
+// What is wrong here does not end the session.
+void MapWork::give_up(const std::string &what, const Status &status) {
     const std::string session = std::to_string(session_);
-    Failure failure =
-        failure_of("", fail_errno(Code::io_error, "the outputs cannot be written", error));
+    Failure failure = failure_of(what, status);
     failure.hint = "session " + session +
                    " goes on: run the same command again, or `dcs session close " + session + "`";
     console_.give_up(failure, options_.format, exits::map_failed);
+}
+
+void MapWork::output_failed() {
+    give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno));
 }
 
 // What a rerun under a changed environment meets: the grain is there as the first run submitted it.
@@ -85,7 +88,7 @@ std::string MapWork::program_path(const std::string &name) {
     auto known = programs_.find(name);
     if (known == programs_.end()) {
         const auto path = find_program(name, options_.search_path, plan_.directory);
-        if (!path) give_up(failure_of("dcs map", path.status()));
+        if (!path) give_up("dcs map", path.status());
         if (programs_.size() >= 1000) programs_.clear();
         known = programs_.emplace(name, *path).first;
     }
@@ -221,11 +224,10 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     std::size_t n = 0;
     while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
         if (!(to_out ? console_.out({buffer, n}) : console_.err({buffer, n}))) output_failed();
+    const int why = errno;
     const bool good = std::ferror(file) == 0;
     std::fclose(file);
-    if (!good)
-        give_up(failure_of(
-            "", fail_errno(Code::io_error, "the output of a grain cannot be read", errno)));
+    if (!good) give_up("", fail_errno(Code::io_error, "the output of a grain cannot be read", why));
 }
 
 void MapWork::print(std::int32_t grain) {
@@ -243,7 +245,7 @@ void MapWork::print(std::int32_t grain) {
 
 void MapWork::write_joblog() {
     if (options_.joblog == nullptr || job_lines_.empty()) return;
-    if (Status s = options_.joblog->add(session_, job_lines_); !s) give_up(failure_of("--joblog", s));
+    if (Status s = options_.joblog->add(session_, job_lines_); !s) give_up("--joblog", s);
     job_lines_.clear();
 }
 

@@ -65,6 +65,7 @@ private:
     bool wait_for_submissions(std::int64_t seen);
     void finish_without_results();  // grains that somebody killed never report
     [[noreturn]] void give_up(const Failure &failure);
+    [[noreturn]] void give_up(const std::string &what, const Status &status);  // with the hint that the session goes on
     [[noreturn]] void output_failed();
 
     const MapPlan &plan_;

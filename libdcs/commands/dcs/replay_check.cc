@@ -45,8 +45,11 @@ public:
     }
     Status make() {
         const char *where = std::getenv("TMPDIR");
-        std::string name = std::string(where && *where == '/' ? where : "/tmp") + "/dcs-replay-XXXXXX";
-        if (::mkdtemp(name.data()) == nullptr) return fail_errno(Code::io_error, name, errno);
+        const std::string place = where && *where == '/' ? where : "/tmp";
+        std::string name = place + "/dcs-replay-XXXXXX";
+        if (::mkdtemp(name.data()) == nullptr)
+            return fail_errno(Code::io_error, "making a directory in " + place + " (TMPDIR names another place)",
+                              errno);
         path_ = name;
         for (const char *part : {"/real", "/real/scheduler", "/pool", "/pool/scheduler"})
             if (::mkdir((path_ + part).c_str(), 0700) != 0) return fail_errno(Code::io_error, path_ + part, errno);

@@ -65,11 +65,12 @@ Status bring_contents(const PackedSession &session, const std::string &directory
         const auto found = session.contents.find(digest);
         if (found == session.contents.end()) return fail(Code::protocol, "the scheduler misses what was not asked for");
         const std::string name = "files/" + content_file(digest);
-        const client::File file(std::fopen((directory + "/" + name).c_str(), "re"));
-        if (!file)
+        const auto file = open_exported(directory, content_file(digest));
+        if (file.status().code == Code::not_found)
             return fail(Code::invalid, "the scheduler does not have " + to_text(found->second) + ", and there is no " +
                                            name + ": put that file there, or submit a grain with it first");
-        if (Status s = client::upload_content(found->second, file.get(), name, client::With::any); !s) return s;
+        if (!file) return file.status();
+        if (Status s = client::upload_content(found->second, file->get(), name, client::With::any); !s) return s;
     }
     return Status::ok();
 }
@@ -89,6 +90,13 @@ int tell(const Call &call, std::int32_t number, const wire::ExportedSession &hea
     return exits::ok;
 }
 
+// What is wrong with the directory is no wrong use of the command.
+Failure failure_with(const std::string &what, const Status &status) {
+    Failure failure = failure_of(what, status);
+    if (status.code == Code::invalid) failure.exit = exits::error;
+    return failure;
+}
+
 int import(const Call &call) {
     if (call.arguments.words.size() != 1)
         return call.fail(usage_failure("dcs session import: which directory?",
@@ -103,8 +111,7 @@ int import(const Call &call) {
     }
     auto session = read_export(directory);
     if (!session) {
-        Failure failure = failure_of(directory, session.status());
-        if (session.status().code == Code::invalid) failure.exit = exits::error;
+        Failure failure = failure_with(directory, session.status());
         failure.hint = "nothing was sent; docs/SESSION_EXPORT.md describes the format";
         return call.fail(failure);
     }
@@ -112,7 +119,7 @@ int import(const Call &call) {
     set_patience(patience_s);
     const auto number = static_cast<std::int32_t>(wanted.value_or(session->head.session));
     if (Status s = bring_contents(*session, directory); !s)
-        return call.fail(failure_of(directory + " was not imported", s));
+        return call.fail(failure_with(directory + " was not imported", s));
     if (Status s = send(*session, number, call.arguments.has("--replace")); !s)
         return call.fail(failure_of(directory + " was not imported", s));
     return tell(call, number, session->head);

@@ -45,8 +45,9 @@ double now(void); /* seconds, also those that the machine sleeps */
 void put(unsigned char *to, uint64_t value, int bytes);
 uint64_t get(const unsigned char *from, int bytes);
 enum outcome wait_ready(const struct line *line, short events);
-enum outcome send_frame(const struct line *line, int kind, uint64_t request, const unsigned char *payload,
-                        size_t length);
+enum { header_bytes = 24 };
+/* `frame` has room for the header, and `length` bytes of payload behind it. */
+enum outcome send_frame(const struct line *line, int kind, uint64_t request, unsigned char *frame, size_t length);
 /* One reply of the wanted kind into `payload` (reply_bytes). The text of an error reply ends up in `why`. */
 enum outcome receive_frame(const struct line *line, int wanted, uint64_t request, unsigned char *payload,
                            size_t *length);

@@ -11,8 +11,6 @@
 
 #include "begin.h"
 
-enum { header_bytes = 24, request_bytes = 1024 };
-
 char why[1024];
 
 enum outcome failed(enum outcome o, const char *format, ...) {
@@ -80,17 +78,13 @@ static enum outcome transfer(const struct line *line, int out, unsigned char *p,
     return got_it;
 }
 
-enum outcome send_frame(const struct line *line, int kind, uint64_t request, const unsigned char *payload,
-                        size_t length) {
-    unsigned char frame[header_bytes + request_bytes];
-    if (length > request_bytes) return failed(give_up, "the request is too long");
+enum outcome send_frame(const struct line *line, int kind, uint64_t request, unsigned char *frame, size_t length) {
     memcpy(frame, "DCS1", 4);
     put(frame + 4, (uint64_t)kind, 2);
     put(frame + 6, protocol_version, 2);
     put(frame + 8, length, 4);
     put(frame + 12, request, 8);
-    put(frame + 20, crc32c(payload, length), 4);
-    memcpy(frame + header_bytes, payload, length);
+    put(frame + 20, crc32c(frame + header_bytes, length), 4);
     return transfer(line, 1, frame, header_bytes + length);
 }
 

@@ -36,17 +36,17 @@ static const double most_patience_remote_s = 3600;
 
 /* Hello without a token: who we are follows from the socket. Then GetAuth{ident}. */
 static enum outcome ask_for_token(const struct line *line, const char *ident, unsigned char token[token_bytes]) {
-    unsigned char payload[reply_bytes];
+    unsigned char request[header_bytes + 4 + ident_bytes], *const at = request + header_bytes, payload[reply_bytes];
     size_t length = 0;
-    put(payload, protocol_version, 2);
-    put(payload + 2, 0, 4);
-    enum outcome o = send_frame(line, kind_hello, 1, payload, 6);
+    put(at, protocol_version, 2);
+    put(at + 2, 0, 4);
+    enum outcome o = send_frame(line, kind_hello, 1, request, 6);
     if (o == got_it) o = receive_frame(line, kind_welcome, 1, payload, &length);
     if (o != got_it) return o;
     const size_t n = strlen(ident);
-    put(payload, n, 4);
-    memcpy(payload + 4, ident, n);
-    o = send_frame(line, kind_get_auth, 2, payload, 4 + n);
+    put(at, n, 4);
+    memcpy(at + 4, ident, n);
+    o = send_frame(line, kind_get_auth, 2, request, 4 + n);
     if (o == got_it) o = receive_frame(line, kind_auth_reply, 2, payload, &length);
     if (o != got_it) return o;
     if (length != 4 + token_bytes || get(payload, 4) != token_bytes)
@@ -139,12 +139,15 @@ static int holds_pool(const char *dir) {
     return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static enum outcome no_pool(void) {
+    return failed(give_up, "where is the pool? Set DCS_DIR to its directory, as an absolute path");
+}
+
 /* $DCS_DIR, else the user's private pool if there is one, else what root says in /etc/dcs/pool.conf. */
 static enum outcome find_pool(struct host *host, const char *named, struct pool *pool) {
     if (named) {
         const size_t n = strlen(named);
-        if (*named != '/' || n >= path_bytes)
-            return failed(give_up, "where is the pool? Set DCS_DIR to its directory, as an absolute path");
+        if (*named != '/' || n >= path_bytes) return no_pool();
         memcpy(pool->dir, named, n + 1);
         return got_it;
     }
@@ -154,8 +157,7 @@ static enum outcome find_pool(struct host *host, const char *named, struct pool 
     if (!host->scheduler[0]) {
         if (access("/etc/dcs/pool.conf", F_OK) == 0)
             return failed(give_up, "%s", host->wrong[0] ? host->wrong : "/etc/dcs/pool.conf names no scheduler");
-        if (known) return got_it; /* and connecting tells what is missing */
-        return failed(give_up, "where is the pool? Set DCS_DIR to its directory, as an absolute path");
+        return known ? got_it : no_pool(); /* and connecting tells what is missing */
     }
     if (host->wrong[0]) return failed(give_up, "%s", host->wrong);
     if (host->key.length == 0)
@@ -226,12 +228,12 @@ static int take_options(int argc, char **argv, struct guard *guard) {
 
 /* The program under its lock, in this very process: a service manager sees no difference. Returns if it failed. */
 static int run_guarded(const struct guard *guard, char **program) {
-    char path[4096], *atom = NULL, **words = NULL;
-    const ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "dcs_lock");
+    char path[path_bytes + sizeof "dcs_lock"], *atom = NULL, **words = NULL;
+    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first: it leaves errno behind */
+    const ssize_t n = readlink("/proc/self/exe", path, path_bytes);
     char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     size_t count = 0, at = 0;
     while (program[count]) ++count;
-    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL;
     words = calloc(count + 16, sizeof *words);
     if (!slash || !words || asprintf(&atom, "begin:%s", real ? real : program[0]) < 0) {
         fprintf(stderr, "dcs_begin: preparing the lock: %s\n", strerror(errno));

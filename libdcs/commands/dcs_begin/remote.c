@@ -131,12 +131,11 @@ static int verify_peer(X509_STORE_CTX *store, void *authority) {
     return error == X509_V_OK;
 }
 
-static int settle(SSL_CTX *tls, X509 *authority) {
+static int settle(SSL_CTX *tls) {
     SSL_CTX_set_options(tls, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_max_cert_list(tls, 4 * certificate_bytes);
     SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_cert_verify_callback(tls, verify_peer, authority);
     return SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set_max_proto_version(tls, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set1_groups_list(tls, "X25519:P-256") == 1;
@@ -149,12 +148,11 @@ static enum outcome use_keys(struct host *host, struct identity *self) {
     X509 *own = read_certificate(&host->certificate), *shown = read_certificate(&host->authority);
     const char *wrong = NULL;
     self->authority = read_certificate(&host->authority);
-    self->tls = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_cert_verify_callback(self->tls, verify_peer, self->authority);
     BIO_free(in);
     if (!key) wrong = "key.pem holds no private key";
     else if (!own) wrong = "certificate.pem holds no certificate";
     else if (!shown || !self->authority) wrong = "authority.pem holds no certificate";
-    else if (!self->tls || !settle(self->tls, self->authority)) wrong = "this host's OpenSSL does not know TLS 1.3";
     else if (SSL_CTX_use_certificate(self->tls, own) != 1 || SSL_CTX_use_PrivateKey(self->tls, key) != 1)
         wrong = "key.pem is not the key of certificate.pem";
     else if (SSL_CTX_add_extra_chain_cert(self->tls, shown) == 1) shown = NULL; /* the context's now */
@@ -169,8 +167,9 @@ struct identity *take_identity(struct host *host) {
     static struct identity self;
     enum outcome o = find_user(self.user);
     /* What files of the system or of the user say about OpenSSL does not count. */
-    if (o == got_it && OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1)
-        o = failed(give_up, "OpenSSL does not start: no memory?");
+    if (o == got_it && (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1 ||
+                        !(self.tls = SSL_CTX_new(TLS_client_method())) || !settle(self.tls)))
+        o = failed(give_up, "OpenSSL does not start, or does not know TLS 1.3: no memory?");
     if (o == got_it) o = use_keys(host, &self);
     explicit_bzero(&host->key, sizeof host->key);
     return o == got_it ? &self : NULL;
@@ -261,16 +260,16 @@ static size_t put_string(unsigned char *to, const void *text, size_t n) {
 /* BeginControl and Begun, of libdcs/wire/begin_calls.h. `payload` has the reply afterwards. */
 static enum outcome ask(const struct line *line, const char *user, const char *ident, EVP_PKEY *key,
                         unsigned char *payload, size_t *length) {
-    unsigned char request[512], *at = request, *public_key = NULL;
+    unsigned char request[header_bytes + 512], *at = request + header_bytes, *public_key = NULL;
     const int n = i2d_PUBKEY(key, &public_key);
-    if (n <= 0 || n > 256) return failed(give_up, "OpenSSL makes no key");
+    if (n <= 0 || n > 256) return failed(give_up, "OpenSSL cannot write the public key down: no memory?");
     put(at, protocol_version, 2);
     at += 2;
     at += put_string(at, user, strlen(user));
     at += put_string(at, ident, strlen(ident));
     at += put_string(at, public_key, (size_t)n);
     OPENSSL_free(public_key);
-    const enum outcome o = send_frame(line, kind_begin_control, 1, request, (size_t)(at - request));
+    const enum outcome o = send_frame(line, kind_begin_control, 1, request, (size_t)(at - request) - header_bytes);
     return o == got_it ? receive_frame(line, kind_begun, 1, payload, length) : o;
 }
 
@@ -320,7 +319,7 @@ static enum outcome attempt(struct identity *self, const char *address, const ch
     line->ssl = SSL_new(self->tls);
     refusal[0] = '\0';
     if (!key || !line->ssl || SSL_set_fd(line->ssl, line->fd) != 1)
-        o = failed(give_up, "OpenSSL makes no key: no memory?");
+        o = failed(give_up, "OpenSSL makes no key or no connection: no memory?");
     while (o == got_it) {
         ERR_clear_error();
         const int result = SSL_connect(line->ssl);
@@ -358,13 +357,13 @@ enum outcome begin_remotely(struct identity *self, const char *scheduler, const 
     struct line line = {.fd = -1, .end = end};
     BIO *out = BIO_new(BIO_s_mem());
     char *bytes = NULL;
-    enum outcome o = out ? attempt_all(self, scheduler, ident, &line, out) : failed(give_up, "no memory");
-    if (o == got_it) {
+    enum outcome o = out ? attempt_all(self, scheduler, ident, &line, out) : got_it;
+    *text = NULL;
+    if (out && o == got_it) {
         *length = (size_t)BIO_get_mem_data(out, &bytes);
         *text = malloc(*length);
         if (*text) memcpy(*text, bytes, *length);
-        else o = failed(give_up, "no memory");
     }
     BIO_free(out); /* wipes it */
-    return o;
+    return o == got_it && !*text ? failed(give_up, "no memory") : o;
 }

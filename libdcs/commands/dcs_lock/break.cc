@@ -63,6 +63,7 @@ Outcome send_head_home(const Options &options, const Seen &seen) {
     if (head.process.pid <= 1)
         return said(name, "error", exits::failed, "the first waiter left no note of who it is; `ps` may show it");
     const auto process = locks::ProcessHandle::open(head.process);
+    if (!process && process.status().code != Code::not_found) return failed(name, process.status());
     if (!process) return said(name, "broken", exits::ok, who + " is gone already");
     for (int signal : {SIGTERM, SIGCONT})
         if (const Status status = process->signal(signal); !status && status.code == Code::refused)

@@ -165,7 +165,6 @@ Status check_together(const Reader &reader) {
             return usage(shown(*kind) + " does not go with " +
                          (found.verb == Verb::descriptor ? "a descriptor" : "a command"));
         }
-    if (found.verb == Verb::run && found.adaptive && !found.has_atom()) return usage("-i and -e need NAME or -a");
     if (found.shared && found.adaptive)
         return usage("-s with -i or -e: shared runs are not recorded, so nothing can elapse or expire between them");
     if (found.shared && found.slots_only()) return usage("-s with -j: counted slots are shared already");

@@ -102,6 +102,7 @@ int put_lock(const locks::World &world, const Options &options) {
     outcome.name = name;
     outcome.result = "released";
     const auto keeper = locks::ProcessHandle::open(owner.supervisor);
+    if (!keeper && keeper.status().code != Code::not_found) return tell(options, failed(name, keeper.status()));
     if (!keeper) return tell(options, outcome);  // ended in this moment, and the kernel released it
     if (const Status sent = keeper->signal(options.ended_badly ? keeper_failed : keeper_done); !sent)
         return tell(options, sent.code == Code::not_found ? outcome : failed(name, sent));

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -308,6 +309,38 @@ void print(const char *what, const Tally &t) {
 }
 
 }  // namespace
+
+TEST_CASE("a listing whose calls fail says which, also where the file system does not say what its entries are") {
+    std::string directory = scratch_parent() + "/dcs-calls-XXXXXX";
+    REQUIRE(::mkdtemp(directory.data()) != nullptr);
+    auto *watch = reinterpret_cast<faulty_watch_function *>(::dlsym(RTLD_DEFAULT, "faulty_watch"));
+    auto *stop = reinterpret_cast<faulty_stop_function *>(::dlsym(RTLD_DEFAULT, "faulty_stop"));
+    REQUIRE((watch && stop));
+    std::vector<std::string> told;
+    faulty_notes notes{};
+    for (long at = 0; at <= notes.calls; ++at) {  // call after call, until none is left to fail
+        REQUIRE(at < 100);
+        notes = {};
+        const faulty_plan plan{at, 0, faulty_error, EIO};
+        watch(directory.c_str(), &plan, &notes);
+        const auto disk = open_posix_disk(directory);
+        if (disk && at == 0) {
+            REQUIRE((*disk)->create("file", "bytes"));
+            REQUIRE(*(*disk)->make_dir("directory"));
+        }
+        const auto names = disk ? (*disk)->list("") : Result<std::vector<std::string>>(disk.status());
+        stop();
+        if (at == 0) CHECK(*names == std::vector<std::string>{"directory/", "file"});
+        else told.push_back(names ? "" : names.status().text);
+    }
+    for (const char *words : {"list ", "stat "})
+        CHECK(std::any_of(told.begin(), told.end(), [&](const std::string &text) {
+            return text.find(words + directory) == 0 && text.find(": Input/output error") != std::string::npos;
+        }));
+    for (const char *name : {"directory", "file"})
+        CHECK(std::count(told.begin(), told.end(), "stat " + directory + "/" + name + ": Input/output error") == 1);
+    std::filesystem::remove_all(directory);
+}
 
 TEST_CASE("every call to libc may fail") {
     Tally tally;

@@ -245,16 +245,20 @@ DIR *fdopendir(int fd)
     return real(fd);
 }
 
-/* Null with an error, or an entry; the end of the directory is a call like the others. */
+/* Null with an error, or an entry, of which it is not said what it is, as on file systems that do not know before they
+ * are asked; the end of the directory is a call like the others. */
 struct dirent *readdir(DIR *stream)
 {
     REAL(readdir);
-    const enum outcome what = known(dirfd(stream)) ? next(faulty_others, 0) : pass;
+    const int concerned = known(dirfd(stream));
+    const enum outcome what = concerned ? next(faulty_others, 0) : pass;
     if (what == fail_before || what == fail_after) {
         errno = plan.error;
         return NULL;
     }
-    return real(stream);
+    struct dirent *entry = real(stream);
+    if (entry != NULL && concerned) entry->d_type = DT_UNKNOWN;
+    return entry;
 }
 
 int closedir(DIR *stream)

@@ -372,14 +372,17 @@ TEST_CASE("who does not know us settles it only when there is no other address")
 }
 
 TEST_CASE("a reply to another request, or nonsense, is not repeated") {
-    Bench b;
-    b.start();
-    b.greet();
-    b.send();
-    b.c->received(78, wire::GrainResult{17}, b.now);
-    REQUIRE(b.what() == Do::done);
-    CHECK(b.c->outcome().status().code == Code::protocol);
-    CHECK(!b.c->connection_good());
+    for (const bool error : {false, true}) {
+        Bench b;
+        b.start();
+        b.greet();
+        b.send();
+        b.c->received(78, error ? wire::AnyMessage(wire::ErrorReply{18, "too many"}) : wire::GrainResult{17}, b.now);
+        REQUIRE(b.what() == Do::done);
+        CHECK(b.c->outcome().status().text == std::string("the scheduler answered with something else than DCS: ") +
+                                                  (error ? "an error reply" : "a reply") + " to another request");
+        CHECK(!b.c->connection_good());
+    }
     Bench g;
     g.start();
     g.c->connected(g.now);

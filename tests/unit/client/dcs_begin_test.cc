@@ -20,8 +20,8 @@ namespace {
 
 struct Outcome { int status = -1; std::string output; };  // stdout and stderr together
 
-Outcome run(const std::vector<std::string> &arguments) {
-    std::vector<std::string> words = {DCS_BINARY_DIR "/bin/dcs_begin"};
+Outcome run(const std::vector<std::string> &arguments, const std::string &program = DCS_BINARY_DIR "/bin/dcs_begin") {
+    std::vector<std::string> words = {program};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char *> argv;
     for (auto &w : words) argv.push_back(w.data());
@@ -143,4 +143,60 @@ TEST_CASE("dcs_begin: garbage and cut connections") {
     });
     CHECK(run({"true"}).status == 0);
     CHECK(greetings == 2);
+}
+
+TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
+    FakeScheduler fake;
+    const auto says = [&](const std::function<void(Act &, const wire::AnyMessage &)> &change) {
+        fake.script([change](const wire::AnyMessage &m, int) {
+            Act a;
+            a.reply = plausible(m);
+            change(a, m);
+            return a;
+        });
+        return run({"true"}).output;
+    };
+    CHECK(says([](Act &a, const wire::AnyMessage &m) {
+              if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{std::string(31, 'T')};
+          }) == "dcs_begin: the scheduler sent a token of a wrong length\n");
+    std::string newer = wire::encode(wire::Welcome{}, 1), longer = newer;
+    newer[6] = static_cast<char>(wire::protocol_version + 1);  // of the header
+    CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = newer; }) ==
+          "dcs_begin: the scheduler speaks protocol version " + std::to_string(wire::protocol_version + 1) +
+              ", this program " + std::to_string(wire::protocol_version) + ": use the same release\n");
+    longer.replace(8, 4, std::string("\x01\x20\0\0", 4));  // the payload's length
+    CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) ==
+          "dcs_begin: the scheduler's reply is too long\n");
+    ::setenv("DCS_PATIENCE_S", "0", 1);
+    CHECK(says([](Act &a, const wire::AnyMessage &) { a.park = true; }) ==
+          "dcs_begin: the scheduler does not answer\n");
+    CHECK(says([](Act &a, const wire::AnyMessage &) { a.cut_before = true; }) ==
+          "dcs_begin: the scheduler closed the connection\n");
+}
+
+// The same program where calls fail, as begin_refusals.c makes them.
+TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
+    FakeScheduler fake;
+    ::setenv("DCS_PATIENCE_S", "0", 1);
+    const auto without = [](const char *call) {
+        ::setenv("DCS_PLANTED", call, 1);
+        const Outcome o = run({"-n", "true"}, DCS_BINARY_DIR "/tests/dcs_begin_test");
+        ::unsetenv("DCS_PLANTED");
+        CHECK(o.status == 125);
+        return o.output;
+    };
+    CHECK(without("no_socket") == "dcs_begin: socket: Too many open files\n");
+    CHECK(without("no_send") == "dcs_begin: sending to the scheduler: Broken pipe\n");
+    CHECK(without("no_recv") == "dcs_begin: receiving from the scheduler: Connection reset by peer\n");
+    CHECK(without("no_malloc") == "dcs_begin: no memory\n");
+    CHECK(without("no_environment") == "dcs_begin: keeping the credentials: Cannot allocate memory\n");
+    CHECK(without("no_words") == "dcs_begin: preparing the lock: Cannot allocate memory\n");
+    CHECK(without("") == "dcs_begin: " DCS_BINARY_DIR
+                         "/tests/dcs_lock: No such file or directory; it is installed beside dcs_begin\n");
+    fake.script([](const wire::AnyMessage &, int) {
+        Act a;
+        a.park = true;  // so that it has to wait
+        return a;
+    });
+    CHECK(without("no_poll") == "dcs_begin: waiting for the scheduler: Cannot allocate memory\n");
 }

@@ -119,7 +119,8 @@ std::vector<Case> of_grains() {
 std::vector<Case> of_files() {
     static d_file nowhere{"name", nullptr, nullptr, 0}, nameless{nullptr, "/etc/passwd", nullptr, 0},
         named{"prog", "/bin/true", nullptr, 0}, missing{"name", "/no/such/file", nullptr, 0},
-        folder{"name", "/tmp", nullptr, 0}, above{"../up", "/etc/passwd", nullptr, 0};
+        folder{"name", "/tmp", nullptr, 0}, unreadable{"name", "/proc/self/mem", nullptr, 0},
+        above{"../up", "/etc/passwd", nullptr, 0};
     static d_file twice[] = {{"a", "/etc/passwd", nullptr, 0}, {"a", "/etc/passwd", nullptr, 0}},
                   below[] = {{"a", "/etc/passwd", nullptr, 0}, {"a/b", "/etc/passwd", nullptr, 0}},
                   programs[] = {{nullptr, "/bin/true", nullptr, 0}, {nullptr, "/bin/true", nullptr, 0}};
@@ -149,6 +150,8 @@ std::vector<Case> of_files() {
         field("the file /no/such/file cannot be read: No such file or directory", D_E_NOT_FOUND,
               [=](d_grain &g) { files(g, &missing, 1); }),
         field("/tmp is not an ordinary file", D_E_INVALID, [=](d_grain &g) { files(g, &folder, 1); }),
+        field("reading /proc/self/mem: Input/output error", D_E_IO_ERROR,
+              [=](d_grain &g) { files(g, &unreadable, 1); }),
         field(name.c_str(), D_E_INVALID, [=](d_grain &g) { files(g, &above, 1); }),
         field("two files have the name a", D_E_INVALID, [=](d_grain &g) { files(g, twice, 2); }),
         field("the file a/b would lie below the file a", D_E_INVALID, [=](d_grain &g) { files(g, below, 2); }),

@@ -1,10 +1,16 @@
 // What dcs_begin leaves when the scheduler is on another host.
 #include "client/remote.h"
 
+#include <cstdlib>
+
+#include <pwd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/pool_path.h"
+#include "client/process.h"
+#include "dcs.h"
 #include "pki/authority.h"
 #include "support/catch.h"
 
@@ -47,6 +53,11 @@ TEST_CASE("credentials of another host are read, or it is said what is wrong wit
     };
     CHECK(wrong("CREDENTIALS 1", "CREDENTIALS 2"));
     CHECK(wrong("scheduler ", "schedule "));
+    CHECK(wrong("pool.example:7001", "pool.example"));
+    CHECK(read_remote_credentials("DCS-CREDENTIALS 1\nscheduler pool.example\n" +
+                                  good.substr(good.find("token ")))
+              .status()
+              .text.starts_with("the credentials of dcs_begin: the scheduler: "));
     CHECK(wrong("token aa", "token a"));
     CHECK(wrong("token aa", "token aA"));
     CHECK(wrong("BEGIN PRIVATE KEY", "BEGIN SECRET KEY"));
@@ -87,12 +98,35 @@ static int renews() {
     return 0;
 }
 
-TEST_CASE("a certificate is renewed in time, by one thread, for the same key and name") {
+static int is_forgotten() {
+    const Left left;
+    EXPECT(use_remote(*read_remote_credentials(left.text(left.certificate(left.key)))));
+    set_credentials({});  // other tests have left theirs
+    const std::string token(sizeof(Token), 'T');
+    set_inherited_token(token);
+    forget_token(token);  // as when the scheduler has said that it does not know it
+    EXPECT(d_get_auth("find") == D_E_NO_AUTH);
+    EXPECT(d_errortext() ==
+           std::string("the scheduler does not know this program any more: start it by dcs_begin again"));
+    return 0;
+}
+
+static int has_no_home() {
+    uid_t nobody = 60000;
+    while (::getpwuid(nobody)) ++nobody;
+    for (const char *name : {"DCS_DIR", "XDG_STATE_HOME", "HOME"}) ::unsetenv(name);
+    EXPECT(::setresuid(nobody, nobody, nobody) == 0);
+    EXPECT(pool_directory().status().text ==
+           "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
+    return 0;
+}
+
+static void in_a_child(int (*checks)()) {
     int report[2], line = -1;
     REQUIRE(::pipe(report) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
-        line = renews();
+        line = checks();
         ::_exit(::write(report[1], &line, sizeof line) == sizeof line ? 0 : 1);
     }
     ::close(report[1]);
@@ -100,4 +134,16 @@ TEST_CASE("a certificate is renewed in time, by one thread, for the same key and
     ::close(report[0]);
     CHECK(::waitpid(child, nullptr, 0) == child);
     CHECK(line == 0);
+}
+
+TEST_CASE("a certificate is renewed in time, by one thread, for the same key and name") { in_a_child(renews); }
+
+TEST_CASE("whom the scheduler does not know any more is told to begin again") { in_a_child(is_forgotten); }
+
+TEST_CASE("who has neither a home nor a name must say where the pool is") {
+    if (::getuid() != 0) {
+        WARN("SKIPPED: only root can become somebody without a name");
+        return;
+    }
+    in_a_child(has_no_home);
 }

@@ -80,8 +80,8 @@ void write_export(const std::string &directory, ExportStyle style = {}) {
     REQUIRE((*writer)->finish({"ann", 3, "prog", "terminated", 1, 0, 1, 4}));
 }
 
-std::string wrong_with(const std::string &directory) {
-    auto session = read_export(directory);
+std::string wrong_with(const std::string &directory, std::uint64_t most = limits::import_bytes) {
+    auto session = read_export(directory, most);
     return session ? "nothing" : session.status().text;
 }
 
@@ -198,6 +198,15 @@ const std::vector<Broken> broken_exports = {
          REQUIRE(::rename(f.at("e/files").c_str(), f.at("x").c_str()) == 0);
          REQUIRE(::symlink("../x", f.at("e/files").c_str()) == 0);
      }},
+    {"session is too long to be one of ours", [](const Folder &f) { f.write("e/session", std::string(70'000, 'x')); }},
+    {"log:2: ", [](const Folder &f) {
+         f.write("e/log", "{\"time_s\":1.5,\"event\":\"closed\"}\n{\"time_s\":1.5,\"event\":\"danced\"}\n");
+     }},
+    {"grains:5: the line is longer than 12582912 bytes", [](const Folder &f) {
+         f.write("e/grains", f.read("e/grains") + std::string(13'000'000, 'x'));
+     }},
+    {"grains:1: \"out\": files/1.out has 9 bytes, 9 at offset 1 are recorded; if you changed it",
+     line("\"length\":9", "\"length\":9,\"offset\":1")},
     {"grains:1: unknown key \"out\", \"size\"", line("\"length\":9", "\"length\":9,\"size\":9")},
     {"grains:1: \"out\", \"crc32c\" must be a string of 8 hex digits", line("\"crc32c\":\"", "\"crc32c\":\"00")},
     {"grains:1: \"out\", \"length\" is a string, it must be a number", line("\"length\":9", "\"length\":\"9\"")},
@@ -216,6 +225,33 @@ TEST_CASE("every broken export is refused with file, line and reason") {
         CHECK(wrong.rfind(broken.expected, 0) == 0);
     }
     CHECK(broken_exports.size() >= 40);
+}
+
+TEST_CASE("an export that is larger than an import may be is not even read to its end") {
+    Folder f;
+    write_export(f.at("e"));
+    const auto whole = read_export(f.at("e"));
+    REQUIRE(whole);
+    CHECK(wrong_with(f.at("e"), whole->length) == "nothing");
+    CHECK(wrong_with(f.at("e"), whole->length - 1) == "grains:4: the session packs to more than " +
+                                                          std::to_string(whole->length - 1) +
+                                                          " bytes, which is what an import takes");
+    CHECK(wrong_with(f.at("e"), 1) == "the session packs to more than 1 bytes, which is what an import takes");
+    // All streams of a grain are in memory before it is packed.
+    const std::string too_long = "makes the session longer than the 5300 bytes that an import takes";
+    CHECK(wrong_with(f.at("e"), 5300) == "grains:2: \"checkpoint\": files/2.checkpoint " + too_long);
+    f.edit("e/grains", "\"input\":\"one two\"", "\"input\":{\"file\":\"files/2.checkpoint\"}");
+    const std::uint64_t twice = 5300 + 4000;
+    CHECK(wrong_with(f.at("e"), twice) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than "
+                                          "the 9300 bytes that an import takes");
+    // Nobody has to read what is too long by its length already.
+    REQUIRE(::truncate(f.at("e/files/2.checkpoint").c_str(), off_t{2} << 30) == 0);
+    f.edit("e/grains", "{\"file\":\"files/2.checkpoint\"}", "\"one two\"");
+    const std::string text = f.read("e/grains");
+    const std::size_t at = text.find(",\"length\":5000");
+    f.write("e/grains", std::string(text).erase(at, text.find('}', at) - at));
+    CHECK(wrong_with(f.at("e")) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than the "
+                                   "1073741824 bytes that an import takes");
 }
 
 TEST_CASE("what is written is read back byte for byte, in every style") {

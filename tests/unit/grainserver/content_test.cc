@@ -149,6 +149,25 @@ TEST_CASE("a content that the scheduler has not is host trouble, told in words")
     REQUIRE(b.state.grains.empty());
 }
 
+TEST_CASE("a scheduler that cannot read a content is asked again, but not for ever") {
+    ContentBench b;
+    b.launch_with(id(), {data('a', 10)});
+    b.in(FilesMissing{id(), {data('a', 10)}});
+    int asked = 0;
+    while (!b.state.grains.empty()) {
+        REQUIRE(b.sent<wire::WantContent>().size() == 1);
+        REQUIRE(++asked < 20);
+        b.message(wire::ContentPiece{digest('a'), 0, 0, "", static_cast<int>(Code::io_error), "a bad block"});
+        if (!b.state.grains.empty()) b.pass(seconds(2));
+    }
+    REQUIRE(asked > 1);
+    const auto results = b.sent<wire::LaunchResult>();
+    REQUIRE(results.size() == 1);
+    REQUIRE(results[0].code == static_cast<int>(Code::io_error));
+    REQUIRE(results[0].text == "content " + wire::digest_text(digest('a')) +
+                                   " cannot be had: the scheduler says: a bad block");
+}
+
 TEST_CASE("a disk that is full while a content comes gives the grain back at once") {
     ContentBench b;
     b.launch_with(id(), {data('a', 10)});
@@ -333,6 +352,28 @@ TEST_CASE("outputs that cannot be kept end innocently, in the end") {
     REQUIRE(tries > 1);
     REQUIRE(tries < 20);
     REQUIRE(b.one<RemoveDir>().id == id());  // not held any more: the scheduler starts it elsewhere
+}
+
+TEST_CASE("outputs that were kept and cannot be read are kept anew, but not for ever") {
+    ContentBench b;
+    b.run_with_outputs(id(), {output("o")});
+    b.end(id());
+    int tries = 0;
+    std::string log;
+    while (!b.state.grains.empty()) {
+        REQUIRE(++tries < 20);
+        REQUIRE(b.one<KeepOutputs>().id == id());
+        b.in(OutputsKept{id(), {made("o", 'o', 600)}, ""});
+        REQUIRE(b.one<SendPiece>().offset == 0);
+        b.in(PieceUnreadable{digest('o'), "a bad block"});
+        for (const Log &line : b.take<Log>()) log += line.text + "\n";
+        if (!b.state.grains.empty()) b.pass(seconds(10));
+    }
+    REQUIRE(tries > 1);
+    REQUIRE(log.find("is given up: its output files cannot be kept: a bad block") != std::string::npos);
+    REQUIRE(b.one<RemoveDir>().id == id());  // the scheduler starts it elsewhere
+    REQUIRE(b.state.puts.empty());
+    REQUIRE(b.none<SendReport>());
 }
 
 TEST_CASE("outputs that an earlier server kept go as they were kept") {

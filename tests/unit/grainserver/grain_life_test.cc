@@ -301,6 +301,28 @@ TEST_CASE("many checkpoints that nobody took and that exceed a report: the grain
     REQUIRE(b.sent<wire::FirstCall>().at(0).held.empty());
 }
 
+TEST_CASE("a checkpoint that is too big for a report: the grain is lost if others went before it, else it overran") {
+    Bench b;
+    b.connect();
+    b.run_grain(id());
+    b.in(LinkClosed{"gone"});
+    const bool alone = GENERATE(true, false);
+    const unsigned checkpoint = alone ? 1 : 2;
+    b.in(Looked{id(), dir({{1, 1}, {2, 1}, {3, 1}}, {{checkpoint, 5}})});
+    b.in(ReportUnsendable{id(), ReportUnsendable::Why::too_big, checkpoint, "too big"});
+    std::string log;
+    for (const Log &line : b.take<Log>()) log += line.text + "\n";
+    const std::string most = "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB ";
+    const WriteEnding ending = b.one<WriteEnding>();
+    if (alone) {
+        REQUIRE(ending.ending == Ending::overrun);
+        REQUIRE(ending.reason == most + "between two checkpoints");
+    } else {
+        REQUIRE(ending.ending == Ending::discard);
+        REQUIRE(log.find("is given up: " + most + "while the scheduler took nothing") != std::string::npos);
+    }
+}
+
 TEST_CASE("unanswered reports are bounded in bytes; an answer lets the next one go") {
     Bench b;
     b.connect(9, 4);

@@ -33,7 +33,7 @@ std::string words(const char *orders, const std::function<Status()> &work) {
 // A grain's directory and what starts it, in this very process.
 struct Starter {
     ScratchDir dir;
-    launcher::Cgroups cgroups;
+    launcher::Cgroups cgroups, groups;  // none, and those of control_groups()
     launcher::Keeper keeper;
     files::Fd base, grains;
     files::LaunchRecord record;
@@ -54,6 +54,18 @@ struct Starter {
         record.next_seq = 3;
     }
     ~Starter() { keeper.finish(); }
+    // Files as a kernel with version 2 of control groups shows them. Returns the leaf of the grain.
+    std::string control_groups() {
+        const std::string root = dir.path + "/kernel", own = root + "/cg/dcs", leaf = own + "/dcs-1-2/" + grain;
+        for (const std::string &directory : {root + "/proc/self", own + "/dcs-1-2/probe", leaf})
+            REQUIRE(files::make_directories(directory));
+        put_file(root + "/proc/self/cgroup", "0::/dcs\n");
+        put_file(root + "/proc/self/mountinfo", "31 23 0:28 / /cg rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+        put_file(own + "/dcs-1-2/probe/cgroup.procs", "");
+        put_file(leaf + "/cgroup.procs", "");
+        REQUIRE(groups.open("dcs-1-2", root).find("control groups: v2") == 0);
+        return leaf;
+    }
     void write() {
         put_file(dir.path + "/grains/" + grain + "/launch", files::pack(record), 0600);
         put_file(dir.path + "/rules", files::pack(rules), 0600);
@@ -181,6 +193,16 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     for (const auto &row : table) {
         INFO(row.orders);
         CHECK(s.started(row.orders) == row.words);
+    }
+    {
+        const std::string groups = s.control_groups();
+        s.place.cgroups = &s.groups;
+        CHECK(s.started("write:cgroup.procs:ENODEV") == "control group of the grain: No such device");
+        CHECK(get_file(groups + "/cgroup.procs").empty());
+        CHECK(s.started().empty());
+        CHECK(get_file(groups + "/cgroup.procs") == "0");
+        REQUIRE(files::remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
+        s.place.cgroups = &s.cgroups;
     }
     s.record.rungs = s.rules.rungs = rung_filter;
     CHECK(s.started("seccomp::EPERM") == "confinement of the grain: Operation not permitted");

@@ -1,7 +1,10 @@
 #include "locks/kill_carefully.h"
 
 #include <cerrno>
+#include <functional>
+
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "locks/leaf.h"
@@ -114,6 +117,58 @@ TEST_CASE("P8 the whole tree ends, and nobody else") {
     CHECK(sibling.signals() + elsewhere.signals() == 0);
     CHECK((sibling.lives() && elsewhere.lives()));
     ::waitpid(leader, nullptr, 0);
+}
+
+TEST_CASE("P8 P4 a tree of more processes than the requester has descriptors") {
+    constexpr int many = 60;
+    const victims::Broom broom{cookie};
+    const scratch::Directory dir;
+    const std::string script = "for i in $(seq " + std::to_string(many) + "); do sleep 1000 & done; echo $$ >> " +
+                               (dir / "pids") + "; wait";
+    // What a requester with so few descriptors says of the tree of `victim`.
+    const auto ended_with = [](rlim_t descriptors, const std::function<Owner()> &victim, Killed expected) {
+        const pid_t requester = ::fork();
+        if (requester == 0) {
+            const Owner owner = victim();
+            const rlimit few = {descriptors, descriptors};
+            if (::setrlimit(RLIMIT_NOFILE, &few) != 0) ::_exit(1);
+            const KillReport report = kill_carefully(this_world(), owner, short_grace);
+            const bool told = expected != Killed::unkillable || report.text.ends_with(": Too many open files");
+            const bool careful = (report.signalled > 0) == (expected == Killed::gone);
+            ::_exit(report.result == expected && told && careful ? 17 : 18);
+        }
+        int status = 0;
+        ::waitpid(requester, &status, 0);
+        return scratch::exit_code(status) == 17;
+    };
+    for (const bool by_cookie : {true, false}) {
+        const pid_t leader = victims::shell(script, cookie, true);
+        victims::until([&] { return victims::pids_in(dir / "pids").size() == (by_cookie ? 1 : 2); });
+        Owner run = owner(leader, by_cookie ? cookie : 0);
+        if (!by_cookie) run.group = run.session = leader;
+        victims::until([] { return victims::carriers(cookie) == many + 1; });  // each has become a sleep
+        CHECK(ended_with(3, [&] { return run; }, Killed::unkillable));
+        CHECK(victims::carriers(cookie) == many + 1);
+        CHECK(ended_with(24, [&] { return run; }, Killed::gone));
+        CHECK(victims::carriers(cookie) == 0);
+        ::waitpid(leader, nullptr, 0);
+    }
+    const auto surrounded = [&] {  // the requester's parent is what it would end
+        const pid_t requester = ::fork();
+        if (requester == 0) return owner(::getppid());
+        int status = 0;
+        ::waitpid(requester, &status, 0);
+        ::_exit(scratch::exit_code(status));
+    };
+    const auto crowded = [&] {
+        for (int i = 0; i < many; ++i)
+            if (::fork() == 0) {
+                ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;) ::pause();
+            }
+        return surrounded();
+    };
+    CHECK(ended_with(24, crowded, Killed::own_ancestor));
 }
 
 TEST_CASE("P8 a tree whose leader is dead is found by its cookie") {
@@ -246,6 +301,46 @@ TEST_CASE("P37 somebody else's holder is not signalled, and that is said") {
     CHECK(scratch::exit_code(status) == 17);
     CHECK(victim.signals() == 0);
     CHECK(victim.lives());
+}
+
+TEST_CASE("P37 somebody else's process in a tree of one's own is told, and gets no signal") {
+    if (::getuid() != 0) {
+        WARN("SKIPPED: only root can become somebody else");
+        return;
+    }
+    const scratch::Directory dir;
+    const victims::Broom broom{cookie};
+    // Its child stays root's; it becomes somebody else.
+    const pid_t leader = victims::shell("sleep 1000 & echo $! >> " + (dir / "pids") +
+                                        "; exec setpriv --reuid=65534 --clear-groups sleep 1000", cookie);
+    const auto roots = [&] { return victims::pids_in(dir / "pids"); };
+    struct stat about = {};
+    victims::until([&] {
+        return !roots().empty() && ::stat(("/proc/" + std::to_string(leader)).c_str(), &about) == 0 &&
+               about.st_uid == 65534;
+    });
+    int said[2];
+    REQUIRE(::pipe(said) == 0);
+    const pid_t other = ::fork();
+    if (other == 0) {
+        if (::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
+        const KillReport report = kill_carefully(this_world(), owner(leader, cookie), short_grace);
+        const ssize_t n = ::write(said[1], report.text.data(), report.text.size());
+        ::_exit(report.result == Killed::not_permitted && n > 0 ? 17 : 18);
+    }
+    ::close(said[1]);
+    char text[256] = "";
+    CHECK(::read(said[0], text, sizeof text - 1) > 0);
+    ::close(said[0]);
+    int status = 0;
+    ::waitpid(other, &status, 0);
+    CHECK(scratch::exit_code(status) == 17);
+    REQUIRE(roots().size() == 1);
+    CHECK(std::string(text).starts_with("process " + std::to_string(roots()[0]) + " ("));
+    CHECK(std::string(text).ends_with(") is somebody else's"));
+    CHECK(::kill(roots()[0], 0) == 0);
+    ::waitpid(leader, &status, 0);
+    CHECK(WIFSIGNALED(status));  // which was its own
 }
 
 TEST_CASE("A control group finds those who hide from everything else") {

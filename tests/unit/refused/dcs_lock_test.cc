@@ -25,6 +25,7 @@ struct Plan {
     const char *call = nullptr;
     int error = 0;
     std::string of;
+    int skip = 0;  // so many go through
 };
 const Plan no_signals{"syscall", EPERM, std::to_string(SYS_pidfd_send_signal)},
     lost_signals{"syscall", 0, std::to_string(SYS_pidfd_send_signal)};
@@ -51,7 +52,7 @@ std::string dcs_lock(const std::vector<std::string> &words, const Plan &plan = {
         ::dup2(said[1], STDERR_FILENO);
         ::close(said[0]);
         ::close(said[1]);
-        if (plan.call) dcs_refuse(dcs::test::order(plan.call, plan.error, plan.of).c_str());
+        if (plan.call) dcs_refuse(dcs::test::order(plan.call, plan.error, plan.of, plan.skip).c_str());
         const int code = lock_command::run_lock_command(world, words);
         std::fflush(stdout);
         ::_exit(code);
@@ -117,6 +118,20 @@ TEST_CASE("a lock of a script whose keeper cannot be had") {
         "the calling script is gone; call dcs_lock from a script that goes on");
 }
 
+TEST_CASE("a lock of a script whose keeper does not let go") {
+    const Locks locks;  // the script is this process
+    const auto got = [] { return dcs_lock({"get", "edit", "motd"}); };
+    REQUIRE(got() == "");
+    has(dcs_lock({"put", "edit", "motd"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open), 1}),
+        "cannot get hold of process ");
+    CHECK(dcs_lock({"list"}).find("held") != std::string::npos);
+    const std::string text = dcs_lock({"put", "edit", "motd"}, {"ppoll", ENOMEM, ""});
+    has(text, "the keeper, pid ");
+    has(text, ", does not end, maybe it is stopped; kill -CONT it");
+    REQUIRE(lock_bench::soon([&] { return got() == ""; }));  // it was told to, all the same
+    CHECK(dcs_lock({"put", "edit", "motd"}) == "");
+}
+
 TEST_CASE("locks that cannot be listed") {
     const Locks locks;
     has(dcs_lock({"list"}, {"opendir", EACCES, ""}),
@@ -130,6 +145,8 @@ TEST_CASE("holders that are not to be ended") {
     has(dcs_lock({"break", "h"}, {}, Elsewhere()),
         " runs on another host or in another pid namespace: it runs on host ");
     has(dcs_lock({"break", "h"}, no_signals), " is somebody else's: ");
+    has(dcs_lock({"break", "h"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open)}),
+        " does not end: cannot get hold of process ");
     has(dcs_lock({"--grace=0,0,0", "break", "h"}, lost_signals), " does not end: ");
 }
 
@@ -144,6 +161,10 @@ TEST_CASE("waiters that are not to be sent home") {
         has(dcs_lock({"break", "--head", "h"}, no_signals), waiter.pid() + " is somebody else's; ask them, or root");
         has(dcs_lock({"--grace=0,0,0", "break", "--head", "h"}, lost_signals),
             waiter.pid() + " got TERM and is still there");
+        const std::string open = std::to_string(SYS_pidfd_open);
+        has(dcs_lock({"break", "--head", "h"}, {"syscall", ESRCH, open, 1}), waiter.pid() + " is gone already");
+        has(dcs_lock({"break", "--head", "h"}, {"syscall", EMFILE, open, 1}),
+            "cannot get hold of process " + waiter.pid().substr(4) + ": Too many open files");
     }
     Result<Place> place = place_of(std::string("h"), ".lock");
     REQUIRE(place);

@@ -87,6 +87,25 @@ TEST_CASE("sockets that cannot be had") {
     CHECK(inbox.next().why == "cannot connect to 127.0.0.1:7: Too many open files");
 }
 
+TEST_CASE("connections that the kernel does not let anybody wait for end alone") {
+    Directory dir;
+    const auto loop = Loop::create();
+    REQUIRE(loop->listen_unix(dir.path(), "s", 0600, limits_of(1000, 20'000, 20'000)));
+    Inbox inbox(*loop);
+    const int other = raw_connect(dir.path() + "/s");
+    CHECK(inbox.next().what == What::opened);
+    {
+        const Refusing wait("epoll_ctl", EPERM, std::to_string(EPOLL_CTL_ADD));
+        const int fd = raw_connect(dir.path() + "/s");
+        CHECK(inbox.next().what == What::opened);
+        CHECK(inbox.next().why == "cannot wait for the peer: Operation not supported");
+        ::close(fd);
+    }
+    REQUIRE(raw_send(other, frame_of(1, "still served")));
+    CHECK(inbox.next().payload == "still served");
+    ::close(other);
+}
+
 TEST_CASE("addresses that cannot be listened on") {
     const std::string nobody = std::string(70, 'x') + ".invalid";
     const std::string text = listen_tcp_socket({nobody, 0}).status().text;

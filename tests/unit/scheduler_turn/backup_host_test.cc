@@ -178,3 +178,21 @@ TEST_CASE("a backup's certificate is renewed for the backup that is here, and fo
     REQUIRE(renewed.size() == 1);
     CHECK(renewed[0].certificate == "certificate of backup vault");
 }
+
+TEST_CASE("a backup whose place another link has taken gets no certificate") {
+    TwoHosts t;
+    t.backup.connect(t.pool);
+    const ConnId old = t.backup.conn, next = t.pool.open(turn::Door::backup, "host vault", false, t.backup.certified());
+    t.pool.outside->lines.clear();
+    t.pool.post(next, wire::BackupCall{wire::protocol_version, 7});  // both in one turn
+    t.pool.post(old, wire::RenewCertificate{*pki::make_request(t.backup.key)});
+    t.pool.pump();
+    const std::string line = "connection " + std::to_string(old) +
+                             ": a backup wants a new certificate on a link that is not, or not any more, the backup's";
+    const auto &lines = t.pool.outside->lines;
+    CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
+    CHECK(t.closed(old));
+    CHECK_FALSE(t.closed(next));
+    CHECK(t.pool.turn->state().backup.conn == next);
+    CHECK(all<wire::Renewed>(t.pool.take_sent(old)).empty());
+}

@@ -12,8 +12,6 @@ using namespace dcs::test;
 
 namespace {
 
-constexpr std::int64_t wall = 1'000'000'000;  // of the pool
-
 core::HostConfig source(const std::string &name) {
     core::HostConfig h;
     h.name = name;
@@ -23,9 +21,9 @@ core::HostConfig source(const std::string &name) {
 
 struct Desk {
     std::string key = pki::new_key(), program_key = pki::new_key();
-    core::Certified certified() const { return {"desk1", pki::sha256(*pki::public_key_of(key)), wall + 100}; }
-    core::Certified program(std::int64_t not_after_s = wall + 100) const {
-        return {"desk1", pki::sha256(*pki::public_key_of(program_key)), not_after_s};
+    core::Certified certified() const { return {"desk1", pki::sha256(*pki::public_key_of(key))}; }
+    core::Certified program(Instant until = Instant::never()) const {
+        return {"desk1", pki::sha256(*pki::public_key_of(program_key)), until};
     }
     wire::BeginControl asking(const std::string &user = "ann") const {
         return {wire::protocol_version, user, "find", *pki::public_key_of(program_key)};
@@ -102,16 +100,26 @@ TEST_CASE("without its token a program of another host is not heard at all") {
     pool.ask<wire::QueryReply>(here, wire::Query{});
 }
 
-TEST_CASE("an expired certificate ends its connection, in the middle too") {
+TEST_CASE("an expired certificate ends its connection, in the middle too, whatever the wall clock says") {
     Pool pool({host("h1", 1), source("desk1")});
     const Desk desk;
     desk.join(pool);
     const std::string token = desk.begin(pool);
-    ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(wall - 1));
-    CHECK(pool.refusal(conn, wire::Hello{wire::protocol_version, token}) == Code::no_auth);
+    const Instant end = pool.outside->clock + seconds(100);
+    ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(end));
+    pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, token});
+    for (const std::int64_t step : {3600, -3600, 315'360'000, -315'360'000}) {
+        pool.outside->wall += step;
+        pool.ask<wire::QueryReply>(conn, wire::Query{});
+        pool.outside->wall -= step;
+    }
+    pool.outside->clock = end;
+    pool.ask<wire::QueryReply>(conn, wire::Query{});
+    pool.outside->clock = end + milliseconds(1);
+    CHECK(pool.refusal(conn, wire::Query{}) == Code::no_auth);
     CHECK(pool.outside->closed.back() == conn);
     core::Certified old = desk.certified();
-    old.not_after_s = wall - 1;
+    old.until = end;
     conn = pool.open(turn::Door::begin, "host desk1", false, old);
     CHECK(pool.refusal(conn, desk.asking()) == Code::no_auth);
 }
@@ -224,4 +232,19 @@ TEST_CASE("records of before there were such programs are read") {
     CHECK(*record::decode_auth(record::framed(old.bytes())) == table);
     table[TokenHash{5}] = {"ann", "x", 5, "desk1", TokenHash{6}};
     CHECK(*record::decode_auth(record::encode_auth(table)) == table);
+}
+
+TEST_CASE("an authority that does not sign gives a program of another host nothing") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    pool.outside->authority = false;
+    const ConnId conn = pool.open(turn::Door::begin, "host desk1", false, desk.certified());
+    const auto reply = pool.call(conn, desk.asking());
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
+    CHECK(std::get<wire::ErrorReply>(reply).text == "this scheduler has no authority");
+    CHECK(pool.outside->closed.back() == conn);
+    pool.outside->authority = true;
+    pool.ask<wire::Welcome>(desk.connect(pool, desk.begin(pool)), wire::Hello{});
+    pool.verify();
 }

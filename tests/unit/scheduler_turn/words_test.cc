@@ -8,6 +8,7 @@
 #include "pki/digest.h"
 #include "pki/key.h"
 #include "scheduler/turn/decode.h"
+#include "wire/event_log.h"
 
 using namespace dcs;
 using namespace dcs::test;
@@ -184,7 +185,7 @@ TEST_CASE("pieces of contents that do not belong are refused in words") {
           "64 uploads of ann and 64 of all are under way: wait for one to end");
 }
 
-TEST_CASE("a content that is damaged or became shorter is not handed out") {
+TEST_CASE("a content that is damaged is none") {
     Frames f;
     const std::string bytes(200'000, 'c'), digest = pki::sha256_text(bytes), path = library::path_of(digest);
     const auto judged = [&](const std::string &content) {
@@ -195,6 +196,74 @@ TEST_CASE("a content that is damaged or became shorter is not handed out") {
     };
     CHECK(judged(bytes.substr(1)) == "it has 199999 bytes, not 200000");
     CHECK(judged(std::string(200'000, 'd')) == "its bytes are not those of its digest");
+}
+
+TEST_CASE("a content that became shorter after it was checked is set aside, and can be uploaded anew") {
+    Frames f;
+    const ConnId ann = f.pool.control("ann", "prog");
+    f.pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    const std::string bytes(200'000, 'c'), digest = pki::sha256_text(bytes), name = wire::digest_text(digest);
+    const auto upload = [&] {
+        f.pool.post(ann, wire::PutContent{digest, bytes.size(), 0, bytes});
+        f.pool.pump();
+        f.pool.do_library_jobs();
+    };
+    const auto input_from = [&](std::uint64_t offset) {
+        const auto request = f.pool.post(ann, wire::Fetch{"", 1, 0, wire::Stream::input, offset, 1u << 20, ""});
+        f.pool.pump();
+        f.pool.do_library_jobs();
+        return f.pool.reply(ann, request);
+    };
+    upload();
+    wire::GrainSpec spec = copying_grain("");
+    spec.files.push_back({wire::FileRole::input, "", digest, bytes.size(), ""});
+    f.pool.ask<wire::Done>(ann, wire::Gexec{1, 0, spec});
+    CHECK(std::get<wire::Piece>(input_from(150'000)).bytes.size() == 50'000);
+    f.pool.disk.cut(library::path_of(digest), 100'000);
+    for (const std::uint64_t offset : {150'000, 0})
+        CHECK(error_of(input_from(offset)) ==
+              "the library does not have content " + name + " any more: it has 100000 bytes, not 200000");
+    CHECK(f.pool.turn->state().session({"ann", 1})->grains.count(0) == 1);
+    upload();
+    CHECK(std::get<wire::Piece>(input_from(150'000)).bytes.size() == 50'000);
+}
+
+TEST_CASE("nothing is forgotten of a session with a damaged grain") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    pool.disk.flip("sessions/ann/1/g/1/status", 20, 0x40);
+    pool.restart();
+    const ConnId ann = pool.control("ann", "somebody");
+    const auto before = Pool::durable_text(pool.turn->state());
+    CHECK(error_of(pool.call(ann, wire::RestartGrain{"ann", 1, 0, true, 0})) ==
+          "session ann/1 has damaged grains: what was decided after them is not known");
+    CHECK(Pool::durable_text(pool.turn->state()) == before);
+}
+
+TEST_CASE("an event log whose last frame says that it is longer is found by the scrub") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    const std::string log = "sessions/ann/1/events", bytes = pool.disk.files().at(log);
+    std::size_t last = 0;
+    for (std::size_t n = 1; n < bytes.size(); ++n) {  // frames are short: the length is one byte
+        std::vector<wire::Event> events;
+        std::string_view part = std::string_view(bytes).substr(0, n);
+        REQUIRE(wire::take_events(part, events));
+        last = n - part.size();
+    }
+    pool.disk.damage(log, last, 1, [](char c) { return static_cast<char>(c + 1); });
+    pool.outside->lines.clear();
+    for (int i = 0; i < 20; ++i) {
+        pool.outside->clock = pool.outside->clock + seconds(24 * 3601);
+        pool.turn->tidy();
+        pool.pump();
+    }
+    const std::string words = log + ": it ends inside a frame";
+    const auto named = [&](const std::string &line) { return line.find(words) != line.npos; };
+    CHECK(std::count_if(pool.outside->lines.begin(), pool.outside->lines.end(), named) == 1);
 }
 
 TEST_CASE("more connections than a scheduler takes are refused in words") {

@@ -83,6 +83,13 @@ TEST_CASE("bytes that are no event log: each error says why") {
     CHECK(why(frame(body, std::size_t{1} << 40)) == "the event log: a frame is absurdly long");
     CHECK(why(frame("\x63", 1)) == "the event log: it has a format that this version does not read");
     CHECK(why(frame(body + "\xff", 3)) == "the event log: a frame does not decode");
+    // What no more bytes can make a length of is damage as soon as it is seen, and not the beginning of a frame.
+    const std::string endless(14, '\xff');
+    CHECK(why(endless) == "the event log: a frame has no length");
+    CHECK(why(frame(body, body.size()) + endless) == "the event log: a frame has no length");
+    std::vector<Event> none;
+    std::string_view shorter = std::string_view(endless).substr(1);
+    CHECK(take_events(shorter, none));
 }
 
 TEST_CASE("lines that are no event: each error says why") {

@@ -1,0 +1,114 @@
+// What the commands about sessions say when the scheduler refuses them something, or shows what cannot be.
+#include <algorithm>
+
+#include "command_bench.h"
+#include "support/catch.h"
+#include "wire/event_log.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+int removed(const CommandBench &bench) { return static_cast<int>(bench.fake.all<wire::CleanSession>().size()); }
+
+}  // namespace
+
+TEST_CASE("sessions that cannot be closed") {
+    CommandBench bench;
+    check(bench.dcs({"session", "close", "3"}), 1,
+          "dcs: session 3 is damaged\n  hint: `dcs doctor` says how, `dcs session clean` removes it\n");
+    bench.refuse<wire::CloseSession>(disk_full);
+    check(bench.dcs({"session", "close", "1"}), 1,
+          "dcs: session 1 was not closed: " + no_room);
+}
+
+TEST_CASE("sessions that are not removed") {
+    CommandBench bench;
+    check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 4, "dcs: session ben/4 belongs to another user\n");
+    check(bench.dcs({"session", "clean", "3"}, "n\n"), 1,
+          "What is damaged may still be restored by hand or from an export (`dcs doctor` says more).\n"
+          "Remove all data of damaged session 3 for good? [y/N] dcs: nothing was removed\n");
+    check(bench.dcs({"session", "clean", "2", "3"}, "\n"), 1,
+          "Remove all data of 2 sessions for good? [y/N] dcs: nothing was removed\n");
+    check(bench.dcs({"session", "clean", "2"}, "\x04"), 1,  // the end of what is typed is no yes
+          "Remove all data of session 2 for good? [y/N] dcs: nothing was removed\n");
+    CHECK(removed(bench) == 0);
+    bench.refuse<wire::CleanSession>(disk_full);
+    check(bench.dcs({"session", "clean", "--yes", "2"}), 1,
+          "dcs: session 2 was not removed: " + no_room);
+    check(bench.dcs({"session", "clean", "--yes", "3"}), 1, "dcs: session 3 was not removed: the disk is full\n");
+}
+
+TEST_CASE("sessions that somebody at a terminal wants to be removed") {
+    CommandBench bench;
+    check(bench.dcs({"session", "clean", "2"}, "y\n"), 0,
+          "Remove all data of session 2 for good? [y/N] session 2 removed\n");
+    check(bench.dcs({"session", "clean", "3", "2", "-o", "name"}, "Yes\n"), 0,
+          "Remove all data of 2 sessions for good? [y/N] 3\n2\n");
+    CHECK(removed(bench) == 3);
+}
+
+TEST_CASE("a session that is waited for while the scheduler goes away") {
+    CommandBench bench;
+    Said said;
+    // The command must have begun to wait when its time is up: on a slow machine it gets more of it.
+    for (int ms = 200; ms < 60'000; ms *= 2) {
+        bench.fake.script([ms](const wire::AnyMessage &request, int nth) {
+            Act act;
+            act.reply = as_of_a_pool(request, "prog");
+            act.cut_before = nth > 0;
+            act.delay_ms = nth > 0 ? ms : 0;
+            return act;
+        });
+        said = bench.dcs({"session", "wait", "--timeout", std::to_string(ms / 1000.0), "1"});
+        if (said.text.rfind("dcs: session 1 is not done", 0) != 0) break;
+    }
+    INFO(said.text);
+    CHECK(said.text.rfind("dcs: the list of sessions: the connection to the scheduler broke, whether the call happened "
+                          "is not known: ", 0) == 0);
+    CHECK(said.exit == 6);
+    bench.fake.script([](const wire::AnyMessage &request, int nth) {
+        Act act;
+        act.reply = as_of_a_pool(request, "prog");
+        act.cut_before = nth > 0;
+        return act;
+    });
+    CHECK(bench.dcs({"session", "wait", "1"}).exit == 5);
+}
+
+TEST_CASE("event logs that cannot be shown") {
+    CommandBench bench;
+    check(bench.dcs({"session", "log", "3"}), 1, "dcs: session 3 is damaged\n  hint: `dcs doctor` says how\n");
+    bench.refuse<wire::Fetch>(disk_full);
+    const std::string full = "dcs: the event log of session 2: the disk is full\n";
+    check(bench.dcs({"trace", "2", "--dot", "-"}), 1, full);
+    check(bench.dcs({"grain", "restart", "--and-after", "2:1"}), 1, full);
+    bench.answer([](const wire::AnyMessage &m) {
+        const auto *fetch = std::get_if<wire::Fetch>(&m);
+        if (fetch == nullptr) return CommandBench::Reply();
+        return CommandBench::Reply(fetch->offset == 0 ? wire::Piece{200, std::string(100, '\0')} : wire::Piece{50, ""});
+    });
+    check(bench.dcs({"session", "log", "2"}), 1,
+          "dcs: the event log of session 2: the session was replaced while its log was read\n");
+}
+
+TEST_CASE("an event log without its beginning") {
+    wire::EventFrame frame;
+    wire::Event submitted;
+    submitted.kind = wire::EventKind::submitted;
+    submitted.grain = 1;
+    frame.add(submitted);
+    const std::string log = frame.framed(1'700'000'000'000);
+    CommandBench bench;
+    bench.answer([&](const wire::AnyMessage &m) {
+        const auto *fetch = std::get_if<wire::Fetch>(&m);
+        if (fetch == nullptr) return CommandBench::Reply();
+        const std::size_t from = std::min<std::size_t>(fetch->offset, log.size());
+        return CommandBench::Reply(wire::Piece{log.size(), log.substr(from)});
+    });
+    const Said said = bench.dcs({"trace", "2", "--dot", "/dev/null"});
+    check(said, 0, "dcs trace: the log of session 2 does not begin with its opening: what came before is missing\n");
+}
