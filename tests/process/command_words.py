@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """dcs up, down and backup on a host that refuses them something, with daemons that do not start, do not end, or answer
 what nobody has asked: each says so in words that this table expects. Refusals are made as in daemon_words.py."""
+import json
 import os
 import re
 import shutil
@@ -192,6 +193,23 @@ def copy_of_the_store():
         assert re.fullmatch(r"copy of the store as of turn \d+; the scheduler does not answer", copy()), copy()
 
 
+def nowhere_to_say_it(base):
+    """Whoever calls has closed his standard streams. The pool starts as ever, and the exit code tells what cannot be said."""
+    directory = os.path.join(base, "closed")
+    call = [program("dcs"), "--dir", directory]
+    try:
+        for stream, code in (("", 0), ("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)):
+            up = subprocess.run(["/bin/sh", "-c", f'exec "$@" {stream}', "sh", *call, "up", "--local", "1"],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+            assert up.returncode == code, (stream, up)
+            state = subprocess.run([*call, "status", "-o", "json"], check=True, timeout=300, stdout=subprocess.PIPE).stdout
+            daemons = json.loads(state)["daemons"]
+            assert len(daemons) >= 3 and all(d["state"] == "up" for d in daemons), (stream, daemons)
+            subprocess.run([*call, "down"], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    finally:
+        subprocess.run([*call, "down"], timeout=300, stdout=subprocess.DEVNULL)
+
+
 def pool_of_another_host(base):
     """The pool is elsewhere, and the way there is missing: an /etc of its own says so to this one process."""
     own = os.path.join(base, "alone")
@@ -243,6 +261,7 @@ def main():
         for part in (copy_of_the_store, not_for_anybody):
             part()
         pool_of_another_host(base)
+        nowhere_to_say_it(base)
     for process in started:
         process.terminate()
     for process in started:
