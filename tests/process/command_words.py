@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """dcs up, down and backup on a host that refuses them something, with daemons that do not start, do not end, or answer
 what nobody has asked: each says so in words that this table expects. Refusals are made as in daemon_words.py."""
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -11,8 +13,9 @@ import tempfile
 import threading
 
 from daemon_words import NOBODY, REFUSE, Case, as_nobody
-from pool import program, wait_for
+from pool import Pool, program, wait_for
 from remote_peer import frame
+from speakers import OTHER, SpeakersPool
 
 LIST_TOKENS = 52  # a message that no daemon answers with
 NO_SIGNALS = "syscall:=424=:EPERM"  # pidfd_send_signal
@@ -178,6 +181,58 @@ def backup_cases():
     ]
 
 
+def copy_of_the_store():
+    """What dcs backup status says of it; the scheduler may be away."""
+    def copy():
+        return pool.dcs("backup", "status").stdout.decode().partition("\ncopy ")[2].strip()
+    with Pool(1) as pool:
+        assert copy() == "no whole copy of the store (--mirror off)", copy()
+        pool.dcs("up", "--mirror", "lagging")
+        wait_for("a copy of the store", lambda: pool.json("backup", "status")["copy"]["whole"], timeout=120)
+        pool.stop_scheduler()
+        assert re.fullmatch(r"copy of the store as of turn \d+; the scheduler does not answer", copy()), copy()
+
+
+def nowhere_to_say_it(base):
+    """Whoever calls has closed his standard streams. The pool starts as ever, and the exit code tells what cannot be said."""
+    directory = os.path.join(base, "closed")
+    call = [program("dcs"), "--dir", directory]
+    try:
+        for stream, code in (("", 0), ("<&-", 0), ("2>&-", 0), (">&-", 1), ("<&- >&- 2>&-", 1)):
+            up = subprocess.run(["/bin/sh", "-c", f'exec "$@" {stream}', "sh", *call, "up", "--local", "1"],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+            assert up.returncode == code, (stream, up)
+            state = subprocess.run([*call, "status", "-o", "json"], check=True, timeout=300, stdout=subprocess.PIPE).stdout
+            daemons = json.loads(state)["daemons"]
+            assert len(daemons) >= 3 and all(d["state"] == "up" for d in daemons), (stream, daemons)
+            subprocess.run([*call, "down"], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    finally:
+        subprocess.run([*call, "down"], timeout=300, stdout=subprocess.DEVNULL)
+
+
+def pool_of_another_host(base):
+    """The pool is elsewhere, and the way there is missing: an /etc of its own says so to this one process."""
+    own = os.path.join(base, "alone")
+    os.mkdir(own)
+    shutil.copy(program("dcs"), own)
+    script = ("mount -t tmpfs none /etc && mkdir /etc/dcs && echo scheduler pool.example:7001 >/etc/dcs/pool.conf && "
+              'exec env -i HOME=/ "$0/dcs" status')
+    result = subprocess.run(["unshare", "-m", "/bin/sh", "-c", script, own], cwd="/", text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, timeout=300)
+    assert result.returncode == 3 and result.stderr.startswith(
+        f"dcs: the pool's scheduler is on another host, pool.example:7001, and {own}/dcs_begin is needed to get there: No such "
+        "file or directory\n"), result
+
+
+def not_for_anybody():
+    """Somebody who may call gives an order that is for the pool's owner."""
+    with SpeakersPool() as pool:
+        result = subprocess.run([program("dcs"), "host", "set", "h1", "--clear-nogo"], env=dict(os.environ, DCS_DIR=pool.base),
+                                user=OTHER, group=OTHER, extra_groups=[pool.gid], cwd="/", text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, timeout=300)
+        assert result.returncode == 4 and "dcs: host h1 is still avoided: " in result.stderr, result
+
+
 def main():
     if not os.path.exists(REFUSE) or os.geteuid() != 0:
         print("it needs root, and programs without sanitizers")
@@ -202,6 +257,11 @@ def main():
         thread.start()
     for thread in threads:
         thread.join()
+    if len(sys.argv) == 1:
+        for part in (copy_of_the_store, not_for_anybody):
+            part()
+        pool_of_another_host(base)
+        nowhere_to_say_it(base)
     for process in started:
         process.terminate()
     for process in started:

@@ -198,7 +198,6 @@ def backup_cases():
         case("refused", "a peer at 127.0.0.1 was refused: this is not TLS", remote, prepare=joined,
              poke=stranger_at_the_backup),
         case("stranger", ["a process of another user (pid ", ") was turned away"], poke=stranger("d/backup.sock")),
-        case("one_loop_only", "no descriptors left for an event loop: raise ulimit -n", code=1, refuse="epoll_create1::EMFILE:1"),
     ]
 
 

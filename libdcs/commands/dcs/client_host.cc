@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pool.h"
+#include "start_daemon.h"
 
 namespace dcs::commands {
 namespace {
@@ -38,11 +39,9 @@ bool pool_is_elsewhere(const std::string &directory) {
 }
 
 Status run_by_begin(const std::vector<std::string> &words) {
-    char self[4096] = "";
-    if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0)
-        return fail_errno(Code::io_error, "/proc/self/exe", errno);
-    const std::string own = self, begin = own.substr(0, own.rfind('/') + 1) + "dcs_begin";
-    std::vector<char *> argv = {const_cast<char *>("dcs_begin"), self};
+    std::string own = own_path();
+    const std::string begin = own_folder() + "/dcs_begin";
+    std::vector<char *> argv = {const_cast<char *>("dcs_begin"), own.data()};
     for (const std::string &word : words) argv.push_back(const_cast<char *>(word.c_str()));
     argv.push_back(nullptr);
     ::execv(begin.c_str(), argv.data());

@@ -123,12 +123,15 @@ std::string how_it_ended(pid_t child) {
 
 }  // namespace
 
-std::string own_folder() {
+std::string own_path() {
     char path[4096];
     const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0) return "";
-    const std::string text(path, static_cast<std::size_t>(n));
-    return text.substr(0, text.rfind('/'));
+    return n <= 0 ? "" : std::string(path, static_cast<std::size_t>(n));
+}
+
+std::string own_folder() {
+    const std::string path = own_path();
+    return path.substr(0, path.rfind('/'));
 }
 
 std::string last_lines(const std::string &text, int lines) {

@@ -20,7 +20,8 @@ Status start_daemon(const DaemonStart &start, int patience_s);
 struct Ran { int exit_code = 0; std::string output; };
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
 
-// The folder of the running executable.
+// The running executable, and its folder; empty if the kernel does not say.
+std::string own_path();
 std::string own_folder();
 std::string last_lines(const std::string &text, int lines);
 
