@@ -23,7 +23,7 @@ struct Sent {
 class ScriptedOutside final : public turn::Outside {
 public:
     Instant now() override { return clock; }
-    std::int64_t wall_s() override { return 1'000'000'000; }
+    std::int64_t wall_s() override { return wall; }
     Token fresh_token() override;
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override { closed.push_back(conn); }
@@ -51,6 +51,7 @@ public:
     }
 
     Instant clock{seconds(1000).ns};
+    std::int64_t wall = 1'000'000'000;
     std::uint8_t tokens = 0;
     std::deque<Sent> sent;
     std::vector<ConnId> closed;

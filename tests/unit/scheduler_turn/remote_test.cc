@@ -116,6 +116,23 @@ TEST_CASE("an expired certificate ends its connection, in the middle too") {
     CHECK(pool.refusal(conn, desk.asking()) == Code::no_auth);
 }
 
+TEST_CASE("a wall clock that is set ends no connection that stands, and a certificate's time passes all the same") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    const ConnId conn = desk.connect(pool, token);  // 100 s are left
+    for (const std::int64_t step : {3600L, -3600L, 315'360'000L, -315'360'000L}) {
+        pool.outside->wall = wall + step;
+        pool.ask<wire::QueryReply>(conn, wire::Query{});
+    }
+    pool.outside->clock = pool.outside->clock + seconds(99);
+    pool.ask<wire::QueryReply>(conn, wire::Query{});
+    pool.outside->clock = pool.outside->clock + seconds(2);
+    CHECK(pool.refusal(conn, wire::Query{}) == Code::no_auth);
+    CHECK(pool.outside->closed.back() == conn);
+}
+
 TEST_CASE("dcs_begin of another host may say one thing") {
     Pool pool({host("h1", 1), source("desk1")});
     const Desk desk;
