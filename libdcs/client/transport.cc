@@ -237,7 +237,8 @@ Transport::Refusal Transport::connect_tls(const std::string &address, const net:
     const Status shaken = shake_hands(deadline);
     if (shaken) return {};
     close();
-    return {EPROTO, shaken.code == Code::no_auth || shaken.code == Code::refused, address + ": " + shaken.text, clocks_};
+    const bool hopeless = shaken.code == Code::no_auth || shaken.code == Code::refused;
+    return {EPROTO, hopeless, address + ": " + shaken.text, clocks_};
 }
 
 Status Transport::read_exactly(char *to, std::size_t n, Instant deadline) {

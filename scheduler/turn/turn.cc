@@ -34,8 +34,8 @@ bool places_grains(const core::Input &input) {
            std::holds_alternative<core::Usurp>(input);
 }
 
-// The wall clock has just been good enough to judge the certificate. From here on its time is counted by the boot clock:
-// a wall clock that is set ends no connection that stands.
+// The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
+// is set ends no connection that stands.
 void remember_end(Connection &who, Outside &outside) {
     const std::int64_t end = who.certified.not_after_s;
     if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());

@@ -79,7 +79,7 @@ def parted(pool):
     assert doctor.returncode == 1, doctor
     said = f"if this disk is lost, so is what has been acknowledged since turn {first['turn']}"
     assert said in doctor.stdout, doctor.stdout
-    pool.wire.mend()
+    pool.wire.whole.set()
     pool.current()
     assert "behind" not in pool.dcs("backup", "status", "--dir", pool.far).stdout
 
@@ -117,7 +117,7 @@ def promoted_while_behind(pool):
     assert "If commits did not wait for the copy" in said, said
     assert f"what was acknowledged after turn {turn} is lost" in said, said
     shutil.copytree(made, pool.state(), symlinks=True)
-    pool.wire.mend()
+    pool.wire.whole.set()
     pool.start_backup()
     pool.start_scheduler()
     pool.wait_active("h1", "h2")

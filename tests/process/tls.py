@@ -42,11 +42,8 @@ class Proxy(threading.Thread):
                 threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
 
     def part(self):
-        """Nothing comes through any more, and nobody is told, until mend()."""
+        """Nothing comes through any more, and nobody is told, until whole.set()."""
         self.whole.clear()
-
-    def mend(self):
-        self.whole.set()
 
     def cut(self):
         """Whoever is connected has to connect anew."""
