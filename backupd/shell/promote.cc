@@ -77,9 +77,9 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     const store::Identity before = (*copy)->identity();
     const bool noted = places->seen.name == before.name;
     done.epoch = std::max(before.epoch, noted ? places->seen.epoch : 0) + 1;
+    done.turn = (*copy)->turn();
     const auto slot = (*copy)->promote(done.epoch);
     if (!slot) return slot.status();
-    done.turn = (*copy)->turn();
     copy->reset();
     failpoint("mirror.promote.committed");
     if (Status s = write_seen(directory, {before.name, done.epoch}); !s) return s;

@@ -9,10 +9,12 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "client/conversation.h"
 #include "client/pool_path.h"
 #include "client/remote.h"
 #include "client/transport.h"
+#include "pki/authority.h"
 #include "pki/key.h"
 
 namespace dcs::client {
@@ -53,6 +55,15 @@ void sleep_until(Instant until) {
     }
 }
 
+// The scheduler does not take our certificate, for good: unless its time has come by our clock, and not by the
+// scheduler's. Then one of the clocks is wrong, and whoever was taken before waits, as for a scheduler that is away.
+void rejected(const Line &l, Conversation &c, const Status &why) {
+    const bool in_time = l.remote && pki::in_time(l.remote->certificate, wall_clock_s());
+    if (in_time && l.transport.clocks() && scheduler_met() && !planted("client.rejected_for_time"))
+        return c.broken(why.text, boot_clock());
+    c.rejected(why);
+}
+
 void do_send(Line &l, Conversation &c, const Step &step) {
     const Status s = l.transport.send(step.bytes, step.until);
     if (s) return c.sent(boot_clock());
@@ -63,23 +74,29 @@ void do_send(Line &l, Conversation &c, const Step &step) {
         return c.received(last_words->request, std::move(last_words->message), boot_clock());
     }
     l.transport.close();
-    if (!last_words && last_words.status().code == Code::no_auth) return c.rejected(last_words.status());
+    if (!last_words && last_words.status().code == Code::no_auth) return rejected(l, c, last_words.status());
     c.broken(s.text, boot_clock());
 }
 
+void renew(const std::string &token);
+
 void do_receive(Line &l, Conversation &c, const Step &step) {
-    // A blocking wait may last longer than a certificate: it is left, and begun again with the next one.
-    const Instant now = boot_clock();
-    const bool endless = step.until == Instant::never();
-    auto frame = l.transport.receive(limits::user_frame_bytes, endless && l.remote ? renewal_due(now) : step.until);
+    // A blocking wait may last longer than a certificate: it is begun again with the next one. If none is to be had, as
+    // when a clock is wrong, the connection that stands is better than none.
+    const bool endless = l.remote && step.until == Instant::never();
+    while (endless && l.transport.silent_until(renewal_due(boot_clock()))) {
+        renew(l.token);
+        if (remote() == l.remote && !planted("client.leave_to_renew")) continue;
+        l.transport.close();
+        return c.broken("it was left, for the certificate is a new one", boot_clock());
+    }
+    auto frame = l.transport.receive(limits::user_frame_bytes, step.until);
     if (frame) return c.received(frame->request, std::move(frame->message), boot_clock());
     l.transport.close();
     if (frame.status().code == Code::broken) c.broken(frame.status().text, boot_clock());
-    else if (frame.status().code == Code::no_auth) c.rejected(frame.status());
+    else if (frame.status().code == Code::no_auth) rejected(l, c, frame.status());
     else c.nonsense(frame.status());
 }
-
-void renew(const std::string &token);
 
 Transport::Refusal connect(Line &l, Instant until) {
     if (!l.remote) return l.transport.connect(l.path);
@@ -96,16 +113,16 @@ Transport::Refusal connect(Line &l, Instant until) {
             l.next = l.at + 1;  // unless it is the right one
             return one;
         }
-        all = {one.error, all.hopeless && one.hopeless, all.why + (i == 0 ? "" : "; ") + one.why};
+        all = {one.error, all.hopeless && one.hopeless, all.why + (i == 0 ? "" : "; ") + one.why,
+               all.clocks || one.clocks};
     }
-    if (scheduler_met()) all.hopeless = false;  // we were believed before, and it was: a clock may be wrong for a while
     return all;
 }
 
 void do_connect(Line &l, Conversation &c, Instant until) {
     const Transport::Refusal r = connect(l, until);
     if (r.error == 0) c.connected(boot_clock());
-    else c.refused(r.why, r.hopeless, boot_clock());
+    else c.refused(r.why, r.hopeless && !(r.clocks && scheduler_met()), boot_clock());
 }
 
 void drive(Line &l, Conversation &c) {

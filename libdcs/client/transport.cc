@@ -122,6 +122,10 @@ bool Transport::usable() {
     return ::poll(&p, 1, 0) == 0;
 }
 
+bool Transport::silent_until(Instant deadline) {
+    return mine() && plain_.empty() && !wait(POLLIN, deadline) && boot_clock() >= deadline;
+}
+
 Status Transport::wait(short events, Instant deadline) {
     for (;;) {
         int timeout = -1;
@@ -171,6 +175,7 @@ Status Transport::read_tls(Instant deadline) {
         if (got > 0) {
             const Status s = tls_->feed(std::string_view(bytes, static_cast<std::size_t>(got)), &plain_);
             const Status told = flush_tls(deadline);
+            clocks_ = !s && tls_->about_time();
             if (!s) return s.code == Code::refused ? fail(Code::no_auth, s.text) : s;
             if (told && plain_.empty() && tls_->ended())
                 return fail(Code::broken, "the scheduler closed the connection");
@@ -228,10 +233,12 @@ Transport::Refusal Transport::connect_tls(const std::string &address, const net:
         return {error, false, fail_errno(Code::unreachable, address, error).text};
     }
     tls_ = std::make_unique<net::TlsSession>(context, net::TlsSession::Side::caller);
+    clocks_ = false;
     const Status shaken = shake_hands(deadline);
     if (shaken) return {};
     close();
-    return {EPROTO, shaken.code == Code::no_auth || shaken.code == Code::refused, address + ": " + shaken.text};
+    const bool hopeless = shaken.code == Code::no_auth || shaken.code == Code::refused;
+    return {EPROTO, hopeless, address + ": " + shaken.text, clocks_};
 }
 
 Status Transport::read_exactly(char *to, std::size_t n, Instant deadline) {

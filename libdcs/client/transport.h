@@ -23,15 +23,20 @@ public:
     Transport(const Transport &) = delete;
     Transport &operator=(const Transport &) = delete;
 
-    struct Refusal { int error = 0; bool hopeless = false; std::string why; };
+    struct Refusal { int error = 0; bool hopeless = false; std::string why; bool clocks = false; };
     // To the socket at `path`, of any length. error 0: connected. hopeless: there is no pool, or it may
     // not be entered; otherwise nobody listens now.
     Refusal connect(const std::string &path);
-    // To HOST:PORT, by TLS. hopeless: what answers there is not to be believed, or does not take us.
+    // To HOST:PORT, by TLS. hopeless: what answers there is not to be believed, or does not take us; clocks: because of
+    // the time at which a certificate is valid.
     Refusal connect_tls(const std::string &address, const net::TlsContextPtr &context, Instant deadline);
     // Standing, and silent: bytes or an end that nobody asked for make it unusable.
     bool usable();
     void close();
+    // The deadline passed, and nothing came.
+    bool silent_until(Instant deadline);
+    // Why receive() said no_auth last: the scheduler holds our certificate for one of another time.
+    bool clocks() const { return clocks_; }
 
     // Code::broken: the peer closed, an error, or the deadline passed. Signals do not interrupt.
     Status send(std::string_view bytes, Instant deadline);
@@ -52,6 +57,7 @@ private:
     int fd_ = -1;
     pid_t pid_ = 0;  // of the process that connected
     std::unique_ptr<net::TlsSession> tls_;
+    bool clocks_ = false;
     std::string plain_;  // came by TLS, not read yet
 };
 

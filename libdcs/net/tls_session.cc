@@ -57,12 +57,18 @@ struct TlsSession::Inside {
     BIO *in = nullptr, *out = nullptr;  // of ssl
     Side side;
     bool begun = false, open = false, ended = false;
+    bool about_time = false;
     std::string waiting;
 
-    Status failed() const {
+    Status failed() {
         const unsigned long error = ERR_peek_last_error();
+        const int reason = ERR_GET_REASON(error);
         ERR_clear_error();
+        const pki::Check check = checked.verdict.check;
+        about_time = check == pki::Check::expired || check == pki::Check::not_yet_valid;
         if (!checked.verdict) return fail(Code::refused, checked.verdict.text);
+        // TLS has no alert for a certificate that is not valid yet.
+        about_time = reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED || reason == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE;
         const char *known = explain(error, side == Side::door);
         if (known == nullptr) return fail(Code::broken, "TLS failed: " + library_reason(error));
         std::string words = known;
@@ -160,6 +166,7 @@ std::string TlsSession::take_output() {
 bool TlsSession::open() const { return inside_->open; }
 bool TlsSession::ended() const { return inside_->ended; }
 std::size_t TlsSession::waiting() const { return inside_->waiting.size(); }
+bool TlsSession::about_time() const { return inside_->about_time; }
 const TlsPeer &TlsSession::peer() const { return inside_->checked.peer; }
 
 }  // namespace dcs::net

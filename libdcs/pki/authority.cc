@@ -104,6 +104,10 @@ Result<std::string> issue(const Authority &authority, std::string_view public_ke
     return to_der(x.get(), i2d_X509);
 }
 
+bool in_time(const Certificate &certificate, std::int64_t now_s) {
+    return certificate.not_before_s <= now_s && now_s <= certificate.not_after_s;
+}
+
 bool wants_renewal(const Certificate &certificate, std::int64_t now_s) {
     const std::int64_t life = certificate.not_after_s - certificate.not_before_s;
     return now_s < certificate.not_before_s || certificate.not_after_s - now_s < life / 3;

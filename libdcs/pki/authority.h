@@ -23,6 +23,7 @@ Authority make_authority(std::int64_t now_s);
 // A certificate (DER) for a public key. Code::invalid for a bad name or key.
 Result<std::string> issue(const Authority &authority, std::string_view public_key, Role role, const std::string &name,
                           std::int64_t now_s, std::int64_t life_s = certificate_life_s);
+bool in_time(const Certificate &certificate, std::int64_t now_s);
 // Only a third of its life is left, or it is not valid at all.
 bool wants_renewal(const Certificate &certificate, std::int64_t now_s);
 

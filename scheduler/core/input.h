@@ -94,8 +94,7 @@ public:
 struct UserCall { Caller caller; UserRequest request; };
 
 // Who is behind a link, by the certificate that it showed; no name: a process of this host, known by the kernel.
-// `until`: when the certificate will have expired, by the boot clock: no wall clock that is set ends a connection.
-struct Certified { std::string host; TokenHash key{}; Instant until = Instant::never(); };
+struct Certified { std::string host; TokenHash key{}; std::int64_t not_after_s = 0; };
 // promised: the backup's reports without which the server is not believed; waited: they did not come in time.
 struct ServerFirstCall {
     ConnId conn = 0;

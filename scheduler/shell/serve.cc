@@ -235,8 +235,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     a.kind = turn::Arrival::Kind::opened;
     a.conn = arrival.conn;
     a.address = arrival.address;
-    const Instant until = boot_clock() + seconds(peer.not_after_s - wall_clock_s());
-    a.certified = core::Certified{peer.name, peer.key, until};
+    a.certified = core::Certified{peer.name, peer.key, peer.not_after_s};
     a.user = "host " + peer.name + " at " + arrival.address;
     switch (peer.role) {
     case pki::Role::grain_server: a.door = turn::Door::server; break;

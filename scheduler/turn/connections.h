@@ -16,6 +16,7 @@ struct Connection {
     std::string user;
     bool privileged = false;
     core::Certified certified;
+    Instant ends = Instant::never();  // with the certificate of a program or dcs_begin, whatever clock is set meanwhile
     std::string address;
     bool greeted = false;        // its Hello or FirstCall was seen
     core::HandedOver promised;   // server: what the backup has of it, said before its FirstCall

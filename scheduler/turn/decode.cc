@@ -1,5 +1,6 @@
 #include "scheduler/turn/decode.h"
 
+#include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/authorise.h"
 #include "scheduler/turn/decode_backup.h"
@@ -371,7 +372,8 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");
     const bool user = who->door == Door::user;
-    if (!is_link(who->door) && context.outside.now() > who->certified.until) {
+    const bool by_wall = planted("turn.end_by_wall_clock") && who->ends != Instant::never();
+    if (context.outside.now() > who->ends || (by_wall && context.outside.wall_s() > who->certified.not_after_s)) {
         Decoded d = refuse(Code::no_auth, "the certificate of this connection has expired");
         d.close = true;
         return d;

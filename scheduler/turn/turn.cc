@@ -34,6 +34,13 @@ bool places_grains(const core::Input &input) {
            std::holds_alternative<core::Usurp>(input);
 }
 
+// The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
+// is set ends no connection that stands.
+void remember_end(Connection &who, Outside &outside) {
+    const std::int64_t end = who.certified.not_after_s;
+    if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
+}
+
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
@@ -51,7 +58,7 @@ void Turn::take(Arrival arrival) {
     const ConnId conn = arrival.conn;
     if (arrival.kind == Arrival::Kind::opened) {
         Status s = connections_.add(conn, arrival);
-        if (s) return;
+        if (s) return remember_end(*connections_.find(conn), outside_);
         outside_.log(Level::warning, s.text);
         if (arrival.door == Door::user)
             outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, 0);

@@ -12,7 +12,9 @@ PATIENCE = 12     # s of a life, then it is asked to stop, then killed
 SOON = 2          # s, for what lies on the way of stopping
 AWAY, HERE = 5, 7  # s of the scheduler's, in turns, for the backup's sake
 HINTS_AT = 32768 + 64 * 256  # of a file of counted slots: whose head is there when nobody has to look at each slot
-ALONE = ("mirror.", "store.lost_root.", "store.marker.", "store.reserve_shrink.")  # not in this pool: alone.py
+# Not in this pool: alone.py. A backup removes trees only of the copy that it keeps there.
+ALONE = ("mirror.", "store.lost_root.", "store.marker.", "store.reserve_shrink.")
+ALONE_OF = {"backup": (*ALONE, "store.apply_remove.")}
 
 
 class Directed:
@@ -24,7 +26,7 @@ class Directed:
     def wanted(self, name=None):
         return [(role, point) for role, point in sorted(self.points.left())
                 if role in (roles_of(name) if name else self.roles) and role in self.roles
-                and (not point.startswith(ALONE) or point.startswith("mirror.attached."))]
+                and (not point.startswith(ALONE_OF.get(role, ALONE)) or point.startswith("mirror.attached."))]
 
     # ---- one life ---------------------------------------------------------------------------
     def arm(self, name):

@@ -27,10 +27,10 @@ def work(number_of_round, ledger, directory):
             session.submit(number, [ledger, str(PAUSE), str(EVERY)], input=text_of(number))
         while len(taken(directory)) < GRAINS:
             result = session.wait().check()
-            time.sleep(0.2)
             path = os.path.join(directory, str(result.grain))
             with open(path + ".new", "wb") as file:
                 file.write(result.output + b"--\n" + result.error)
+            time.sleep(0.2)
             os.rename(path + ".new", path)
 
 

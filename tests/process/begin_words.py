@@ -133,7 +133,8 @@ def guarded(world):
 
 def known_cases(world):
     """Those of the hostile environments in which there is something to say about files, peers and users."""
-    return run_cases(world, [case["name"] for case in CASES if isinstance(case["want"], str) and case["world"]])
+    names = [case["name"] for case in CASES if isinstance(case["want"], str) and (case["world"] or "account" in case["name"])]
+    return run_cases(world, names)
 
 
 def main():

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""A pool of several hosts whose backup, on a host of its own, keeps a running copy of the store, mode sync, over TLS. The
-scheduler's host burns down with everything on it; on the backup's host the copy is promoted. Grain servers and a control
-program of another host, begun by the real dcs_begin, know both addresses: they find the new scheduler and go on, and so do
-programs begun after that. What was acknowledged is there. The old scheduler comes back from a copy of its disk: the backup
-tells it, and it ends; a program that has seen the new epoch would not believe it in any case."""
+"""A pool of several hosts whose backup, on a host of its own, keeps a running copy of the store, mode sync, over TLS.
+The scheduler's host burns down with everything on it; on the backup's host the copy is promoted. Grain servers and a
+control program of another host, begun by the real dcs_begin, know both addresses: they find the new scheduler and go
+on, and so do programs begun after that. What was acknowledged is there, with the files that grains brought back. The
+old scheduler comes back from a copy of its disk: the backup tells it, and it ends; a program that has seen the new
+epoch would not believe it in any case."""
+import hashlib
 import json
 import os
 import shutil
@@ -12,9 +14,23 @@ import subprocess
 import sys
 
 from hurry import Hurry
-from pool import program, start_time, wait_for
+from pool import BIN, ROOT, program, start_time, wait_for
 from remote_world import Desk, DeskPool, enter
 from backup_remote import free_port
+
+
+# A control program of the scheduler's own host; its session stays. Files of several pieces, and an empty one.
+FILES = r"""
+import dcs
+session = dcs.Session("files")
+make = 'head -c "$0" /dev/urandom >body; sha256sum <body'
+for number, size in enumerate((0, 100, 20_000_000), 1):
+    session.submit(number, ["/bin/sh", "-c", make, str(size)], outputs=["body"])
+for _ in range(3):
+    result = session.wait().check()
+    print(session.number, result.grain, result.output.split()[0].decode())
+session.leave()
+"""
 
 
 class MirrorPool(DeskPool):
@@ -51,6 +67,22 @@ class MirrorPool(DeskPool):
     def current(self):
         wait_for("a copy that is as far as the store", lambda: (lambda c: c["state"] == "current" and c["attached"])(self.copy()),
                  timeout=120)
+
+    def bring_files(self):
+        """{(session, grain): SHA-256 of its file, as the grain saw it}"""
+        env = dict(self.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"),
+                   DCS_LIBRARY=os.path.join(BIN, "../lib/libdcs.so"))
+        done = subprocess.run([sys.executable, "-B", "-c", FILES], env=env, check=True, stdout=subprocess.PIPE, text=True,
+                              timeout=300)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        assert len(rows) == 3, rows
+        return {(session, grain): digest for session, grain, digest in rows}
+
+    def files_at_vault(self, wanted):
+        for (session, grain), digest in wanted.items():
+            words = ["grain", "cat", "--file", "body", f"root/{session}:{grain}", "--dir", self.vault]
+            body = subprocess.run([program("dcs"), *words], env=self.env, check=True, stdout=subprocess.PIPE, timeout=300).stdout
+            assert hashlib.sha256(body).hexdigest() == digest, (session, grain, len(body))
 
     def at_vault(self, *words, check=True):
         return self.dcs(*words, "--dir", self.vault, check=check)
@@ -108,6 +140,7 @@ def main():
         assert "not on this host" in table and "sync, current" in table, table
         for word in ("one", "two"):
             assert desk.run("ann", "dcs", "run", "--", "/bin/echo", word).stdout == word + "\n"
+        files = pool.bring_files()
         trace = os.path.join(desk.world.base, "trace")
         words = ("dcs", "map", "--", "/bin/sh", "-c", f"echo {{}} >>{trace}; sleep 1; echo result {{}}")
         run = desk.popen("ann", *words, stdin=subprocess.PIPE, env={"DCS_PATIENCE_S": "600"})
@@ -126,6 +159,7 @@ def main():
         assert desk.run("ann", "dcs", "run", "--", "/bin/echo", "three").stdout == "three\n"
         status = json.loads(desk.run("ann", "dcs", "status", "-o", "json").stdout)
         assert status["epoch"] == 2, status
+        pool.files_at_vault(files)
         ran = [int(line) for line in open(trace).read().split()]
         assert set(ran) == set(range(12)) and len(ran) <= 12 + len(held), ran
         old_one_comes_back(pool, old)

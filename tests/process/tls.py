@@ -24,7 +24,8 @@ class Proxy(threading.Thread):
 
     def __init__(self, port):
         super().__init__(daemon=True)
-        self.port, self.seen = port, bytearray()
+        self.port, self.seen, self.ends, self.whole = port, bytearray(), set(), threading.Event()
+        self.whole.set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.start()
@@ -40,13 +41,28 @@ class Proxy(threading.Thread):
             for source, target in ((client, server), (server, client)):
                 threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
 
+    def part(self):
+        """Nothing comes through any more, and nobody is told, until whole.set()."""
+        self.whole.clear()
+
+    def cut(self):
+        """Whoever is connected has to connect anew."""
+        for end in list(self.ends):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
     def pump(self, source, target):
+        self.ends.add(source)
         try:
             while data := source.recv(65536):
                 self.seen += data
+                self.whole.wait()
                 target.sendall(data)
         except OSError:
             pass
+        self.ends.discard(source)
         for end in (source, target):
             try:
                 end.shutdown(socket.SHUT_RDWR)

@@ -34,6 +34,20 @@ CopyStatus ask_copy(const Pool &pool) {
     return copy;
 }
 
+// What the scheduler says. One that was started while the backup is away does not know how far the copy is.
+std::string state_text(const wire::MirrorStatus &s) {
+    std::string text = s.mode + ", " + s.state;
+    if (s.copied == 0 && s.state == "away")
+        text += ", not heard of since the scheduler was started";
+    else if (s.lag_turns > 0)
+        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
+                seconds_text(s.lag_s) + " behind";
+    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
+    if (s.detached) text += "; detached, commits do not wait for it";
+    if (!s.text.empty()) text += " (" + s.text + ")";
+    return text;
+}
+
 std::string copy_text(const CopyStatus &copy) {
     const wire::MirrorStatus &there = copy.at_backup;
     const std::string whole = there.name == 0 ? "no whole copy of the store"
@@ -41,13 +55,7 @@ std::string copy_text(const CopyStatus &copy) {
     if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
-    std::string text = whole + ", " + s.mode + ", " + s.state;
-    if (s.lag_turns > 0)
-        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
-                seconds_text(s.lag_s) + " behind";
-    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
-    if (s.detached) text += "; detached, commits do not wait for it";
-    if (!s.text.empty()) text += " (" + s.text + ")";
+    std::string text = whole + ", " + state_text(s);
     const bool repeats = !s.text.empty() && there.text.find(s.text) != std::string::npos;
     if (!there.text.empty() && !repeats) text += "; the backup says: " + there.text;
     return text;
@@ -88,9 +96,8 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
         std::printf("backup\n");
     } else {
         const wire::MirrorStatus &s = *copy.at_scheduler;
-        std::printf("backup     not on this host\ncopy       %s, %s%s%s\n", s.mode.c_str(), s.state.c_str(),
-                    s.detached ? "; detached, commits do not wait for it" : "",
-                    s.text.empty() ? "" : (" (" + s.text + ")").c_str());
+        const std::string as_of = s.copied != 0 ? "as of turn " + std::to_string(s.copied) + ", " : "";
+        std::printf("backup     not on this host\ncopy       %s%s\n", as_of.c_str(), state_text(s).c_str());
     }
     return exits::ok;
 }

@@ -72,15 +72,22 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     return take_file_words(call.arguments, command.files);
 }
 
-bool copy(FILE *from, FILE *to) {
+// It is no error that whoever reads has had enough.
+Status copy(FILE *from, FILE *to) {
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;
     while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
         good = std::fwrite(buffer, 1, n, to) == n;
-    good = std::fflush(to) == 0 && good && std::ferror(from) == 0;
+    int why = errno;
+    const bool read = std::ferror(from) == 0;
+    if (good && read && std::fflush(to) != 0) {
+        good = false;
+        why = errno;
+    }
     std::fclose(from);
-    return good;
+    if (!read) return fail_errno(Code::io_error, "the output cannot be read", why);
+    return good || why == EPIPE ? Status::ok() : fail_errno(Code::io_error, "the output cannot be written", why);
 }
 
 void end_session(int session) {
@@ -152,8 +159,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         }
         return call.fail(failure);
     }
-    const bool copied = copy(out, stdout) & copy(err, stderr);
-    const int copy_error = errno;
+    Status copied = copy(out, stdout);
+    if (Status s = copy(err, stderr); copied) copied = s;
     std::optional<Failure> lost;
     for (const FileWords::Pair &output : files.outputs)
         if (auto failure = write_output(session, number, output)) {
@@ -164,9 +171,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (lost) report(*lost, call.format);
-    if (!copied && copy_error != EPIPE)
-        return call.fail(
-            failure_of("", fail_errno(Code::io_error, "the output cannot be written", copy_error)));
+    if (!copied) return call.fail(failure_of("", copied));
     if (signal != 0) return 128 + signal;
     return lost && code == 0 ? exits::run_failed : code;
 }

@@ -10,6 +10,7 @@ namespace dcs::fuzz {
 namespace {
 
 enum Who : std::uint8_t { stranger, other_stranger, desk, other_desk, program, server, operating, world };
+constexpr std::int64_t wall = 1'000'000'000;  // of the pool
 
 core::HostConfig source(const std::string &name) {
     core::HostConfig h;
@@ -49,7 +50,7 @@ Begun begun() {
         pool.ask<wire::Joined>(pool.open(turn::Door::join, "a stranger"),
                                wire::JoinHost{wire::protocol_version, "", "box", code.token, request, role});
     }
-    const core::Certified from{"desk1", Keys::hash(keys.desk)};
+    const core::Certified from{"desk1", Keys::hash(keys.desk), wall + 100};
     const ConnId asking = pool.open(turn::Door::begin, "host desk1", false, from);
     const wire::BeginControl call{wire::protocol_version, "ann", "find", keys.open};
     const auto made = pool.ask<wire::Begun>(asking, call);
@@ -69,7 +70,7 @@ struct Play {
     ConnId open(std::uint8_t who) {
         const Keys &keys = Keys::it();
         const auto certified = [](const char *host, const std::string &key) {
-            return core::Certified{host, Keys::hash(key)};
+            return core::Certified{host, Keys::hash(key), wall + 100};
         };
         switch (who) {
         case desk: return pool.open(turn::Door::begin, "host desk1", false, certified("desk1", keys.desk));

@@ -126,6 +126,15 @@ TEST_CASE("a copy that is not there or not whole is not promoted") {
     CHECK_FALSE(fs::exists(c.state()));
 }
 
+TEST_CASE("a promotion names the last turn that the copy had, not its own") {
+    Copied c;
+    const std::uint64_t had = c.bench.copy->turn();
+    const auto done = promote(c.path, c.state());
+    REQUIRE(done);
+    CHECK(done->turn == had);
+    CHECK(done->epoch == 2);
+}
+
 #if DCS_CAN_REFUSE
 TEST_CASE("a promotion that the host stops says where, and goes on when it is asked for again") {
     const struct { const char *orders; std::string words; } table[] = {

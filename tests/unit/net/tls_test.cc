@@ -2,6 +2,7 @@
 #include <functional>
 #include <thread>
 
+#include "net/tls_session.h"
 #include "tls_peers.h"
 
 using namespace tls_peers;
@@ -217,4 +218,32 @@ TEST_CASE("TLS: our caller and doors that are none, or old") {
     CHECK(inbox.next().why.find("refused") != std::string::npos);
     loop->connect_tls("nowhere", tls_limits(), context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
     CHECK(inbox.next().why.find("is no address") != std::string::npos);
+}
+
+// What a caller makes of the handshake of the two: whether it failed for the time of a certificate.
+static bool about_time(const Issuer &issuer, const TlsSelf &door, const TlsSelf &caller) {
+    TlsSession there(context_of(door, issuer.trust(pki::Role::grain_server)), TlsSession::Side::door);
+    TlsSession here(context_of(caller, issuer.trust(pki::Role::scheduler)), TlsSession::Side::caller);
+    std::string plain;
+    Status said = here.feed("", &plain);
+    for (int i = 0; i < 4 && said; ++i) {
+        (void)there.feed(here.take_output(), &plain);
+        said = here.feed(there.take_output(), &plain);
+    }
+    CHECK(said.code == Code::refused);
+    return here.about_time();
+}
+
+TEST_CASE("TLS: a caller knows a refusal that a clock set right would end") {
+    static const Issuer stranger;
+    const Issuer issuer;
+    const TlsSelf early = issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s);
+    CHECK(about_time(issuer, issuer.expired(pki::Role::scheduler), issuer.host()));
+    CHECK(about_time(issuer, issuer.self(pki::Role::scheduler, "s", 3 * pki::day_s), issuer.host()));
+    CHECK(about_time(issuer, issuer.scheduler(), issuer.expired(pki::Role::grain_server)));
+    CHECK(about_time(issuer, issuer.scheduler(), early));
+    CHECK_FALSE(about_time(issuer, issuer.scheduler(), stranger.host()));
+    CHECK_FALSE(about_time(issuer, stranger.scheduler(), issuer.host()));
+    CHECK_FALSE(about_time(issuer, issuer.scheduler(), issuer.self(pki::Role::client, "h1")));
+    CHECK_FALSE(about_time(issuer, issuer.host(), issuer.host()));
 }

@@ -12,6 +12,7 @@
 #include "dcs_lock.h"
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
+#include "locks/kill_carefully.h"
 #include "locks/process_identity.h"
 #include "locks/queue.h"
 #include "locks/run_end.h"
@@ -21,6 +22,7 @@
 #include "support/catch.h"
 #include "support/refuse.h"
 #include "unit/locks/lock_bench.h"
+#include "unit/locks/victims.h"
 
 using namespace dcs;
 using namespace dcs::locks;
@@ -308,4 +310,16 @@ TEST_CASE("a run that cannot be written down") {
 TEST_CASE("a holder of whom nothing is known, and times without an end") {
     CHECK(described(Owner{}, this_world()) == "another process");
     CHECK(in_words(no_limit) == "for ever");
+}
+
+TEST_CASE("a holder whose tree cannot be looked at is not gone") {
+    constexpr std::int64_t grace = 50'000'000;
+    const victims::Counter holder(SIGINT);
+    const Owner owner = victims::owner(holder.pid());
+    const Refusing look("opendir", EMFILE, "/proc");
+    const KillReport report = kill_carefully(this_world(), owner, {grace, grace, grace});
+    CHECK(report.result == Killed::unkillable);
+    CHECK(report.text == "cannot look at all processes: Too many open files");
+    CHECK(report.signalled == 1);  // the holder itself is known by its pid
+    CHECK(look.happened());
 }

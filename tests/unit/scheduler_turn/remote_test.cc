@@ -12,6 +12,8 @@ using namespace dcs::test;
 
 namespace {
 
+constexpr std::int64_t wall = 1'000'000'000;  // of the pool
+
 core::HostConfig source(const std::string &name) {
     core::HostConfig h;
     h.name = name;
@@ -21,9 +23,9 @@ core::HostConfig source(const std::string &name) {
 
 struct Desk {
     std::string key = pki::new_key(), program_key = pki::new_key();
-    core::Certified certified() const { return {"desk1", pki::sha256(*pki::public_key_of(key))}; }
-    core::Certified program(Instant until = Instant::never()) const {
-        return {"desk1", pki::sha256(*pki::public_key_of(program_key)), until};
+    core::Certified certified() const { return {"desk1", pki::sha256(*pki::public_key_of(key)), wall + 100}; }
+    core::Certified program(std::int64_t not_after_s = wall + 100) const {
+        return {"desk1", pki::sha256(*pki::public_key_of(program_key)), not_after_s};
     }
     wire::BeginControl asking(const std::string &user = "ann") const {
         return {wire::protocol_version, user, "find", *pki::public_key_of(program_key)};
@@ -100,28 +102,35 @@ TEST_CASE("without its token a program of another host is not heard at all") {
     pool.ask<wire::QueryReply>(here, wire::Query{});
 }
 
-TEST_CASE("an expired certificate ends its connection, in the middle too, whatever the wall clock says") {
+TEST_CASE("an expired certificate ends its connection, in the middle too") {
     Pool pool({host("h1", 1), source("desk1")});
     const Desk desk;
     desk.join(pool);
     const std::string token = desk.begin(pool);
-    const Instant end = pool.outside->clock + seconds(100);
-    ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(end));
-    pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, token});
-    for (const std::int64_t step : {3600, -3600, 315'360'000, -315'360'000}) {
-        pool.outside->wall += step;
-        pool.ask<wire::QueryReply>(conn, wire::Query{});
-        pool.outside->wall -= step;
-    }
-    pool.outside->clock = end;
-    pool.ask<wire::QueryReply>(conn, wire::Query{});
-    pool.outside->clock = end + milliseconds(1);
-    CHECK(pool.refusal(conn, wire::Query{}) == Code::no_auth);
+    ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(wall - 1));
+    CHECK(pool.refusal(conn, wire::Hello{wire::protocol_version, token}) == Code::no_auth);
     CHECK(pool.outside->closed.back() == conn);
     core::Certified old = desk.certified();
-    old.until = end;
+    old.not_after_s = wall - 1;
     conn = pool.open(turn::Door::begin, "host desk1", false, old);
     CHECK(pool.refusal(conn, desk.asking()) == Code::no_auth);
+}
+
+TEST_CASE("a wall clock that is set ends no connection that stands, and a certificate's time passes all the same") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk;
+    desk.join(pool);
+    const std::string token = desk.begin(pool);
+    const ConnId conn = desk.connect(pool, token);  // 100 s are left
+    for (const std::int64_t step : {3600L, -3600L, 315'360'000L, -315'360'000L}) {
+        pool.outside->wall = wall + step;
+        pool.ask<wire::QueryReply>(conn, wire::Query{});
+    }
+    pool.outside->clock = pool.outside->clock + seconds(99);
+    pool.ask<wire::QueryReply>(conn, wire::Query{});
+    pool.outside->clock = pool.outside->clock + seconds(2);
+    CHECK(pool.refusal(conn, wire::Query{}) == Code::no_auth);
+    CHECK(pool.outside->closed.back() == conn);
 }
 
 TEST_CASE("dcs_begin of another host may say one thing") {

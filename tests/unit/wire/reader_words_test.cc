@@ -53,3 +53,10 @@ TEST_CASE("bytes that are no message: each error names the field and what is wro
     CHECK(why<GetAuth>(bytes_of(GetAuth{std::string(most + 1, 'x')})) ==
           "field ident: has " + std::to_string(most + 1) + " elements, the limit is " + std::to_string(most));
 }
+
+TEST_CASE("a report that was kept and is not whole is called that") {
+    const std::string report = pack(GrainReport{});
+    CHECK(unpack_report(report));
+    CHECK(unpack_report(report + "x").status().text == "a report: 1 bytes too many");
+    CHECK(unpack_report(report.substr(1)).status().text.find("a report: ") == 0);
+}
