@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/standard_streams.h"
+#include "base/clean_start.h"
 #include "daemon/escape.h"
 
 namespace dcs {
@@ -108,7 +108,7 @@ ParsedOptions parse_options(const CommandLine &line, const std::vector<std::stri
 }
 
 void take_options(const CommandLine &line, int argc, char **argv) {
-    occupy_standard_streams();  // no file of the daemon's may get its log
+    clean_start();
     ParsedOptions parsed = parse_options(line, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.error.c_str(), stderr);

@@ -172,6 +172,7 @@ def scheduler_cases():
         case("stranger", ["a process of nobody (pid ", ") came to the grain servers' socket and was turned away"],
              poke=stranger("d/server.sock")),
         case("keeper_dies", stops, code=1, poke=keeper_dies),
+        case("children", stops, code=1, poke=keeper_dies, preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
         case("authority", "dcs_scheduler: the pool's authority: @/pki/authority-key.pem", tls, code=1,
              files={"d/pki/authority-key.pem": "no key\n"}, prepare=lambda place: os.chmod(os.path.join(
                  place, "d/pki/authority-key.pem"), 0o600)),

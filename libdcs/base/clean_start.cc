@@ -1,10 +1,13 @@
-#include "base/standard_streams.h"
+#include "base/clean_start.h"
+
+#include <csignal>
 
 #include <fcntl.h>
 
 namespace dcs {
 
-void occupy_standard_streams() {
+void clean_start() {
+    std::signal(SIGCHLD, SIG_DFL);
     for (int fd = 0; fd <= 2; ++fd)
         if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return;
 }
