@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clean_start.h"
 #include "daemon/escape.h"
 
 namespace dcs {
@@ -107,6 +108,7 @@ ParsedOptions parse_options(const CommandLine &line, const std::vector<std::stri
 }
 
 void take_options(const CommandLine &line, int argc, char **argv) {
+    clean_start();
     ParsedOptions parsed = parse_options(line, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.error.c_str(), stderr);

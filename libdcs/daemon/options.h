@@ -36,7 +36,8 @@ struct ParsedOptions {
 // known to every program; arguments that are no options are an error.
 ParsedOptions parse_options(const CommandLine &line, const std::vector<std::string> &arguments);
 
-// The same for main(): prints what there is to print and exits unless the program is to go on.
+// The same for main(), which begins with it: cleans up after the caller (base/clean_start.h), prints what there is to
+// print and exits unless the program is to go on.
 void take_options(const CommandLine &line, int argc, char **argv);
 
 }  // namespace dcs

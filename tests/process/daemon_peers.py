@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 from clocks import Clocks
-from daemon_words import BACKUP, NOBODY, REFUSE, SCHEDULER, Case
+from daemon_words import BACKUP, NOBODY, REFUSE, SCHEDULER, SERVER, Case
 from pool import program, wait_for
 from privileges import keeper_of
 from remote_peer import frame, text as text_of
@@ -172,6 +172,7 @@ def scheduler_cases():
         case("stranger", ["a process of nobody (pid ", ") came to the grain servers' socket and was turned away"],
              poke=stranger("d/server.sock")),
         case("keeper_dies", stops, code=1, poke=keeper_dies),
+        case("children", stops, code=1, poke=keeper_dies, preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
         case("authority", "dcs_scheduler: the pool's authority: @/pki/authority-key.pem", tls, code=1,
              files={"d/pki/authority-key.pem": "no key\n"}, prepare=lambda place: os.chmod(os.path.join(
                  place, "d/pki/authority-key.pem"), 0o600)),
@@ -201,6 +202,30 @@ def backup_cases():
     ]
 
 
+def with_closed_streams(base):
+    """A daemon whose caller has closed its standard streams: no file of its own takes their places and gets its log."""
+    for arguments in (("dcs_scheduler", *SCHEDULER), ("dcs_backupd", *BACKUP), ("dcs_grainserver", *SERVER, "--run-as", "self")):
+        place = os.path.join(base, "closed_" + arguments[0])
+        os.makedirs(place)
+        with open(os.path.join(place, "hosts"), "w") as file:
+            file.write("h1 slots=1\n")
+        read, write = os.pipe()
+        daemon = subprocess.Popen(["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", program(arguments[0]),
+                                   *(word.replace("@", place) for word in arguments[1:]), "--ready-fd", str(write)],
+                                  pass_fds=(write,), cwd="/")
+        os.close(write)
+        try:
+            with open(read, "rb") as ready:
+                assert ready.read() == b"ready\n", arguments[0]
+            streams = [os.readlink(f"/proc/{daemon.pid}/fd/{fd}") for fd in range(3)]
+            assert streams == ["/dev/null"] * 3, (arguments[0], streams)
+            daemon.terminate()
+            assert daemon.wait(timeout=120) == 0, arguments[0]
+        finally:
+            daemon.kill()
+            daemon.wait()
+
+
 def main():
     if not os.path.exists(REFUSE) or not Clocks.exist or os.geteuid() != 0:
         print("it needs root, and programs without sanitizers")
@@ -214,6 +239,8 @@ def main():
             case.run(base)
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
             wrong.append(f"{case.name}: {error}")
+    if len(sys.argv) == 1:
+        with_closed_streams(base)
     shutil.rmtree(base, ignore_errors=True)
     print("\n".join(wrong) if wrong else f"{len(cases)} daemons said what was wrong")
     return 1 if wrong or not cases else 0

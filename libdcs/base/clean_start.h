@@ -1,0 +1,11 @@
+#pragma once
+
+namespace dcs {
+
+// For the begin of main(): undoes what a caller may have left in the process.
+// Descriptors 0 to 2 that are closed lead to /dev/null, or the first files and pipes that are opened would take their
+// places and get what is said there; reading and writing fail as they would have. SIGCHLD is not ignored, or no child
+// would tell how it ended, and one that failed would look like one that worked.
+void clean_start();
+
+}  // namespace dcs
