@@ -170,9 +170,10 @@ class Alone:
 
 
 def leave_reports(cluster):
-    """Grains write while the scheduler is away: for it there are turns to finish, for the backup there is something to hold."""
+    """Grains write while the scheduler is away: for it there are turns to finish, for the backup there is something to hold.
+    They write for longer than all of it takes on a busy machine; what is left of them ends with the cluster."""
     work = subprocess.Popen([os.path.join(cluster.bin, "dcs"), "map", "--new", "--", "/bin/sh", "-c",
-                             "for i in $(seq 1000); do echo $i {}; sleep 0.2; done", ":::", *map(str, range(8))], env=cluster.env,
+                             "for i in $(seq 50000); do echo $i {}; sleep 0.2; done", ":::", *map(str, range(8))], env=cluster.env,
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cluster.base, preexec_fn=end_with_parent)
     try:
         wait_for("grains", cluster.grain_processes, 600)
