@@ -8,7 +8,7 @@ import sys
 import sources
 import table
 
-LEFT = 219  # texts that no test provokes yet: this number may only fall
+LEFT = 104  # texts that no test provokes yet: this number may only fall
 
 
 def known_tests():
