@@ -16,13 +16,13 @@ from pool import ROOT, wait_for
 from workload import Wrong
 
 LIVES = 50
-# Grains that report a checkpoint every 0.4 s, for an hour: longer than all of it takes, however busy the machine is.
+# Grains that report a checkpoint every 0.4 s, for the better part of an hour: longer than all of it takes on a busy machine.
 WRITERS = """
 import sys
 import dcs
 with dcs.Session("writers") as session:
     for number in range(1, 9):
-        session.submit(number, [sys.argv[1], "20", "2"], input="".join(f"line {line}\\n" for line in range(18000)))
+        session.submit(number, [sys.argv[1], "1", "40"], input="x\\n" * 300000)
     session.wait()
 """
 ROOM = 64 << 20  # of the small disk; it is filled to the last byte
@@ -188,7 +188,7 @@ def leave_reports(cluster):
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cluster.base,
                             preexec_fn=end_with_parent)
     try:
-        wait_for("grains", cluster.grain_processes, 600)
+        wait_for("grains on all hosts", lambda: len(cluster.grain_processes()) == 8, 600)
         yield "scheduler"
         logs = [os.path.join(cluster.directory("backup"), "state/hosts", name, "log") for name in SERVERS]
         wait_for("reports of each server", lambda: all(os.path.exists(log) and os.path.getsize(log) > 0 for log in logs), 600)
