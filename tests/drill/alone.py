@@ -5,16 +5,26 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import mirror
-from cluster import SERVERS
+from cluster import SERVERS, TESTS
 from hurry import Hurry
 from network import end_with_parent
-from pool import wait_for
+from pool import ROOT, wait_for
 from workload import Wrong
 
 LIVES = 50
+# Grains that report a checkpoint every 0.4 s, for the better part of an hour: longer than all of it takes on a busy machine.
+WRITERS = """
+import sys
+import dcs
+with dcs.Session("writers") as session:
+    for number in range(1, 9):
+        session.submit(number, [sys.argv[1], "1", "40"], input="x\\n" * 300000)
+    session.wait()
+"""
 ROOM = 64 << 20  # of the small disk; it is filled to the last byte
 FULL_DISK = """
 mount -t tmpfs -o size=$ROOM tmpfs "$STATE" && cp -a "$SAVED"/. "$STATE" || exit 99
@@ -171,12 +181,14 @@ class Alone:
 
 def leave_reports(cluster):
     """Grains write while the scheduler is away: for it there are turns to finish, for the backup there is something to hold.
-    They write for longer than all of it takes on a busy machine; what is left of them ends with the cluster."""
-    work = subprocess.Popen([os.path.join(cluster.bin, "dcs"), "map", "--new", "--", "/bin/sh", "-c",
-                             "for i in $(seq 50000); do echo $i {}; sleep 0.2; done", ":::", *map(str, range(8))], env=cluster.env,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cluster.base, preexec_fn=end_with_parent)
+    What is left of them ends with the cluster."""
+    env = dict(cluster.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"),
+               DCS_LIBRARY=os.path.join(TESTS, "planted/libdcs.so"))
+    work = subprocess.Popen([sys.executable, "-B", "-c", WRITERS, os.path.join(TESTS, "grains/ledger_c")], env=env,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cluster.base,
+                            preexec_fn=end_with_parent)
     try:
-        wait_for("grains", cluster.grain_processes, 600)
+        wait_for("grains on all hosts", lambda: len(cluster.grain_processes()) == 8, 600)
         yield "scheduler"
         logs = [os.path.join(cluster.directory("backup"), "state/hosts", name, "log") for name in SERVERS]
         wait_for("reports of each server", lambda: all(os.path.exists(log) and os.path.getsize(log) > 0 for log in logs), 600)
