@@ -282,7 +282,8 @@ std::uint64_t brought_by(const wire::GrainReport &report) {
 Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                      wire::AnyMessage message) {
     const std::string kind = wire::kind_name(message);
-    if (!core::may_say(core::Party::server, message)) return hang_up(kind + " is not a message of a grain server");
+    const auto no_message = [&] { return hang_up(kind + " is not a message of a grain server"); };
+    if (!core::may_say(core::Party::server, message)) return no_message();
     Decoded d;
     if (who.backup || about_backup(message)) return backup_frame(context, arrival, who, std::move(message));
     if (auto *call = std::get_if<wire::FirstCall>(&message)) {
@@ -331,7 +332,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
         d.input = core::ServerLaunchResult{arrival.conn, host, std::move(*result)};
     } else {
-        return hang_up("the scheduler does not know what to do with " + kind);
+        return no_message();
     }
     return d;
 }
