@@ -16,7 +16,7 @@ import sys
 from clock_steps import BAD_TIME, LONG, PATIENT, PROGRAM
 from clocks import HOUR, STEPS, YEARS, Clocks
 from hurry import Hurry
-from pool import BIN, ROOT, bin_directory, program, wait_for
+from pool import BIN, FULL, ROOT, bin_directory, program, wait_for
 from remote_peer import RemotePool, sealed
 
 DAYS = 48 * HOUR  # a program's certificate has expired by then, a scheduler's not
@@ -246,8 +246,11 @@ def days_off_waits(pool):
     pool.known()
 
 
-PLANTS = {"turn.end_by_wall_clock": connections_that_stand_go_on, "client.rejected_for_time": days_off_waits,
-          "client.leave_to_renew": a_wait_that_stands_is_not_left}
+PARTS = [connections_that_stand_go_on, who_begins_is_told, an_hour_off_connects_anew, years_off_waits, days_off_waits]
+PLANTS = {"turn.end_by_wall_clock": connections_that_stand_go_on, "client.rejected_for_time": days_off_waits}
+if FULL:  # it takes minutes: a program asks for a certificate once in a minute
+    PARTS.append(a_wait_that_stands_is_not_left)
+    PLANTS["client.leave_to_renew"] = a_wait_that_stands_is_not_left
 
 
 def what_is_found(pool):
@@ -263,8 +266,7 @@ def drill(plant=""):
         form(pool)
         if plant:
             return what_is_found(pool)
-        for part in (connections_that_stand_go_on, a_wait_that_stands_is_not_left, who_begins_is_told,
-                     an_hour_off_connects_anew, years_off_waits, days_off_waits):
+        for part in PARTS:
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
         return pool.end()
