@@ -3,9 +3,9 @@
 and, if it is not 0, its exit code in brackets. Each must come out the same, to the letter.
     transcripts.py [FILE...]           compares
     transcripts.py --write [FILE...]   writes down what comes out now: for reading, not for believing
-`# pool` in a file's first line starts a private pool for it; one with `refusing` is left out where libc cannot be refused
-anything ($REFUSING is the library that does so, tests/support/refuse.h; programs of sanitizers have none). @POOL@ and @HERE@ stand for directories of the run, @BIN@ for
-that of the programs."""
+`# pool` in a file's first line starts a private pool for it; one with `refusing` is left out where libc cannot be
+refused anything ($REFUSING is the library that does so, tests/support/refuse.h; programs of sanitizers have none).
+@POOL@ and @HERE@ stand for directories of the run, @BIN@ for that of the programs."""
 import os
 import re
 import shutil
