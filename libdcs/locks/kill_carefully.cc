@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::size_t host_kept = 48;  // of a record
 constexpr std::int64_t patience = 1'000'000'000;
-constexpr useconds_t short_pause_us = 10'000;
 
 std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace}).ns; }
 
@@ -29,15 +28,6 @@ std::string named(const ProcessStat &p) {
     const char state = read_stat(p.pid, now) ? now.state : '?';
     for (char &c : command) c = c >= 0x20 && c < 0x7f ? c : '?';
     return "process " + std::to_string(p.pid) + " (" + command + ", state " + state + ")";
-}
-
-bool is_over(const Found &found) { return found.processes.empty() && !found.unclear; }
-
-// For those that are held to end. False: the grace is over.
-bool wait_for_held(const Tree &tree, const Found &found, std::int64_t until) {
-    if (!tree.wait(until)) return false;
-    if (found.unclear) ::usleep(short_pause_us);
-    return boot_clock().ns < until;
 }
 
 // One kind of signal, until all is over or the grace is. True: all is over. If there are descriptors for some of the
@@ -55,7 +45,7 @@ bool send(Tree &tree, int number, std::int64_t grace) {
         }
         thaw_leaf(tree.marks().leaf);
         if (tree.left(false).empty() && !tree.left(true).empty()) return false;
-        if (!wait_for_held(tree, found, until)) return is_over(tree.look());
+        if (!tree.wait_for(found, until)) return is_over(tree.look());
     }
 }
 
@@ -67,7 +57,7 @@ bool kill_all(Tree &tree, std::int64_t grace) {
                                    [&](const ProcessStat &p, int number) { tree.signal(p, number); });
         if (is_over(found)) return true;
         if (tree.left(false).empty() && !found.unclear) return is_over(tree.look());
-        if (!wait_for_held(tree, found, until)) return is_over(tree.look());
+        if (!tree.wait_for(found, until)) return is_over(tree.look());
     }
 }
 

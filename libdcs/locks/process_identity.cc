@@ -90,7 +90,7 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
     ProcessStat stat;
     errno = 0;
     if (!read_stat(process.pid, stat))  // it needs a descriptor, too
-        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? failed() : gone(process.pid);
+        return out_of_descriptors(errno) ? failed() : gone(process.pid);
     if (stat.start_time != process.start_ticks) return gone(process.pid);
     return handle;
 }

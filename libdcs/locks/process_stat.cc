@@ -82,6 +82,8 @@ std::string boot_id() {
     return text;
 }
 
+bool out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
 std::vector<ProcessStat> all_processes(int *missed) {
     std::vector<ProcessStat> found;
     int error = 0;
@@ -94,7 +96,7 @@ std::vector<ProcessStat> all_processes(int *missed) {
         if (*end != 0 || pid <= 0) continue;
         errno = 0;
         if (read_stat(static_cast<pid_t>(pid), stat)) found.push_back(stat);
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) error = errno;  // else it has ended
+        else if (out_of_descriptors(errno)) error = errno;
     }
     if (dir != nullptr) ::closedir(dir);
     if (missed != nullptr) *missed = error;

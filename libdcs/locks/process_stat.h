@@ -29,6 +29,8 @@ bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
 std::string boot_id();
 // A file of /proc or of a control group, at most `max` bytes; empty if unreadable.
 std::string small_text(const std::string &path, std::size_t max);
+// Does this errno of a look at a process say that no more could be opened? Otherwise the process is gone.
+bool out_of_descriptors(int error) noexcept;
 // Every process of this host. `missed`: errno if some may not be among them, as when no descriptor was left.
 std::vector<ProcessStat> all_processes(int *missed = nullptr);
 // Environment as the kernel shows it: NAME=value with NUL between; empty if unreadable or a zombie.

@@ -175,13 +175,14 @@ bool Tree::wait(std::int64_t until_ns, bool forbidden_too) const {
     });
 }
 
+bool Tree::wait_for(const Found &found, std::int64_t until_ns, bool forbidden_too) const {
+    if (!wait(until_ns, forbidden_too)) return false;
+    if (found.unclear) ::usleep(short_pause_us);
+    return boot_clock().ns < until_ns;
+}
+
 void Tree::wait_for_all() {
-    for (;;) {
-        wait(INT64_MAX, true);
-        const Found found = look();
-        if (found.processes.empty() && !found.unclear) return;
-        if (found.unclear) ::usleep(short_pause_us);
-    }
+    for (Found found = look(); !is_over(found); found = look()) wait_for(found, INT64_MAX, true);
 }
 
 bool Tree::holds_any(const std::vector<pid_t> &pids) const {

@@ -25,6 +25,8 @@ struct TreeMarks {
     std::set<pid_t> strangers;      // children of `parent` that were there before the run
 };
 
+inline bool is_over(const Found &found) { return found.processes.empty() && !found.unclear; }
+
 class Tree {
 public:
     explicit Tree(TreeMarks marks);
@@ -39,6 +41,9 @@ public:
     void signal_all(int number);
     // Until all that are held have ended, or CLOCK_BOOTTIME `until_ns`; those that may not be signalled if asked.
     bool wait(std::int64_t until_ns, bool forbidden_too = false) const;
+    // The same after a look, with a pause if some were out of reach: there may be descriptors for them then. False: the
+    // time is over.
+    bool wait_for(const Found &found, std::int64_t until_ns, bool forbidden_too = false) const;
     // However long it takes: until nothing of it runs.
     void wait_for_all();
     // A process that the caller is or descends from.

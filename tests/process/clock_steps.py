@@ -40,6 +40,18 @@ with dcs.Session("steady") as session:
 """
 
 
+def ran_once(pool, taken):
+    """The program's grains, by the results that it took: each ran once, and its one session came to its end."""
+    assert sorted(taken) == list(range(1, len(taken) + 1)), taken
+    runs = collections.Counter(pool.text("journal").split())
+    assert sorted(map(int, runs)) == sorted(taken)
+    again = {grain: count for grain, count in runs.items() if count > 1}
+    assert not again, f"grains ran again, so their host was given up: {again}"
+    sessions = [s for s in pool.json("session", "ls", "all")["sessions"] if s["ident"] == "steady"]
+    assert len(sessions) == 1 and sessions[0]["state"] != "active", sessions
+    return len(taken)
+
+
 class ClockPool(BackupPool):
     def __init__(self, plant=""):
         self.plant, self.bin, self.clocks = plant, BIN, None
@@ -93,15 +105,7 @@ class ClockPool(BackupPool):
         process = self.children[0]
         assert process.wait(timeout=LONG) == 0, self.text("program.log")
         with open(self.out) as file:
-            taken = [int(line) for line in file]
-        assert sorted(taken) == list(range(1, len(taken) + 1)), taken
-        runs = collections.Counter(open(self.journal).read().split())
-        assert sorted(map(int, runs)) == sorted(taken)
-        again = {grain: count for grain, count in runs.items() if count > 1}
-        assert not again, f"grains ran again, so their host was given up: {again}"
-        sessions = [s for s in self.json("session", "ls")["sessions"] if s["ident"] == "steady"]
-        assert len(sessions) == 1 and sessions[0]["state"] != "active", sessions
-        return len(taken)
+            return ran_once(self, [int(line) for line in file])
 
 
 def form(pool):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 
-from daemon_words import NOBODY, REFUSE, Case, as_nobody
+from daemon_words import NOBODY, REFUSE, Case, as_nobody, chosen, complaints
 from pool import Pool, program, wait_for
 from remote_peer import frame
 from speakers import OTHER, SpeakersPool
@@ -237,17 +237,13 @@ def main():
     if not os.path.exists(REFUSE) or os.geteuid() != 0:
         print("it needs root, and programs without sanitizers")
         return 77
-    cases = [case for case in up_cases() + down_cases() + backup_cases()
-             if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+    cases = chosen(up_cases() + down_cases() + backup_cases())
     base = tempfile.mkdtemp(prefix="dcs-words-", dir="/var/tmp")
     os.chmod(base, 0o755)
     wrong = []
 
     def judge(case):
-        try:
-            case.run(base)
-        except AssertionError as error:
-            wrong.append(str(error))
+        wrong.extend(complaints(case, base))
     for case in cases:
         if not case.slow:
             judge(case)

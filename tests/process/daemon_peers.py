@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 from clocks import Clocks
-from daemon_words import BACKUP, NOBODY, REFUSE, SCHEDULER, SERVER, Case
+from daemon_words import BACKUP, NOBODY, REFUSE, SCHEDULER, SERVER, Case, chosen, complaints
 from pool import program, wait_for
 from privileges import keeper_of
 from remote_peer import frame, text as text_of
@@ -230,15 +230,10 @@ def main():
     if not os.path.exists(REFUSE) or not Clocks.exist or os.geteuid() != 0:
         print("it needs root, and programs without sanitizers")
         return 77
-    cases = [case for case in scheduler_cases() + backup_cases() if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+    cases = chosen(scheduler_cases() + backup_cases())
     base = tempfile.mkdtemp(prefix="dcs-peers-", dir="/var/tmp")
     os.chmod(base, 0o755)
-    wrong = []
-    for case in cases:
-        try:
-            case.run(base)
-        except (AssertionError, OSError, subprocess.SubprocessError) as error:
-            wrong.append(f"{case.name}: {error}")
+    wrong = [complaint for case in cases for complaint in complaints(case, base)]
     if len(sys.argv) == 1:
         with_closed_streams(base)
     shutil.rmtree(base, ignore_errors=True)

@@ -76,6 +76,20 @@ class Case:
         assert self.code is None or daemon.returncode == self.code, f"{self.name}: exit {daemon.returncode}\n{text()}"
 
 
+def chosen(cases):
+    """Those that the command line names; all, if it names none."""
+    return [case for case in cases if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+
+
+def complaints(case, base):
+    """Of one case: none, if it said what it should."""
+    try:
+        case.run(base)
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        return [f"{case.name}: {error}"]
+    return []
+
+
 def few_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
@@ -184,16 +198,10 @@ def main():
     if not os.path.exists(REFUSE) or os.geteuid() != 0:
         print("it needs root, and programs without sanitizers")
         return 77
-    cases = [case for case in scheduler_cases() + server_cases() + backup_cases()
-             if len(sys.argv) == 1 or case.name in sys.argv[1:]]
+    cases = chosen(scheduler_cases() + server_cases() + backup_cases())
     base = tempfile.mkdtemp(prefix="dcs-words-", dir="/var/tmp")
     os.chmod(base, 0o755)
-    wrong = []
-    for case in cases:
-        try:
-            case.run(base)
-        except AssertionError as error:
-            wrong.append(str(error))
+    wrong = [complaint for case in cases for complaint in complaints(case, base)]
     shutil.rmtree(base, ignore_errors=True)
     print("\n".join(wrong) if wrong else f"{len(cases)} starts said what was wrong")
     return 1 if wrong or not cases else 0
