@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/sync_directory.h"
 #include "base/hex.h"
 
 namespace dcs::backup {
@@ -24,14 +25,6 @@ Status write_whole(int fd, const std::string &path, const std::string &text) {
         if (n > 0) done += static_cast<std::size_t>(n);
     }
     return ::fsync(fd) == 0 ? Status::ok() : fail_errno(Code::io_error, "writing " + path, errno);
-}
-
-Status sync_directory(const std::string &directory) {
-    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool done = fd >= 0 && ::fsync(fd) == 0;
-    const int why = errno;
-    if (fd >= 0) ::close(fd);
-    return done ? Status::ok() : fail_errno(Code::io_error, "syncing " + directory, why);
 }
 
 }  // namespace

@@ -23,10 +23,10 @@ namespace {
 constexpr Duration first_pause = milliseconds(200), longest_pause = seconds(5);
 constexpr Duration idle_before_tidy = milliseconds(200);
 constexpr Duration between_looks = seconds(10);  // for a scheduler that came back after its successor was promoted
-constexpr std::size_t arrivals_at_once = 64;
+constexpr std::size_t mirror_arrivals = 64;
 constexpr const char *seen_file = "/epoch";
 
-net::Limits frame_limits() {
+net::Limits link_limits() {
     net::Limits limits;
     limits.max_payload = limits::server_frame_bytes;
     limits.hello = Duration{0};  // a scheduler that wants no copy says nothing
@@ -109,7 +109,7 @@ void MirrorLink::work() {
         else complain(s.text);
         pause = answered_ ? first_pause : std::min(pause * 2, longest_pause);
         const Instant until = boot_clock() + pause;
-        while (!stopping_ && boot_clock() < until) (void)loop_->wait(until, arrivals_at_once);
+        while (!stopping_ && boot_clock() < until) (void)loop_->wait(until, mirror_arrivals);
     }
     if (copy_) (void)copy_->tidy();
 }
@@ -125,12 +125,12 @@ Status MirrorLink::open_copy() {
 }
 
 void MirrorLink::one_connection() {
-    const auto conn = link_.connect(*loop_, frame_limits());
+    const auto conn = link_.connect(*loop_, link_limits());
     if (!conn) return complain(conn.status().text);
     while (!stopping_) {
         tell_the_old_one();
         const Instant tidy_at = copy_->untidy() ? boot_clock() + idle_before_tidy : Instant::never();
-        const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), arrivals_at_once);
+        const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), mirror_arrivals);
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
             if (arrival.conn == old_one_ && arrival.what == net::What::opened)
@@ -158,7 +158,7 @@ void MirrorLink::tell_the_old_one() {
     if (now < old_one_at_) return;
     old_one_at_ = now + between_looks;
     if (old_one_ != 0) loop_->close(std::exchange(old_one_, 0));
-    const auto conn = link_.connect_elsewhere(*loop_, frame_limits());
+    const auto conn = link_.connect_elsewhere(*loop_, link_limits());
     if (!conn) old_one_at_ = Instant::never();
     else if (*conn) old_one_ = **conn;
 }

@@ -10,6 +10,7 @@
 
 #include "backupd/shell/mirror_link.h"
 #include "base/failpoint.h"
+#include "base/sync_directory.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {
@@ -18,14 +19,6 @@ namespace {
 bool there(const std::string &path) {
     struct stat st = {};
     return ::lstat(path.c_str(), &st) == 0;
-}
-
-Status sync_directory(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool done = fd >= 0 && ::fsync(fd) == 0;
-    const int why = errno;
-    if (fd >= 0) ::close(fd);
-    return done ? Status::ok() : fail_errno(Code::io_error, "syncing " + path, why);
 }
 
 Status move(const std::string &from, const std::string &to) {

@@ -7,7 +7,7 @@
 namespace dcs::server {
 namespace {
 using Now = Transfer::Now;
-constexpr int failures_max = 4;
+constexpr int put_rounds_max = 4;
 
 // Every end that is a result brings back what there is, also a failure.
 bool brings_back(const Grain &g) {
@@ -88,7 +88,7 @@ void outputs_unkept(Turn &t, const OutputsUnkept &x) {
     g->content.keeping = false;
     g->content.keep_again = t.now + t.state.interval;
     t.log(Level::warning, to_text(x.id) + ": its output files cannot be kept: " + x.text);
-    if (++g->content.rounds >= failures_max) lose(t, x.id, "its output files cannot be kept: " + x.text);
+    if (++g->content.rounds >= put_rounds_max) lose(t, x.id, "its output files cannot be kept: " + x.text);
 }
 
 void content_taken(Turn &t, const wire::ContentTaken &taken) {
@@ -123,7 +123,7 @@ void piece_unreadable(Turn &t, const PieceUnreadable &x) {
         g.content.outputs.reset();
         g.content.unsent.clear();
         g.content.keep_again = t.now + t.state.interval;
-        if (++g.content.rounds >= failures_max) lost.push_back(id);
+        if (++g.content.rounds >= put_rounds_max) lost.push_back(id);
     }
     for (const GrainId &id : lost) lose(t, id, "its output files cannot be kept: " + x.text);
 }

@@ -6,7 +6,7 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr Duration exec_patience = milliseconds(200);
+constexpr Duration exec_time = milliseconds(200);
 }  // namespace
 
 std::string cookie(const std::string &grain_directory) {
@@ -42,7 +42,7 @@ Found look_for(const Orphan &orphan, const Cgroups &cgroups) {
 }
 
 bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
-    const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_patience;
+    const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_time;
     for (;;) {
         cgroups.seal(orphan.leaf);
         const Found found = strike([&] { return look_for(orphan, cgroups); });

@@ -15,7 +15,7 @@
 namespace dcs::client {
 namespace {
 
-constexpr const char *variable = "DCS_AUTH_FD";
+constexpr const char *auth_variable = "DCS_AUTH_FD";
 
 bool ident_character(char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -72,7 +72,7 @@ Status look(Inherited &in) {
 
 // Once: neither we nor our children try again.
 Status take(Inherited &in) {
-    ::unsetenv(variable);
+    ::unsetenv(auth_variable);
     if (in.bytes.size() == sizeof(Token)) {
         ::close(in.fd);
         set_inherited_token(std::move(in.bytes));
@@ -87,12 +87,12 @@ Status take(Inherited &in) {
 }
 
 Status take_inherited() {
-    const char *text = std::getenv(variable);
+    const char *text = std::getenv(auth_variable);
     if (!text) return Status::ok();
     Inherited in{-1, text, {}};
     const Status s = look(in);
     if (s) return take(in);
-    ::unsetenv(variable);
+    ::unsetenv(auth_variable);
     return s;
 }
 
@@ -118,7 +118,7 @@ Status adopt_remote() {
     static std::mutex mutex;
     static Status result;
     const std::lock_guard lock(mutex);
-    const char *text = std::getenv(variable);
+    const char *text = std::getenv(auth_variable);
     if (!text) return result;
     Inherited in{-1, text, {}};
     if (look(in) && in.bytes.size() != sizeof(Token)) result = take(in);

@@ -24,12 +24,12 @@ struct Present {
     Instant not_before{};  // of the next attempt to renew
 };
 Present &present();
-void before_fork() { present().mutex.lock(); }
-void after_fork() { present().mutex.unlock(); }
+void hold_for_fork() { present().mutex.lock(); }
+void let_go_after_fork() { present().mutex.unlock(); }
 
 Present &present() {
     static Present *p = [] {  // never destroyed, as process() is not
-        ::pthread_atfork(before_fork, after_fork, after_fork);
+        ::pthread_atfork(hold_for_fork, let_go_after_fork, let_go_after_fork);
         return new Present;
     }();
     return *p;

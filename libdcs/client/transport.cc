@@ -31,9 +31,9 @@ Register &sockets() {
     static Register *r = new Register;  // outlives every thread's connection
     return *r;
 }
-void before_fork() { sockets().mutex.lock(); }
-void after_fork_parent() { sockets().mutex.unlock(); }
-void after_fork_child() {
+void hold_sockets() { sockets().mutex.lock(); }
+void let_sockets_go() { sockets().mutex.unlock(); }
+void forget_sockets() {
     for (const int fd : sockets().open) ::close(fd);
     sockets().open.clear();
     sockets().mutex.unlock();
@@ -41,7 +41,7 @@ void after_fork_child() {
 
 // The mutex is held around the system call as well, so that a fork sees either both or neither.
 int open_socket(int family) {
-    static const int installed = ::pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    static const int installed = ::pthread_atfork(hold_sockets, let_sockets_go, forget_sockets);
     (void)installed;
     const std::lock_guard lock(sockets().mutex);
     sockets().open.reserve(sockets().open.size() + 1);

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "locks/adaptive_get.h"
 
 #include <algorithm>
@@ -16,12 +17,6 @@ namespace {
 constexpr int opens_max = 64;  // a file that is replaced more often is somebody's mischief
 constexpr int looks = 12, quick_looks = 6;
 constexpr std::int64_t look_pause = 200'000;
-
-std::int64_t boot_now() {
-    timespec t = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &t);
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
 
 std::int64_t plus(std::int64_t a, std::int64_t b) {
     std::int64_t sum = 0;
@@ -239,10 +234,10 @@ Getting::Next Getting::fail_with(Status status) {
     return Next::ended;
 }
 
-bool Getting::over() const { return request_.wait.boot <= boot_now(); }
+bool Getting::over() const { return request_.wait.boot <= boot_clock().ns; }
 
 Deadline Getting::at_most(std::int64_t nanoseconds) const {
-    return Deadline{std::min(request_.wait.boot, plus(boot_now(), nanoseconds))};
+    return Deadline{std::min(request_.wait.boot, plus(boot_clock().ns, nanoseconds))};
 }
 
 // --- somebody else has it ---------------------------------------------------------------------------

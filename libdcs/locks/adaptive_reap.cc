@@ -2,21 +2,16 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "locks/adaptive_get.h"
 #include "locks/run_end.h"
+#include "locks/world.h"
 
 namespace dcs::locks {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
-
-std::int64_t boot_now() {
-    timespec t = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &t);
-    return std::int64_t{t.tv_sec} * second + t.tv_nsec;
-}
 
 Denied denied_by(Killed killed) {
     switch (killed) {
@@ -88,16 +83,16 @@ Getting::Next Getting::end_holder() {
 
 // The tree is gone; the kernel frees its locks at the end of its exit, after its memory.
 Getting::Next Getting::take_over(std::uint64_t generation) {
-    const std::int64_t start = boot_now();
+    const std::int64_t start = boot_clock().ns;
     const std::int64_t end = start + std::max<std::int64_t>(request_.grace.after_kill, second);
-    for (std::int64_t until = start; ; until = std::min(end, boot_now() + second / 10)) {
+    for (std::int64_t until = start; ; until = std::min(end, boot_clock().ns + second / 10)) {
         const Result<bool> got = file.hold(false, until == start ? Deadline::none() : Deadline{until});
         if (!got) return fail_with(got.status());
         if (*got) break;
         if (!planted("locks.no_reread")) read();  // somebody may have come before us, and has it for long
         clock_ = world_.now();
         if (record.generation != generation) return Next::again;
-        if (boot_now() >= end)
+        if (boot_clock().ns >= end)
             return deny(Denied::unkillable, Ruling{Verdict::expired},
                         described(record.owner, world_) + " was ended, but a process outside of its tree has "
                                                           "inherited " + file.path() + "; lsof shows it");

@@ -1,11 +1,12 @@
 #include "locks/adaptive_rule.h"
+#include "locks/world.h"
 
 #include <algorithm>
 
 namespace dcs::locks {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000, minute = 60 * second;
+constexpr std::int64_t minute = 60 * second;
 
 // Differences of what anybody may have written must not overflow.
 std::int64_t minus(std::int64_t a, std::int64_t b) {

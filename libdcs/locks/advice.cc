@@ -1,4 +1,5 @@
 #include "locks/advice.h"
+#include "locks/world.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,6 @@ namespace {
 
 constexpr double peak_ratio = 3;
 constexpr std::size_t runs_to_see_peaks = 10;
-constexpr std::int64_t second = 1'000'000'000;
 
 // The runtime above which runs are peaks: behind the widest relative gap of the upper fifth; 0: there is none.
 std::int64_t peak_threshold(const std::vector<Sample> &samples) {

@@ -16,11 +16,11 @@
 #include "base/planted.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
+#include "locks/world.h"
 
 namespace dcs::locks {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
 
 // Nothing of the caller's but the locks stays open: a pipe that the command closes must end.
 void keep_only(std::vector<int> fds) {

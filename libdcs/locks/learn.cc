@@ -1,4 +1,5 @@
 #include "locks/learn.h"
+#include "locks/world.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,7 @@ constexpr std::size_t window = 100;       // runs that count; older ones are ano
 constexpr std::size_t gaps_that_count = 20;
 constexpr std::size_t gaps_to_trust = 5;  // before that the caller's hint is better than what was seen
 constexpr double hard_over_soft = 4;
-constexpr std::int64_t second = 1'000'000'000, first_limit = 600 * second, day = 24 * 3600 * second;
+constexpr std::int64_t first_limit = 600 * second, day = 24 * 3600 * second;
 constexpr int doublings_max = 16;
 constexpr std::size_t refusals_in_a_burst = 10;
 

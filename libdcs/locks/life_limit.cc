@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/planted.h"
+#include "locks/world.h"
 
 namespace dcs::locks {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr std::int64_t cpu_share = 100;            // one part in a hundred of one processor
 constexpr std::int64_t io_bytes_per_second = 1024;
 constexpr std::size_t io_text_max = 4096;
-constexpr std::int64_t second = 1'000'000'000;
 
 std::int64_t number_after(std::string_view text, std::string_view word) {
     const std::size_t at = text.find(word);

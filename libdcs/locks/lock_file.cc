@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "locks/lock_file.h"
 
 #include <cerrno>
@@ -25,12 +26,6 @@ struct flock range_of(std::int64_t byte, std::int64_t length, short type) {
     range.l_start = byte;
     range.l_len = length;
     return range;
-}
-
-std::int64_t boot_now() {
-    timespec t = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &t);
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
 // Opens what is there. `writable` says whether for writing too. O_NONBLOCK: a planted FIFO must not hang us.
@@ -186,7 +181,7 @@ Result<bool> LockFile::lock(std::int64_t byte, std::int64_t length, bool shared,
     if (::fcntl(fd_, F_OFD_SETLK, &range) == 0) return true;
     const auto failed = [this] { return fail_errno(Code::io_error, "cannot lock " + path_, errno); };
     if (errno != EAGAIN && errno != EACCES) return failed();
-    if (until.boot == 0 || (until.boot != INT64_MAX && until.boot <= boot_now())) return false;
+    if (until.boot == 0 || (until.boot != INT64_MAX && until.boot <= boot_clock().ns)) return false;
     waited_ = true;
     const WaitTimer timer(until.boot);
     if (!timer.works()) return fail(Code::io_error, "the kernel gives no timer to wait with");
@@ -243,7 +238,7 @@ Result<Guard> Guard::take(const LockFile &file) {
         ::sched_yield();
     }
     constexpr std::int64_t patience = 5'000'000'000;
-    Result<bool> got = file.lock(guard_byte, 1, false, Deadline{boot_now() + patience});
+    Result<bool> got = file.lock(guard_byte, 1, false, Deadline{boot_clock().ns + patience});
     if (!got) return got.status();
     if (*got) return Guard(&file);
     if (file.first_locked(guard_byte, 1) < guard_byte)

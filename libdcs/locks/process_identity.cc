@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "locks/process_identity.h"
 
 #include <algorithm>
@@ -29,12 +30,6 @@ std::uint64_t inode_of(int pidfd) {
 }
 
 Status gone(pid_t pid) { return fail(Code::not_found, "process " + std::to_string(pid) + " is gone"); }
-
-std::int64_t boot_now() {
-    timespec t = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &t);
-    return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-}
 
 }  // namespace
 
@@ -104,7 +99,7 @@ Status ProcessHandle::signal(int number) const {
 
 bool ProcessHandle::ended(std::int64_t until_ns) const {
     for (;;) {
-        const std::int64_t left = std::max<std::int64_t>(0, until_ns == 0 ? 0 : until_ns - boot_now());
+        const std::int64_t left = std::max<std::int64_t>(0, until_ns == 0 ? 0 : until_ns - boot_clock().ns);
         timespec wait = {left / 1'000'000'000, left % 1'000'000'000};
         pollfd one = {fd_, POLLIN, 0};
         const int ready = ::ppoll(&one, 1, &wait, nullptr);

@@ -9,11 +9,11 @@
 
 #include "locks/run_log.h"
 #include "locks/sample.h"
+#include "locks/world.h"
 
 namespace dcs::locks {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
 
 std::int64_t runtime_of(const World &world, const Record &record, const Moment &end) {
     std::int64_t runtime = 0;

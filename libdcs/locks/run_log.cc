@@ -1,4 +1,5 @@
 #include "locks/run_log.h"
+#include "locks/world.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +15,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000, day = 86'400;
+constexpr std::int64_t day = 86'400;
 constexpr std::size_t line_max = 4000;  // one write of less than a page is never mixed with another's
 constexpr off_t rotate_at = 8 << 20;
 

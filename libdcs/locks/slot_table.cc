@@ -15,14 +15,14 @@ namespace dcs::locks {
 namespace {
 
 constexpr char held_state = '1', free_state = '0';  // one bit apart: see count_held()
-constexpr std::size_t entry_bytes = 256, host_max = 32, command_max = 40, note_max = 64;
-constexpr std::int64_t hints_at = slots_at + slots_per_file * static_cast<std::int64_t>(entry_bytes);
+constexpr std::size_t slot_bytes = 256, slot_host_max = 32, slot_command_max = 40, note_max = 64;
+constexpr std::int64_t hints_at = slots_at + slots_per_file * static_cast<std::int64_t>(slot_bytes);
 using HintHeader = Block<64>;
 constexpr std::int64_t states_at = hints_at + static_cast<std::int64_t>(HintHeader::size());
 static_assert(states_at + slots_max <= long_names_at);
 constexpr std::uint32_t hint_version = 1;
 constexpr int shards_max = slots_max / slots_per_file;
-using Entry = Block<entry_bytes>;
+using SlotEntry = Block<slot_bytes>;
 
 Status cannot_write(const LockFile &file, int error) {
     return fail_errno(error == ENOSPC || error == EDQUOT ? Code::no_space : Code::io_error,
@@ -78,7 +78,7 @@ int count_held(const std::string &states) {
     return strange != 0 ? -1 : static_cast<int>(held);
 }
 
-std::int64_t entry_at(int number) { return slots_at + number % slots_per_file * std::int64_t{entry_bytes}; }
+std::int64_t entry_at(int number) { return slots_at + number % slots_per_file * std::int64_t{slot_bytes}; }
 
 }  // namespace
 
@@ -94,7 +94,7 @@ Place shard_place(const Place &head, int shard) {
 
 Status write_holder(const LockFile &file, const SlotHolder &holder) {
     if (!file.keeps_records()) return Status::ok();
-    Entry e;
+    SlotEntry e;
     const Owner &o = holder.owner;
     put(e, o.process);
     put(e, o.supervisor);
@@ -104,8 +104,8 @@ Status write_holder(const LockFile &file, const SlotHolder &holder) {
     e.u64(o.pid_namespace);
     e.i64(holder.since_wall);
     e.i64(holder.since_mono);
-    e.text(o.host, host_max);
-    e.text(o.command, command_max);
+    e.text(o.host, slot_host_max);
+    e.text(o.command, slot_command_max);
     e.text(holder.note, note_max);
     e.seal();
     if (write_all(file, e.data(), e.size(), entry_at(holder.number))) return Status::ok();
@@ -115,8 +115,8 @@ Status write_holder(const LockFile &file, const SlotHolder &holder) {
 SlotHolder read_holder(const LockFile &file, int number) {
     SlotHolder holder;
     holder.number = number;
-    Entry e;
-    const auto size = static_cast<ssize_t>(Entry::size());
+    SlotEntry e;
+    const auto size = static_cast<ssize_t>(SlotEntry::size());
     if (!file.keeps_records() || ::pread(file.fd(), e.data(), e.size(), entry_at(number)) != size || !e.sealed())
         return holder;
     Owner &o = holder.owner;
@@ -128,8 +128,8 @@ SlotHolder read_holder(const LockFile &file, int number) {
     o.pid_namespace = e.u64();
     holder.since_wall = e.i64();
     holder.since_mono = e.i64();
-    o.host = e.text(host_max);
-    o.command = e.text(command_max);
+    o.host = e.text(slot_host_max);
+    o.command = e.text(slot_command_max);
     holder.note = e.text(note_max);
     return holder;
 }

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 
-extern char **environ;
 
 namespace dcs::locks {
 namespace {

@@ -17,12 +17,12 @@
 #include "locks/leaf.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
+#include "locks/world.h"
 
 namespace dcs::locks {
 namespace {
 
 constexpr int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr std::int64_t second = 1'000'000'000;
 
 Usage waited_for() {
     rusage used = {};

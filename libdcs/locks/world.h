@@ -7,6 +7,8 @@
 
 namespace dcs::locks {
 
+inline constexpr std::int64_t second = 1'000'000'000;  // times are in nanoseconds here
+
 // One reading of three clocks, in nanoseconds.
 struct Moment {
     std::int64_t wall = 0;  // since 1970; may step either way. Compared only across boots

@@ -17,7 +17,7 @@ bool on_p256(const EVP_PKEY *key) {
            EVP_PKEY_get_group_name(key, group, sizeof group, nullptr) == 1 && std::strcmp(group, "prime256v1") == 0;
 }
 
-KeyPtr private_key(std::string_view der) {
+KeyPtr ec_key(std::string_view der) {
     KeyPtr key(from_der<EVP_PKEY>(der, d2i_AutoPrivateKey));
     return on_p256(key.get()) ? std::move(key) : nullptr;
 }
@@ -39,13 +39,13 @@ std::string new_key() {
 }
 
 Result<std::string> public_key_of(std::string_view key) {
-    const KeyPtr parsed = private_key(key);
+    const KeyPtr parsed = ec_key(key);
     if (!parsed) return fail(Code::invalid, "it is not a private key on the curve P-256");
     return public_der(parsed.get());
 }
 
 std::string key_to_pem(std::string_view key) {
-    const KeyPtr parsed = private_key(key);
+    const KeyPtr parsed = ec_key(key);
     DCS_REQUIRE(parsed != nullptr, "a key of ours can be read");
     const BioPtr out(BIO_new(BIO_s_mem()));
     DCS_REQUIRE(PEM_write_bio_PKCS8PrivateKey(out.get(), parsed.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
@@ -73,7 +73,7 @@ Result<KeyHash> hash_of_public_key(std::string_view der) {
 }
 
 Result<std::string> make_request(std::string_view key) {
-    const KeyPtr parsed = private_key(key);
+    const KeyPtr parsed = ec_key(key);
     if (!parsed) return fail(Code::invalid, "it is not a private key on the curve P-256");
     const RequestPtr request(X509_REQ_new());
     const bool made = request && X509_REQ_set_version(request.get(), 0) == 1 &&

@@ -7,8 +7,6 @@
 namespace dcs::store {
 namespace {
 
-constexpr std::uint64_t chunk_bytes = 1u << 20;
-constexpr int deepest = 64;
 constexpr std::size_t most_known = 64 * 1024;
 
 }  // namespace

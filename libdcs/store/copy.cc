@@ -6,7 +6,6 @@
 namespace dcs::store {
 namespace {
 
-constexpr int deepest = 64;
 // Nothing on the wire is damaged block by block: its frame has a checksum.
 constexpr RootLayout on_the_wire{1, 0};
 

@@ -9,7 +9,6 @@ namespace dcs::store {
 namespace {
 
 constexpr std::uint64_t most_text = 64 * 1024;  // a stamp, a format, a marker
-constexpr std::uint64_t chunk_bytes = 1u << 20;
 
 }  // namespace
 

@@ -11,6 +11,8 @@
 
 namespace dcs::store {
 
+inline constexpr int deepest = 64;                        // levels of folders in a state directory
+inline constexpr std::uint64_t chunk_bytes = 1u << 20;    // files are read and copied in such pieces
 inline constexpr const char *turns_directory = "turns";
 inline constexpr const char *format_file = "format";
 inline constexpr const char *format_temporary = "format.tmp";

@@ -9,7 +9,6 @@
 namespace dcs::store {
 namespace {
 
-constexpr std::uint64_t chunk_bytes = 1u << 20;
 
 // Not compressible, so that the file takes the space it pretends to take. Any part of it will do.
 std::string filling(std::size_t bytes) {

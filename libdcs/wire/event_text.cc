@@ -26,7 +26,7 @@ const char *number_key(EventKind kind) {
     }
 }
 
-bool has_host(EventKind kind) { return kind == EventKind::started || kind == EventKind::left; }
+bool names_host(EventKind kind) { return kind == EventKind::started || kind == EventKind::left; }
 
 bool is_about_grain(EventKind kind) {
     switch (kind) {
@@ -82,7 +82,7 @@ struct Keys {
 
 void take_parts(Keys &keys, Event &e) {
     if (is_about_grain(e.kind)) keys.number("grain", e.grain, 0, INT32_MAX);
-    if (has_host(e.kind)) keys.text("host", e.host);
+    if (names_host(e.kind)) keys.text("host", e.host);
     if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
     if (e.kind == EventKind::finished) {
         keys.number("exit_code", e.code, INT32_MIN, INT32_MAX);
@@ -103,7 +103,7 @@ std::string to_line(const Event &e) {
     std::snprintf(time, sizeof time, "%lld.%03d", seconds, static_cast<int>(e.at_ms % 1000));
     std::string r = std::string("{\"time_s\":") + time + ",\"event\":" + json_string(name_of(e.kind));
     if (is_about_grain(e.kind)) r += ",\"grain\":" + std::to_string(e.grain);
-    if (has_host(e.kind)) r += ",\"host\":" + json_string(e.host);
+    if (names_host(e.kind)) r += ",\"host\":" + json_string(e.host);
     if (const char *key = number_key(e.kind)) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
     if (e.kind == EventKind::finished)
         r += ",\"exit_code\":" + std::to_string(e.code) + ",\"signal\":" + std::to_string(e.signal);

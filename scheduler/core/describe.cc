@@ -22,8 +22,6 @@ const char *name_of(wire::OpenedAs as) {
     constexpr const char *names[] = {"fresh", "resumed", "replay"};
     return names[static_cast<int>(as)];
 }
-std::string text_of(const wire::WireGrain &key) { return to_text(wire::key_of(key)); }
-
 std::string to(ConnId conn, std::uint64_t request) {
     return "to " + std::to_string(conn) + "#" + std::to_string(request) + ": ";
 }

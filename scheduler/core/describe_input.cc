@@ -14,8 +14,6 @@ const char *name_of(wire::QueryType t) {
     return names[static_cast<int>(t)];
 }
 
-std::string text_of(const wire::WireGrain &key) { return to_text(wire::key_of(key)); }
-
 struct CallText {
     std::string user;
     std::string operator()(const BeginControl &c) const {

@@ -31,6 +31,8 @@ private:
     std::string text_;
 };
 
+inline std::string text_of(const wire::WireGrain &key) { return to_text(wire::key_of(key)); }
+
 inline std::string host_name(const State &state, HostId id) {
     const Host *host = state.host(id);
     return host ? host->config.name : id == no_host ? "" : "host" + std::to_string(id);

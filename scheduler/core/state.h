@@ -378,6 +378,7 @@ struct State {
     HostId host_id(const std::string &name) const;          // no_host if unknown
     std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, shut or too open
 };
+std::string name_of_host(const State &state, HostId id);    // empty if there is no such host
 
 // The next instant at which silence has a consequence for this host; never() if none has.
 Instant deadline_of(const Host &host);

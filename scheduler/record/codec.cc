@@ -19,17 +19,12 @@ void get_usage(ByteReader &r, wire::Usage &u) {
         *v = r.svar();
 }
 
-std::string name_of_host(const core::State &state, core::HostId id) {
-    const core::Host *host = state.host(id);
-    return host ? host->config.name : std::string();
-}
-
 // First byte of a grain: its status and these.
 enum Flag : std::uint8_t { flag_own_tree = 4, flag_urgent = 8, flag_params_own_file = 16 };
 
 // What a grain has beyond its parameters; what is not there has its default. The word of them has a
 // variable length: what most grains have stands in front.
-enum Part : std::uint32_t {
+enum Field : std::uint32_t {
     part_wishes = 1u << 0,      // attempts, thrash, notice, host class
     part_failures = 1u << 1,
     part_lease = 1u << 2,       // incarnation, sequence
@@ -65,7 +60,7 @@ std::uint32_t parts_of(const core::Grain &g) {
     const auto differs = [&](auto... members) { return (... || (g.*members != none.*members)); };
     using G = core::Grain;
     unsigned parts = 0;
-    const auto add = [&](Part part, bool there) { if (there) parts |= part; };
+    const auto add = [&](Field part, bool there) { if (there) parts |= part; };
     add(part_wishes, differs(&G::attempts, &G::thrash, &G::notice, &G::host_class));
     add(part_failures, differs(&G::failures));
     add(part_lease, differs(&G::incarnation, &G::sequence));
@@ -144,7 +139,7 @@ void get_content(ByteReader &r, bool there, Length &length, std::uint32_t &sum) 
 }
 
 void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
-    const auto has = [&](Part part) { return (parts & part) != 0; };
+    const auto has = [&](Field part) { return (parts & part) != 0; };
     w.u8(static_cast<std::uint8_t>(static_cast<unsigned>(g.status) |
                                    g.own_tree * flag_own_tree | g.urgent * flag_urgent |
                                    g.params_own_file * flag_params_own_file));
@@ -205,7 +200,7 @@ template <class Number> void get_svar(ByteReader &r, Number &out) {
 }
 
 void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
-    const auto has = [&](Part part) { return (parts & part) != 0; };
+    const auto has = [&](Field part) { return (parts & part) != 0; };
     const std::uint8_t first = r.u8();
     if (first >= 2 * flag_params_own_file) r.spoil();
     g.status = static_cast<core::GrainStatus>(first & 3);
@@ -263,20 +258,20 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
 
 // Parts that name hosts come last.
 void put_hosts(ByteWriter &w, const core::State &state, const core::Grain &g, unsigned parts) {
-    if (parts & part_host) put_text(w, name_of_host(state, g.host));
+    if (parts & part_host) put_text(w, core::name_of_host(state, g.host));
     if (parts & part_nogo) {
         w.var(g.nogo->size());
-        for (const core::HostId id : g.nogo.get()) put_text(w, name_of_host(state, id));
+        for (const core::HostId id : g.nogo.get()) put_text(w, core::name_of_host(state, id));
     }
     if (parts & part_old_lease) {
-        put_text(w, name_of_host(state, g.old_lease.host));
+        put_text(w, core::name_of_host(state, g.old_lease.host));
         w.var(g.old_lease.lease);
     }
     if (!(parts & part_moves)) return;
     w.var(g.moves->size());
     for (const core::Move &move : g.moves.get()) {
         w.u8(static_cast<std::uint8_t>(move.reason));
-        put_text(w, name_of_host(state, move.host));
+        put_text(w, core::name_of_host(state, move.host));
         w.var(move.incarnation);
         put_text(w, move.detail);
     }

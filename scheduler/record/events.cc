@@ -22,16 +22,11 @@ wire::Event counted(EventKind kind, std::int64_t number, GrainNumber grain = -1)
     return e;
 }
 
-std::string name_of_host(const core::State &state, core::HostId id) {
-    const core::Host *host = state.host(id);
-    return host ? host->config.name : std::string();
-}
-
 // Why it is no longer where `old` was: noted with the change itself, or when it was ordered.
 void note_left(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &old,
                const Grain &now) {
     wire::Event e = about(EventKind::left, number);
-    e.host = name_of_host(state, old.host);
+    e.host = core::name_of_host(state, old.host);
     const std::vector<core::Move> &moves = now.moves;
     if (!moves.empty() && moves.back().incarnation == old.lease) {
         e.text = core::name_of(moves.back().reason);
@@ -42,7 +37,7 @@ void note_left(wire::EventFrame &events, const core::State &state, GrainNumber n
 
 void note_start(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &now) {
     wire::Event e = counted(EventKind::started, now.lease, number);
-    e.host = name_of_host(state, now.host);
+    e.host = core::name_of_host(state, now.host);
     events.add(e);
 }
 

@@ -30,13 +30,6 @@ Decoded nonsense(std::string text) {
 }
 
 // Servers are told by a closed link; they repeat everything after reconnecting.
-Decoded hang_up(std::string note) {
-    Decoded d;
-    d.close = true;
-    d.note = std::move(note);
-    return d;
-}
-
 Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {
     if (hello.protocol != wire::protocol_version)
         return nonsense("the control program speaks protocol " + std::to_string(hello.protocol) +
@@ -367,6 +360,13 @@ Status check_spec(const wire::GrainSpec &spec) {
         return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) +
                                      " bytes");
     return wire::check_files(spec);
+}
+
+Decoded hang_up(std::string note) {
+    Decoded d;
+    d.close = true;
+    d.note = std::move(note);
+    return d;
 }
 
 Decoded decode(DecodeContext &context, const Arrival &arrival) {

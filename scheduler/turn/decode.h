@@ -19,6 +19,7 @@ struct Decoded {
     bool close = false;
     std::string note;                       // for the log; empty: nothing to say
 };
+Decoded hang_up(std::string note);          // closes, and says nothing to the peer
 
 struct DecodeContext {
     Connections &connections;

@@ -6,13 +6,6 @@
 namespace dcs::turn {
 namespace {
 
-Decoded hang_up(std::string note) {
-    Decoded d;
-    d.close = true;
-    d.note = std::move(note);
-    return d;
-}
-
 Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::BackupCall &call) {
     if (who.greeted) return hang_up("a backup's first message came second");
     // A grain server's certificate makes nobody the backup, who may report for all.

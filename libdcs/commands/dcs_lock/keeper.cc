@@ -13,11 +13,11 @@
 
 #include "base/failpoint.h"
 #include "locks/process_stat.h"
+#include "locks/world.h"
 
 namespace dcs::lock_command {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
 
 std::string command_of(pid_t pid) {
     const std::string path = "/proc/" + std::to_string(pid) + "/cmdline";
@@ -88,8 +88,8 @@ public:
         for (;;) {
             pollfd waits[2] = {{signals, POLLIN, 0}, {script.fd(), POLLIN, 0}};
             const std::int64_t rest = next_look() - (world_.now().mono - started_);
-            timespec until = {static_cast<time_t>(std::max<std::int64_t>(0, rest) / second),
-                              static_cast<long>(std::max<std::int64_t>(0, rest) % second)};
+            timespec until = {static_cast<time_t>(std::max<std::int64_t>(0, rest) / locks::second),
+                              static_cast<long>(std::max<std::int64_t>(0, rest) % locks::second)};
             ::ppoll(waits, 2, next_look() == locks::no_limit ? nullptr : &until, nullptr);
             if (waits[0].revents != 0) take_signal(signals);
             if (waits[1].revents != 0) end(locks::Outcome::crashed);
@@ -124,7 +124,7 @@ private:
         alone.supervisor = {};  // that is we
         if (locks::kill_carefully(world_, alone, grace_).result == locks::Killed::gone) end(locks::Outcome::expired);
         expiring_ = true;  // what cannot be ended keeps the lock; again in a minute
-        retry_ = world_.now().mono - started_ + 60 * second;
+        retry_ = world_.now().mono - started_ + 60 * locks::second;
     }
 
     void take_signal(int signals) {
