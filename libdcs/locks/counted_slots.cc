@@ -17,7 +17,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr int replaced_tries = 64;
+constexpr int shard_tries = 64;
 constexpr std::size_t named_max = 3;  // holders in a refusal
 
 // One limit in the course of an attempt. Guards point to heads, so these stay where they are.
@@ -248,7 +248,7 @@ private:
 };
 
 Result<Attempt> Taker::attempt(Limits &limits) {
-    for (int tries = 0; tries < replaced_tries; ++tries) {
+    for (int tries = 0; tries < shard_tries; ++tries) {
         Result<bool> ours = take_guards(limits, until_);
         if (!ours || !*ours) {
             undo(limits);

@@ -12,7 +12,7 @@ constexpr std::size_t window = 100;       // runs that count; older ones are ano
 constexpr std::size_t gaps_that_count = 20;
 constexpr std::size_t gaps_to_trust = 5;  // before that the caller's hint is better than what was seen
 constexpr double hard_over_soft = 4;
-constexpr std::int64_t first_limit = 600 * second, day = 24 * 3600 * second;
+constexpr std::int64_t first_limit = 600 * second, whole_day = 24 * 3600 * second;
 constexpr int doublings_max = 16;
 constexpr std::size_t refusals_in_a_burst = 10;
 
@@ -113,7 +113,7 @@ std::uint32_t burst_factor(const std::vector<Denial> &denials, std::int64_t if_e
 void name_spammer(Learned &out, const std::vector<Denial> &denials, std::int64_t if_elapsed, std::int64_t newest) {
     std::vector<const Denial *> recent;
     for (const Denial &denial : denials)
-        if (newest - denial.wall < day) recent.push_back(&denial);
+        if (newest - denial.wall < whole_day) recent.push_back(&denial);
     for (std::size_t i = refusals_in_a_burst; i < recent.size(); ++i)
         if (recent[i]->wall - recent[i - refusals_in_a_burst]->wall <= if_elapsed) out.spammed = true;
     if (!out.spammed) return;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *tree_name = "identity";
 constexpr const char *file_name = "store", *copy_name = "copy";
-constexpr std::uint8_t version = 1;
+constexpr std::uint8_t identity_version = 1;
 constexpr std::size_t record_bytes = 1 + 8 + 8 + 4;
 
 std::string path_of(const char *file) { return std::string(identity_directory) + "/" + file; }
@@ -24,7 +24,7 @@ Result<Identity> read_one(Store &store, const std::string &path) {
     const std::uint32_t sum = r.u32();
     const bool whole = r.good() && r.at_end() && sum == crc32c(std::string_view(*bytes).substr(0, record_bytes - 4));
     if (!whole || identity.name == 0) return fail(Code::io_error, path + " is damaged");
-    if (written != version)
+    if (written != identity_version)
         return fail(Code::invalid, path + ": written by another version of DCS: use the version that wrote it");
     return identity;
 }
@@ -39,7 +39,7 @@ const TreeTemplate &identity_tree() {
 
 TreeUpdate identity_update(const Identity &identity) {
     ByteWriter w;
-    w.u8(version);
+    w.u8(identity_version);
     w.u64(identity.name);
     w.u64(identity.epoch);
     w.u32(crc32c(w.bytes()));

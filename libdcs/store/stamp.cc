@@ -10,7 +10,7 @@ namespace dcs::store {
 namespace {
 
 constexpr std::string_view format_start = "dcs backing store ";
-constexpr std::size_t prefix = 12, digits = 20, stamp_bytes = prefix + digits + 1 + 8 + 1;
+constexpr std::size_t prefix = 12, turn_digits = 20, stamp_bytes = prefix + turn_digits + 1 + 8 + 1;
 
 // Line ends between the copies, so that the file can be looked at.
 std::string doubled(const std::string &text, std::size_t block) {
@@ -29,7 +29,7 @@ std::string stamp_text(std::uint64_t turn) {
 
 bool read_stamp(std::string_view text, bool check_sums, std::uint64_t &turn) {
     if (text.size() != stamp_bytes) return false;
-    (void)std::from_chars(text.data() + prefix, text.data() + prefix + digits, turn);
+    (void)std::from_chars(text.data() + prefix, text.data() + prefix + turn_digits, turn);
     return !check_sums || stamp_text(turn) == text;
 }
 

@@ -10,7 +10,7 @@ namespace dcs::store {
 namespace {
 
 constexpr std::string_view magic = "DCSTURN\n";
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t root_version = 2;
 constexpr std::size_t start_bytes = 8 + 4 + 4 + 8 + 8 + 1 + 4;
 constexpr std::size_t end_bytes = 4 + 4;
 constexpr std::size_t least_step_bytes = 1 + 4 + 1;  // a removal
@@ -83,7 +83,7 @@ Result<Head> take_head(std::string_view bytes, std::uint64_t turn, bool check_su
     ByteReader end(bytes.substr(head.length - end_bytes));
     if (check_sums && end.u32() != head.length) return bad("its head has two lengths");
     if (check_sums && end.u32() != crc32c(bytes.substr(0, head.length - 4))) return bad("its checksum is wrong");
-    if (written_by != version) return fail(Code::invalid, "it was written by another version of DCS");
+    if (written_by != root_version) return fail(Code::invalid, "it was written by another version of DCS");
     ByteReader in(bytes.substr(0, head.length - end_bytes));
     (void)in.raw(magic.size() + 4 + 4);
     head.file_length = in.u64();
@@ -147,7 +147,7 @@ std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, cons
     ByteWriter out;
     out.bytes().reserve(length);
     out.raw(magic);
-    out.u32(version);
+    out.u32(root_version);
     out.u32(static_cast<std::uint32_t>(head));
     out.u64(length);
     out.u64(turn);

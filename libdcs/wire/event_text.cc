@@ -44,7 +44,7 @@ bool is_about_grain(EventKind kind) {
 }
 
 // Takes the keys of one line, each once; the first that is wrong stays in `wrong`.
-struct Keys {
+struct EventKeys {
     const json::object &object;
     std::string wrong{};
     std::size_t taken = 0;
@@ -80,7 +80,7 @@ struct Keys {
     }
 };
 
-void take_parts(Keys &keys, Event &e) {
+void take_parts(EventKeys &keys, Event &e) {
     if (is_about_grain(e.kind)) keys.number("grain", e.grain, 0, INT32_MAX);
     if (names_host(e.kind)) keys.text("host", e.host);
     if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
@@ -122,7 +122,7 @@ Result<Event> event_of_line(std::string_view line) {
     if (error) return bad("it is no JSON: " + error.message());
     const json::value value = parser.release();
     if (!value.is_object()) return bad("it is no JSON object");
-    Keys keys{value.as_object()};
+    EventKeys keys{value.as_object()};
     Event e;
     std::string name;
     keys.time(e.at_ms);

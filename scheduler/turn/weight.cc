@@ -18,7 +18,7 @@ std::size_t at_most(std::int32_t asked, std::size_t most) {
     return asked > 0 ? std::min(static_cast<std::size_t>(asked), most) : most;
 }
 
-struct OfRequest {
+struct WeightOf {
     std::size_t operator()(const core::SubmitGrains &r) const { return std::max<std::size_t>(1, r.grains->size()); }
     std::size_t operator()(const core::ImportSession &r) const {
         return r.content ? std::max<std::size_t>(1, r.content->grains->size()) : 1;
@@ -40,7 +40,7 @@ struct OfRequest {
 
 std::size_t weight_of(const core::Input &input) {
     const auto *call = std::get_if<core::UserCall>(&input);
-    return call ? std::visit(OfRequest{}, call->request) : 1;
+    return call ? std::visit(WeightOf{}, call->request) : 1;
 }
 
 }  // namespace dcs::turn

@@ -18,7 +18,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr double second = 1e9, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+constexpr double minute = 60.0 * second, hour = 60 * minute, day = 24 * hour;
 constexpr double job = minute, interval = hour;   // the job of the tables
 constexpr double seen_as_active = 0.95, hang_seen_as_active = 0.1, hangs = 0.01;
 using Random = std::mt19937_64;

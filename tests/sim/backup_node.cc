@@ -6,7 +6,7 @@
 
 namespace dcs::sim {
 namespace {
-constexpr std::uint32_t name_mark = 0x424b;
+constexpr std::uint32_t backup_mark = 0x424b;
 }
 
 BackupNode::BackupNode(Clock &clock, Links &to_scheduler, int site)
@@ -61,7 +61,7 @@ void BackupNode::lose(bool power, bool wipe, Duration away) {
         else up_.close_client(scheduler_);
     }
     scheduler_ = 0;
-    clock_.put(clock_.now + away, this, name_mark, start_again, life_);
+    clock_.put(clock_.now + away, this, backup_mark, start_again, life_);
 }
 
 // A commit under way ends somewhere in its middle.
@@ -116,14 +116,14 @@ void BackupNode::go_on() {
     const Instant at = std::max(turn_->next_wakeup(), clock_.now + Duration{1000});
     if (at >= wake_at_ || turn_->next_wakeup() == Instant::never()) return;
     wake_at_ = at;
-    clock_.put(at, this, name_mark, wake, life_);
+    clock_.put(at, this, backup_mark, wake, life_);
 }
 
 void BackupNode::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {
     job_ = std::move(updates);
     room_ = room;
     const Duration takes = between(random_, clock_.plan.commit_min, clock_.plan.commit_max);
-    clock_.put(clock_.now + takes, this, name_mark, stored, life_);
+    clock_.put(clock_.now + takes, this, backup_mark, stored, life_);
 }
 
 void BackupNode::storage_answered() {
@@ -141,7 +141,7 @@ void BackupNode::take(backup::Arrival arrival) {
     turn_->take(std::move(arrival));
     if (clock_.now >= wake_at_) return;
     wake_at_ = clock_.now;  // what arrives at the same moment is decided together
-    clock_.put(clock_.now, this, name_mark, wake, life_);
+    clock_.put(clock_.now, this, backup_mark, wake, life_);
 }
 
 // ---- arrivals -----------------------------------------------------------------------------

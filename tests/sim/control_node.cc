@@ -4,7 +4,7 @@
 
 namespace dcs::sim {
 namespace {
-constexpr std::uint32_t name_mark = 0x434e;
+constexpr std::uint32_t control_mark = 0x434e;
 constexpr Duration pause_after_trouble = seconds(20);
 }  // namespace
 
@@ -41,7 +41,7 @@ void ControlNode::kill(Duration away) {
     if (self_.conn != 0) links_.close_client(self_.conn);
     self_ = Self{};
     wish_ = false;
-    clock_.put(clock_.now + away, this, name_mark, again, life_);
+    clock_.put(clock_.now + away, this, control_mark, again, life_);
 }
 
 // Nobody closes the old one's connection: what it waits for still stands with the scheduler.
@@ -80,7 +80,7 @@ void ControlNode::happen(std::uint32_t what, std::uint64_t arg) {
 void ControlNode::wait_until(Instant at) {
     ++self_.pause;
     if (at != Instant::never())
-        clock_.put(at, this, name_mark, timer, life_ << 20 | (self_.pause & 0xfffff));
+        clock_.put(at, this, control_mark, timer, life_ << 20 | (self_.pause & 0xfffff));
 }
 
 void ControlNode::rest(Duration pause) {
@@ -383,7 +383,7 @@ void ControlNode::next_job() {
     if (!done())
         clock_.put(clock_.now + Duration{static_cast<std::int64_t>(random_.below(
                                     static_cast<std::uint64_t>(clock_.plan.interval.ns)))},
-                   this, name_mark, again, life_);
+                   this, control_mark, again, life_);
 }
 
 void ControlNode::wrong(const std::string &what) {

@@ -4,7 +4,7 @@
 
 namespace dcs::sim {
 namespace {
-constexpr std::uint32_t name_mark = 0x4641;
+constexpr std::uint32_t faults_mark = 0x4641;
 enum What : std::uint32_t { begins, ends };
 }  // namespace
 
@@ -17,7 +17,7 @@ void Faults::begin() {
 
 void Faults::plan_next(std::size_t fault) {
     const Duration wait = between(random_, Duration{1}, w_.plan.every[fault] * 2);
-    w_.clock.put(w_.clock.now + wait, this, name_mark, begins, fault);
+    w_.clock.put(w_.clock.now + wait, this, faults_mark, begins, fault);
 }
 
 void Faults::happen(std::uint32_t what, std::uint64_t arg) {
@@ -35,7 +35,7 @@ void Faults::happen(std::uint32_t what, std::uint64_t arg) {
 
 void Faults::later(Duration after, Undo undo) {
     undo_.emplace(next_undo_, std::move(undo));
-    w_.clock.put(w_.clock.now + after, this, name_mark, ends, next_undo_++);
+    w_.clock.put(w_.clock.now + after, this, faults_mark, ends, next_undo_++);
 }
 
 void Faults::heal() {

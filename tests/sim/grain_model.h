@@ -11,6 +11,8 @@
 
 namespace dcs::sim {
 
+inline constexpr int exit_bad_host = 9;  // what a grain ends with on a host that fails all of them
+
 struct Model {
     std::uint64_t seed = 0;
     int steps = 1;

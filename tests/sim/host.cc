@@ -5,9 +5,8 @@
 namespace dcs::sim {
 namespace {
 
-constexpr std::uint32_t name_mark = 0x4854;
+constexpr std::uint32_t host_mark = 0x4854;
 constexpr int exit_write_error = 74;   // D_EXIT_WRITE_ERROR of grainlib.h
-constexpr int exit_bad_host = 9;
 constexpr Duration launcher_restart = seconds(2);
 constexpr std::int64_t process_kb = 100 * 1024;
 
@@ -68,7 +67,7 @@ void Host::plan_end(const Process &p) {
     const int last = cannot_write(p) ? p.run.step + 1 : p.end_step;
     const std::int64_t needed = std::int64_t{last - p.first_step} * p.model.step_us * 1000 - p.cpu_ns;
     const std::int64_t wait = needed <= 0 ? 0 : (needed * 1000 + now_speed - 1) / now_speed;
-    clock_.put(clock_.now + Duration{wait + 1'000'000}, this, name_mark, due, p.number);
+    clock_.put(clock_.now + Duration{wait + 1'000'000}, this, host_mark, due, p.number);
 }
 
 void Host::all_to_now() {
@@ -297,7 +296,7 @@ void Host::kill_launcher() {
     launcher_ = false;
     for (auto &[id, p] : processes_) p.orphan = true;
     if (server_) server_->launcher_says(Answer{Answer::Kind::down, {}, Code::ok, false, {}});
-    clock_.put(clock_.now + launcher_restart, this, name_mark, bury, boot_);
+    clock_.put(clock_.now + launcher_restart, this, host_mark, bury, boot_);
 }
 
 void Host::power_off() {

@@ -6,7 +6,7 @@
 
 namespace dcs::sim {
 namespace {
-constexpr std::uint32_t name_mark = 0x5356;
+constexpr std::uint32_t server_mark = 0x5356;
 constexpr Duration launcher_delay_max = milliseconds(20);
 }  // namespace
 
@@ -199,7 +199,7 @@ void ServerNode::schedule() {
     at = std::max(at, clock_.now + Duration{1000});
     if (at >= tick_at_ || at == Instant::never()) return;
     tick_at_ = at;
-    clock_.put(at, this, name_mark, tick, life_);
+    clock_.put(at, this, server_mark, tick, life_);
 }
 
 void ServerNode::happen(std::uint32_t what, std::uint64_t arg) {
@@ -253,7 +253,7 @@ void ServerNode::launcher_says(Host::Answer answer) {
     if (!up_) return;
     heard_.push_back(std::move(answer));
     const Duration wait = between(random_, milliseconds(1), launcher_delay_max);
-    if (heard_.size() == 1) clock_.put(clock_.now + wait, this, name_mark, hear, life_);
+    if (heard_.size() == 1) clock_.put(clock_.now + wait, this, server_mark, hear, life_);
 }
 
 void ServerNode::look_for_exit(const server::GrainId &id) {

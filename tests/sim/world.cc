@@ -6,7 +6,7 @@
 namespace dcs::sim {
 namespace {
 
-constexpr std::uint32_t name_mark = 0x5744;
+constexpr std::uint32_t world_mark = 0x5744;
 
 std::unique_ptr<Medium> medium_for(const Plan &plan) {
     if (plan.scale) return std::make_unique<MemMedium>();
@@ -127,13 +127,13 @@ void World::begin() {
     if (backup) backup->start();
     Random r = random_for(plan.seed, "begin");
     for (std::size_t i = 0; i < servers.size(); ++i)
-        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? plan.interval : seconds(60)), this, name_mark,
+        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? plan.interval : seconds(60)), this, world_mark,
                   begin_server, i);
     for (std::size_t i = 0; i < controls.size(); ++i)
-        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? seconds(60) : plan.length / 2), this, name_mark,
+        clock.put(clock.now + between(r, milliseconds(1), plan.scale ? seconds(60) : plan.length / 2), this, world_mark,
                   begin_control, i);
-    clock.put(clock.now + plan.length, this, name_mark, heal, 0);
-    clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+    clock.put(clock.now + plan.length, this, world_mark, heal, 0);
+    clock.put(clock.now + plan.interval, this, world_mark, look, 0);
     faults_.begin();
 }
 
@@ -184,7 +184,7 @@ void World::look_around() {
             return clock.complain("liveness", "nothing goes on:" + who + "; " + first_unfinished());
         }
     }
-    clock.put(clock.now + plan.interval, this, name_mark, look, 0);
+    clock.put(clock.now + plan.interval, this, world_mark, look, 0);
 }
 
 // The first grain that should run, and what the scheduler itself says about it.

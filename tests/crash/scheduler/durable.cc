@@ -17,11 +17,6 @@ Bytes joined(const Bytes &front, const std::string &back) {
     return back.empty() ? front : std::make_shared<const std::string>(*front + back);
 }
 
-std::string name_of_host(const core::State &state, core::HostId id) {
-    const core::Host *host = state.host(id);
-    return host ? host->config.name : std::string();
-}
-
 void forget_volatile(core::Grain &g) {
     const core::Grain fresh;
     g.last_contact = fresh.last_contact;

@@ -1,11 +1,11 @@
 // The bytes of results against what an undisturbed run writes.
 #include "base/limits.h"
 #include "sim/checkers/promises.h"
+#include "sim/grain_model.h"
 
 namespace dcs::sim {
 namespace {
 
-constexpr int exit_bad_host = 9;
 
 std::string differs(const char *stream, const std::string &right, const std::string &got, std::uint64_t length) {
     if (length != right.size())

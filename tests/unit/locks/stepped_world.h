@@ -4,7 +4,8 @@
 
 namespace scratch {
 
-constexpr std::int64_t second = 1'000'000'000, minute = 60 * second, hour = 60 * minute;
+using dcs::locks::second;
+constexpr std::int64_t minute = 60 * second, hour = 60 * minute;
 
 class SteppedWorld : public dcs::locks::World {
 public:
