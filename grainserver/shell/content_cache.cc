@@ -68,8 +68,6 @@ Status ContentCache::open(const std::string &directory, std::uint64_t max_bytes,
     Result<files::Fd> library = make_folder(base->get(), library_folder);
     if (!library) return library.status();
     library_ = std::move(*library);
-    // Earlier releases let everybody pass who knew a digest. Behind this door it does not matter what is open.
-    if (::fchmod(library_.get(), 0700) != 0) return files::file_error(path_, errno);
     if (Status s = files::remove_tree(library_.get(), incoming_name); !s) return s;
     Result<files::Fd> incoming = make_folder(library_.get(), incoming_name);
     if (!incoming) return incoming.status();
@@ -131,7 +129,7 @@ Result<std::string> ContentCache::program(const std::string &digest, const std::
     if (!folder) return folder.status();
     const int fd = folder->get();
     const files::Fd content(::openat(fd, content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!content || ::fchmod(content.get(), 0500) != 0) return files::file_error(wire::digest_text(digest), errno);
+    if (!content || ::fchmod(content.get(), 0555) != 0) return files::file_error(wire::digest_text(digest), errno);
     const std::string hex = wire::in_hex(digest), path = path_ + "/" + hex.substr(0, 2) + "/" + hex + "/";
     const Result<std::vector<std::string>> names = files::list(fd);
     if (!names) return names.status();

@@ -35,7 +35,7 @@ class ContentCache {
 public:
     using Names = std::set<std::string>;
 
-    // Removes what came only half, and closes the library to others. `needed`: contents that stay, however old they are.
+    // Removes what came only half. `needed`: contents that stay, however old they are.
     Status open(const std::string &directory, std::uint64_t max_bytes, std::function<Names()> needed);
 
     bool has(const std::string &digest) const { return contents_.count(digest) != 0; }

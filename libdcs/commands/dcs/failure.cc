@@ -4,6 +4,7 @@
 
 #include "dcs.h"
 #include "json.h"
+#include "scheduler_hint.h"
 
 namespace dcs::commands {
 namespace {
@@ -21,8 +22,7 @@ std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "`dcs up --local 2` starts a private pool (again); for one in another directory set "
-               "DCS_DIR";
+        return scheduler_hint();
     case D_E_SESSION_UNKNOWN:
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:
