@@ -59,8 +59,9 @@ std::string program_name(const files::LaunchRecord &record) {
 // A grain under another account gets a copy of its program. A link would be a file of root's own, with content of the
 // user's choice, in the user's hands; a path into the library is no secret, as every list of processes shows it.
 Result<files::Fd> make_program(const files::Room &room, const files::LaunchRecord &record) {
-    if (::mkdirat(room.fd.get(), files::program_folder, 0700) != 0) return files::file_error(files::program_folder, errno);
-    const Result<files::Fd> folder = files::open_directory(room.fd.get(), files::program_folder);
+    const char *const in = files::program_folder;
+    if (::mkdirat(room.fd.get(), in, 0700) != 0) return files::file_error(in, errno);
+    const Result<files::Fd> folder = files::open_directory(room.fd.get(), in);
     if (!folder) return folder.status();
     const std::string name = program_name(record);
     files::Fd fd(::openat(folder->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));

@@ -74,7 +74,6 @@ void hear_from(Draft &d, HostId id) {
     host.status = HostStatus::active;
     host.last_contact = d.now;
     host.called = true;
-    host.ended = Instant::never();
     host.checked = Checked::no;
 }
 
@@ -96,6 +95,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
+    host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.confinement = call.confinement;
     host.free_memory_kb = -1;

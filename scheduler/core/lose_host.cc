@@ -14,10 +14,10 @@ constexpr Duration a_moment{1};
 constexpr Duration restart_patience = seconds(10);
 
 // Whoever is known to have ended is not waited for as one who is silent; but a restart takes a moment, and one who
-// calls as seldom is restarted as slowly.
+// calls as seldom is restarted as slowly. A pause of ours counts for nobody: it moves the last contact.
 Instant end_of_ended(const Host &host) {
-    return host.ended == Instant::never() ? Instant::never()
-                                          : host.ended + std::max(host.config.interval, restart_patience);
+    if (host.ended == Instant::never()) return Instant::never();
+    return std::max(host.ended, host.last_contact) + std::max(host.config.interval, restart_patience);
 }
 
 bool has_addresses(const HostConfig &config) {
@@ -99,7 +99,8 @@ Instant deadline_of(const Host &host) {
 void server_ended(Draft &d, const ServerEnded &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &known = d.state.hosts[i];
-        if (known.left != in.conn || known.conn != 0 || known.status == HostStatus::dead) continue;
+        const bool its = known.conn == in.conn || (known.conn == 0 && known.left == in.conn);
+        if (!its || known.status == HostStatus::dead) continue;
         Host &host = d.host(static_cast<HostId>(i));
         host.ended = d.now;
         d.event("host " + host.config.name + ": the process of its server has ended");

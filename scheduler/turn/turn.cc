@@ -85,12 +85,6 @@ void Turn::take_policy(core::Policy policy) {
     delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
 }
 
-// What it still sent comes before.
-void Turn::take_end(ConnId conn) {
-    if (connections_.find(conn)) ended_.insert(conn);
-    else delayed_.emplace(now_, core::ServerEnded{conn});
-}
-
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
 
 void Turn::take_library_job(const library::JobDone &done) {
@@ -171,7 +165,6 @@ void Turn::take_one(Arrival arrival) {
         uploads_.drop(arrival.conn);
         contents_.drop(arrival.conn);
         decide_new(core::ConnectionClosed{arrival.conn});
-        if (ended_.erase(arrival.conn) != 0) decide_new(core::ServerEnded{arrival.conn});
         return;
     }
     DecodeContext context{connections_, state_, outside_, uploads_, contents_};
@@ -189,7 +182,6 @@ void Turn::take_one(Arrival arrival) {
 
 // No Arrival follows our own close, so the core is told like this.
 void Turn::hang_up(ConnId conn) {
-    ended_.erase(conn);
     outside_.close(conn);
     uploads_.drop(conn);
     contents_.drop(conn);
@@ -252,7 +244,6 @@ void Turn::grace_after_pause() {
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
         core::Host host = state_.hosts[i];
         host.last_contact = now_;
-        if (host.ended != Instant::never()) host.ended = now_;
         host.checked = core::Checked::no;  // what a probe from before says is about that time
         core::apply(state_, core::SetHost{static_cast<core::HostId>(i), std::move(host)}, kept);
     }

@@ -56,8 +56,8 @@ public:
     void take_policy(core::Policy policy);
     void take_limits(const UserLimits &limits);  // at once
     void take_probe_result(core::ProbeResult result);
-    // The process behind a link that was or is being closed has ended.
-    void take_end(ConnId conn);
+    // The process behind a link has ended.
+    void take_end(ConnId conn) { delayed_.emplace(now_, core::ServerEnded{conn}); }
     void take_library_job(const library::JobDone &done);
     bool full() const;
 
@@ -118,7 +118,6 @@ private:
     std::set<GrainKey> reported_;          // damage that the log has named
     Instant scrub_not_before_{};
     std::set<GrainKey> unpackable_;        // cannot be read
-    std::set<ConnId> ended_;               // whose close is not taken yet
     std::set<SessionKey> stuck_;           // have only such
     Instant pack_not_before_{};            // after a full disk
     bool hosts_stale_ = false;             // statistics changed that are not on disk

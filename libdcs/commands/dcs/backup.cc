@@ -105,10 +105,11 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
 
 std::string hint_about(const Daemon &backup, const Pool &pool) {
     const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
-    if (is_made_by_up(pool.directory())) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
-    return none ? "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its "
-                  "own directory is DIR/backup"
-                : "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
+    const bool by_up = is_made_by_up(pool.directory());
+    if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+    if (!none) return "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
+    return "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its own "
+           "directory is DIR/backup";
 }
 
 int status(const Call &call) {

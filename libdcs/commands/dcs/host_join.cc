@@ -54,8 +54,8 @@ std::string usual_directory(const Order &order) {
     return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-" + name : "";
 }
 
-// The directory and those above it. What root makes above it lets others pass: grains under accounts of their own get to
-// their rooms that way. Earlier releases closed /var/lib/dcs, and nothing but this command makes it.
+// The directory and those above it. What root makes above it lets others pass: grains under accounts of their own get
+// to their rooms that way. Earlier releases closed /var/lib/dcs when they made it: it is opened, too.
 Status make_place(const std::string &directory, bool last = true) {
     const std::string above = directory.substr(0, directory.rfind('/'));
     if (!above.empty())

@@ -61,7 +61,7 @@ int status(const Call &call) {
         daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
     // Whose lock can be read and is free is down for certain: no need to wait for an answer. Where members of a group
     // call they cannot read it; who answers is up.
-    const bool down = !daemons.empty() && !daemons[0].up && daemons[0].known && ::access(daemons[0].lock.c_str(), F_OK) == 0;
+    const bool down = !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
     Info info;
     const int error = down ? D_E_UNREACHABLE : info.ask(D_Q_SYSTEM);
     if (error == NO_ERROR && !daemons.empty()) daemons[0].up = true;

@@ -63,7 +63,8 @@ static const char *who_may(int error, const char *path) {
     struct stat st;
     if (error != EACCES || stat(path, &st) != 0 || (st.st_mode & 070) == 0) return "";
     const struct group *group = getgrgid(st.st_gid);
-    snprintf(text, sizeof text, " (it is for members of the group %.64s)", group ? group->gr_name : "that it belongs to");
+    const char *name = group ? group->gr_name : "that it belongs to";
+    snprintf(text, sizeof text, " (it is for members of the group %.64s)", name);
     return text;
 }
 
@@ -81,8 +82,9 @@ static enum outcome connect_scheduler(const char *pool, struct line *line) {
     enum outcome o = got_it;
     if (line->fd < 0) o = failed(give_up, "socket: %s", strerror(errno));
     else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0)
-        o = failed(errno == EACCES || errno == EPERM ? give_up : try_again, "no scheduler answers at %s/user.sock: %s%s",
-                   name, strerror(errno), who_may(errno, address.sun_path));
+        o = failed(errno == EACCES || errno == EPERM ? give_up : try_again,
+                   "no scheduler answers at %s/user.sock: %s%s", name, strerror(errno),
+                   who_may(errno, address.sun_path));
     close(directory);
     return o;
 }
