@@ -56,8 +56,10 @@ class Hour:
 
     def host(self, name):
         """A mount namespace with directories of its own, kept by a process that waits."""
-        line = "mount -t tmpfs tmpfs /var/lib && mkdir -p /etc/dcs && mount -t tmpfs -o mode=755 tmpfs /etc/dcs && echo made && cat"
-        holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", line], stdin=subprocess.PIPE,
+        line = "mount -t tmpfs tmpfs /var/lib && mkdir -p /etc/dcs && mount -t tmpfs -o mode=755 tmpfs /etc/dcs"
+        if name == "h1":  # homes are not shared between hosts
+            line += "".join(f" && mount -t tmpfs -o mode=755 tmpfs {self.base}/home-{user}" for user in USERS)
+        holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", line + " && echo made && cat"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         assert holder.stdout.readline() == "made\n"
         self.holders[name] = holder

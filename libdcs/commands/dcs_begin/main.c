@@ -81,10 +81,12 @@ static enum outcome connect_scheduler(const char *pool, struct line *line) {
     line->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     enum outcome o = got_it;
     if (line->fd < 0) o = failed(give_up, "socket: %s", strerror(errno));
-    else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0)
-        o = failed(errno == EACCES || errno == EPERM ? give_up : try_again,
-                   "no scheduler answers at %s/user.sock: %s%s", name, strerror(errno),
-                   who_may(errno, address.sun_path));
+    else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        const int error = errno;
+        o = failed(error == EACCES || error == EPERM ? give_up : try_again,
+                   "no scheduler answers at %s/user.sock: %s%s", name, strerror(error),
+                   who_may(error, address.sun_path));
+    }
     close(directory);
     return o;
 }
