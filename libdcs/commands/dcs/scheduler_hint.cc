@@ -34,7 +34,7 @@ std::string scheduler_hint() {
     const char *const named = std::getenv("DCS_DIR");
     const std::string directory = named != nullptr ? named : "", socket = directory + "/scheduler/user.sock";
     struct stat st = {};
-    if (::stat((directory + "/scheduler").c_str(), &st) != 0 && errno == ENOENT)
+    if (::stat((directory + "/scheduler").c_str(), &st) != 0 && errno == ENOENT && !is_made_by_up(directory))
         return "`dcs up --local 2` starts a private pool; for one in another directory set DCS_DIR";
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "it is the pool of another account: without --dir and DCS_DIR you get your own, or that of this host";
