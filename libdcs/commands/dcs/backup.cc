@@ -7,7 +7,7 @@
 #include "call.h"
 #include "json.h"
 #include "pool.h"
-#include "scheduler_hint.h"
+#include "start_hint.h"
 #include "table.h"
 
 namespace dcs::commands {
@@ -150,7 +150,7 @@ int detach(const Call &call) {
     const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
     if (!answer) {
         Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
-        if (failure.exit == exits::unreachable) failure.hint = scheduler_hint() + "; then detach";
+        if (failure.exit == exits::unreachable) failure.hint = start_hint(pool.directory()) + "; then detach";
         return call.fail(failure);
     }
     if (call.format == Format::json) {

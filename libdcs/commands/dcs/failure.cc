@@ -1,10 +1,11 @@
 #include "failure.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "dcs.h"
 #include "json.h"
-#include "scheduler_hint.h"
+#include "start_hint.h"
 
 namespace dcs::commands {
 namespace {
@@ -18,11 +19,17 @@ std::string short_code(const char *name) {
     return code;
 }
 
+// Of this call: `dcs` sets it.
+std::string environment_directory() {
+    const char *named = std::getenv("DCS_DIR");
+    return named != nullptr ? named : "";
+}
+
 std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return scheduler_hint();
+        return start_hint(environment_directory());
     case D_E_SESSION_UNKNOWN:
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:

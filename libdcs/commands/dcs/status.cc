@@ -9,7 +9,7 @@
 #include "json.h"
 #include "pool.h"
 #include "processes.h"
-#include "scheduler_hint.h"
+#include "start_hint.h"
 #include "table.h"
 
 namespace dcs::commands {
@@ -68,7 +68,7 @@ int status(const Call &call) {
     Failure failure;
     if (down)
         failure = {exits::unreachable, "unreachable",
-                   "the scheduler of " + pool.directory() + " is down", scheduler_hint()};
+                   "the scheduler of " + pool.directory() + " is down", start_hint(pool.directory())};
     else if (error != NO_ERROR) failure = call_failure("the scheduler's status", error);
     if (call.format == Format::json) {
         JsonObject json;

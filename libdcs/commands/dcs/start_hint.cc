@@ -1,7 +1,6 @@
-#include "scheduler_hint.h"
+#include "start_hint.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +29,8 @@ bool is_made_by_up(const std::string &directory) {
     return ::access((directory + "/pool").c_str(), F_OK) == 0;
 }
 
-std::string scheduler_hint() {
-    const char *const named = std::getenv("DCS_DIR");
-    const std::string directory = named != nullptr ? named : "", socket = directory + "/scheduler/user.sock";
+std::string start_hint(const std::string &directory) {
+    const std::string socket = directory + "/scheduler/user.sock";
     struct stat st = {};
     if (::stat((directory + "/scheduler").c_str(), &st) != 0 && errno == ENOENT && !is_made_by_up(directory))
         return "`dcs up --local 2` starts a private pool; for one in another directory set DCS_DIR";
