@@ -69,7 +69,9 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
         pool.table();
         pool.hang_up("h1");
         pool.feed(ServerEnded{link});
-        pool.wait(seconds(30));
+        pool.wait(seconds(20));
+        pool.call_in("h2");
+        pool.wait(seconds(10));
         CHECK(place() == "h1");
         pool.wait(seconds(1));
         CHECK(place() == "h2");
