@@ -107,6 +107,7 @@ std::string hint_about(const Daemon &backup, const Pool &pool) {
     const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
     const bool by_up = is_made_by_up(pool.directory());
     if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+    if (none && !pool.exists()) return start_hint(pool.directory());
     if (!none) return "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
     return "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its own "
            "directory is DIR/backup";
