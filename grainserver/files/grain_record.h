@@ -24,6 +24,7 @@ inline constexpr const char *room_name = "room";           // what the grain see
 inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
 inline constexpr const char *work_name = "work";           // working directory, if none was asked for
+inline constexpr const char *program_folder = "program";   // a brought program, where the grain has its own account
 std::string out_name(std::uint32_t sequence);
 std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);

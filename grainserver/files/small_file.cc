@@ -122,7 +122,10 @@ Status make_directories(const std::string &path) {
     for (std::size_t slash = 1; slash != std::string::npos;) {
         slash = path.find('/', slash);
         const std::string part = path.substr(0, slash);
-        if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return file_error(part, errno);
+        const bool made = ::mkdir(part.c_str(), 0700) == 0;
+        if (!made && errno != EEXIST) return file_error(part, errno);
+        if (made && slash != std::string::npos && ::geteuid() == 0 && ::chmod(part.c_str(), 0711) != 0)
+            return file_error(part, errno);
         if (slash != std::string::npos) ++slash;
     }
     struct stat st{};

@@ -31,7 +31,8 @@ private:
 Status file_error(const std::string &what, int error);
 
 Result<Fd> open_directory(int parent, const std::string &name);
-// mkdir -p for our own directories, mode 0700.
+// mkdir -p for our own directories, mode 0700. Those above the last, if root makes them, let others pass (0711): more
+// than this one directory is to lie there.
 Status make_directories(const std::string &path);
 
 // Whole content; Code::limit if longer than `max`.

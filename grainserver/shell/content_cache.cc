@@ -22,8 +22,7 @@ constexpr int swept_at_once = 64;
 constexpr std::size_t names_max = 64;             // of one program
 
 Result<files::Fd> make_folder(int parent, const std::string &name) {
-    // Whoever knows the name of a content may reach it; nobody sees which there are.
-    if (::mkdirat(parent, name.c_str(), 0711) != 0 && errno != EEXIST) return files::file_error(name, errno);
+    if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return files::file_error(name, errno);
     Result<files::Fd> fd = files::open_directory(parent, name);
     return fd;
 }

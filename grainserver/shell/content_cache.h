@@ -1,8 +1,8 @@
 #pragma once
 // The library on this host: DIR/library/<2 hex>/<all hex>/content, named by the SHA-256 of what is in it.
 // A content is there whole or not at all. It is verified once per server process before it is used, as fetched
-// ones were when they came. Contents belong to the server; grains get copies, and may execute a program if they
-// know its whole path.
+// ones were when they came. Contents belong to the server, and no other account gets here, however much it knows of
+// their names: grains get copies. Only grains under the server's own account execute a program where it lies.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,7 +43,7 @@ public:
     void set_verified(const std::string &digest) { verified_.insert(digest); }
     // To read it; it counts as used now.
     Result<files::Fd> open_content(const std::string &digest, std::int64_t now_s);
-    // Its path under `name`, for an exec.
+    // Its path under `name`, for an exec by the server's own account.
     Result<std::string> program(const std::string &digest, const std::string &name);
     void remove(const std::string &digest);
 

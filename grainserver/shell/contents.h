@@ -54,7 +54,8 @@ private:
     static Work read_digest(int fd, std::string *digest);  // of the whole file; empty if it cannot be read
     Work verify(std::string digest);                       // otherwise it is not here any more
     Work know_program(const files::LaunchRecord *record, const files::FileRecord **program);
-    Work fill_room(const files::LaunchRecord *record, const files::Room *room, Status *status);
+    Work fill_room(const files::LaunchRecord *record, const files::Room *room, const files::FileRecord *program,
+                   Status *status);
     Work take_outputs(GrainId id);
     Work keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status);
     Work send_piece(SendPiece piece);

@@ -114,7 +114,8 @@ Status let_pass(const std::string &path) {
         if (::stat(part.c_str(), &st) != 0) return files::file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
             return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " +
-                                           part + " is closed to others; choose another --dir, or --run-as self");
+                                           part + " is closed to others: chmod o+x " + part +
+                                           ", or choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
             return fail(Code::invalid, part + ", on the way to " + path + ", can be written by everybody");
         if (slash == std::string::npos) return Status::ok();
@@ -138,6 +139,7 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
             return fail(Code::invalid, path + " has grains of server " + lease->host + ", not of " + host +
                                            "; start that one here, or remove " + path + "/" + name);
     host_ = host;
+    path_ = path;
     homes_ = directory + "/" + files::homes_folder;
     limits_ = rules.limits;
     rungs_ = rules.rungs;

@@ -67,6 +67,7 @@ public:
     Status give_room(const GrainId &id, const files::Account &to) { return giving_->give_room(name_of(id), to); }
 
     Result<files::Fd> directory_of(const GrainId &id) const;
+    std::string room_path(const GrainId &id) const { return path_ + "/" + name_of(id) + "/" + files::room_name; }
     Result<files::LaunchRecord> launch_of(int grain) const;
 
 private:
@@ -74,7 +75,7 @@ private:
     Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     Status make_home(const std::string &user, const files::Account &account);
 
-    std::string host_, homes_, boot_id_;
+    std::string host_, path_, homes_, boot_id_;
     std::shared_ptr<const files::Giving> giving_;
     std::vector<std::string> runner_;
     files::Fd grains_;

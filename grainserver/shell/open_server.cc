@@ -61,6 +61,10 @@ Status Server::begin_directory() {
     lock_ = std::move(*lock);
     for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
         if (Status s = files::make_directories(options_.directory + "/" + folder); !s) return s;
+    // Earlier releases let everybody pass into the library who knew a digest; behind this door it does not matter what
+    // is open.
+    const std::string library = options_.directory + "/" + library_folder;
+    if (::chmod(library.c_str(), 0700) != 0) return files::file_error(library, errno);
     if (!options_.slots_directory.empty())
         if (Status s = files::make_directories(options_.slots_directory); !s) return s;
     const Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);

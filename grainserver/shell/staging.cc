@@ -1,6 +1,7 @@
 // The files of a grain, from the library into its room, before it starts (W7).
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -47,10 +48,32 @@ wire::GrainFile missing(const FileRecord &file) {
     return x;
 }
 
-// The room is ours. To start anew, also where a server was killed over it: an empty working directory, and the input
-// as far as it is the checkpoint's text.
+// What a brought program is called in the grain's room: as the user calls it, if that is a name of a file.
+std::string program_name(const files::LaunchRecord &record) {
+    const std::string &name = record.argv[0];
+    const bool good = !name.empty() && name != "." && name != ".." && name.size() <= NAME_MAX &&
+                      name.find('/') == std::string::npos;
+    return good ? name : "program";
+}
+
+// A grain under another account gets a copy of its program. A link would be a file of root's own, with content of the
+// user's choice, in the user's hands; a path into the library is no secret, as every list of processes shows it.
+Result<files::Fd> make_program(const files::Room &room, const files::LaunchRecord &record) {
+    const char *const in = files::program_folder;
+    if (::mkdirat(room.fd.get(), in, 0700) != 0) return files::file_error(in, errno);
+    const Result<files::Fd> folder = files::open_directory(room.fd.get(), in);
+    if (!folder) return folder.status();
+    const std::string name = program_name(record);
+    files::Fd fd(::openat(folder->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));
+    if (!fd) return files::file_error(name, errno);
+    return fd;
+}
+
+// The room is ours. To start anew, also where a server was killed over it: an empty working directory, no program, and
+// the input as far as it is the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
-    if (Status s = files::remove_tree(room.fd.get(), files::work_name); !s) return s;
+    for (const char *name : {files::work_name, files::program_folder})
+        if (Status s = files::remove_tree(room.fd.get(), name); !s) return s;
     if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
     const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat st{};
@@ -64,8 +87,10 @@ Status clear(const files::Room &room, const files::LaunchRecord &record) {
     return Status::ok();
 }
 
-// Where the bytes of this file go; nothing for a program, and for an output only its directory.
-Result<files::Fd> destination(const files::Room &room, const files::Fd &work, const FileRecord &file) {
+// Where the bytes of this file go; nothing for an output, of which only the directory is made.
+Result<files::Fd> destination(const files::Room &room, const files::Fd &work, const files::LaunchRecord &record,
+                              const FileRecord &file) {
+    if (has_role(file, wire::FileRole::program)) return make_program(room, record);
     if (has_role(file, wire::FileRole::input)) {
         files::Fd fd(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
         if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return files::file_error(files::input_name, errno);
@@ -99,15 +124,17 @@ Work Contents::know_program(const files::LaunchRecord *record, const FileRecord 
     if (known_[identity] == (*program)->digest) *program = nullptr;
 }
 
-Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *room, Status *status) {
+// `program`: what is brought of it; null: nothing.
+Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *room, const FileRecord *program,
+                         Status *status) {
     *status = clear(*room, *record);
     if (!*status) co_return;
     const Result<files::Fd> work = files::open_directory(room->fd.get(), files::work_name);
     if (!work) *status = work.status();
     for (const FileRecord &file : record->files) {
         if (!*status) co_return;
-        if (has_role(file, wire::FileRole::program)) continue;
-        const Result<files::Fd> to = destination(*room, *work, file);
+        if (has_role(file, wire::FileRole::program) && &file != program) continue;
+        const Result<files::Fd> to = destination(*room, *work, *record, file);
         if (!to) *status = to.status();
         if (!to || !*to) continue;
         const Result<files::Fd> from = cache_.open_content(file.digest, wall_seconds());
@@ -146,11 +173,15 @@ Work Contents::place_files(GrainId id) {
         co_return;
     }
     failpoint("server.files.before_place");
+    const bool own_account = !record->account.change;
     // It is the grain's only while nothing is put into it.
     Status s = files_.take_room(id, record->account);
     if (s)
-        for (Work filling = fill_room(&*record, &*room, &s); filling.go_on();) co_yield Slice{};
-    if (s && program != nullptr) {
+        for (Work filling = fill_room(&*record, &*room, own_account ? nullptr : program, &s); filling.go_on();)
+            co_yield Slice{};
+    if (s && program != nullptr && !own_account) {
+        record->program = files_.room_path(id) + "/" + files::program_folder + "/" + program_name(*record);
+    } else if (s && program != nullptr) {
         Result<std::string> path = cache_.program(program->digest, record->argv[0]);
         if (path) record->program = *path;
         else s = path.status();

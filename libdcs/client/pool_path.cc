@@ -1,12 +1,22 @@
 #include "client/pool_path.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <memory>
+#include <vector>
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dcs::client {
 namespace {
+
+constexpr std::size_t conf_bytes = 8192;  // as dcs_begin takes it
 
 std::string variable(const char *name) {
     const char *value = std::getenv(name);
@@ -23,21 +33,116 @@ std::string home_directory() {
     return {};
 }
 
+bool holds_pool(const std::string &directory) {
+    struct stat st {};
+    return ::stat((directory + "/scheduler").c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+std::vector<std::string> words_of(std::string_view line) {
+    std::vector<std::string> words;
+    line = line.substr(0, line.find('#'));
+    for (std::size_t at = 0; (at = line.find_first_not_of(" \t\r", at)) != line.npos;) {
+        const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
+        words.emplace_back(line.substr(at, end - at));
+        at = end;
+    }
+    return words;
+}
+
+// Whoever can write it could send programs to a scheduler of their own.
+Status check_roots(const struct stat &st, const std::string &path) {
+    if (st.st_uid == 0 && (st.st_mode & 022) == 0) return Status::ok();
+    return fail(Code::refused, path + ": others than root can write it: chown root, chmod go-w");
+}
+
+Result<std::string> read_conf(int fd) {
+    std::string text;
+    std::array<char, 1024> buffer{};
+    while (text.size() <= conf_bytes) {
+        const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(Code::io_error, host_file, errno);
+        if (n == 0) return text;
+        text.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    return fail(Code::limit, std::string(host_file) + ": it is too long to be what its name says");
+}
+
 }  // namespace
 
-Result<std::string> pool_directory() {
-    const std::string dir = variable("DCS_DIR");
-    if (!dir.empty()) {
-        if (dir[0] != '/')
-            return fail(Code::invalid, "DCS_DIR is \"" + dir + "\": give it as an absolute path");
-        return dir;
+Result<HostConf> parse_host_conf(std::string_view text) {
+    HostConf conf;
+    for (int number = 1; !text.empty(); ++number) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::vector<std::string> words = words_of(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+        if (words.empty()) continue;
+        std::string *to = words[0] == "scheduler" ? &conf.scheduler
+                          : words[0] == "pki"     ? &conf.pki
+                          : words[0] == "dir"     ? &conf.dir
+                                                  : nullptr;
+        const bool good = to && to->empty() && words.size() == 2 && (to == &conf.scheduler || words[1][0] == '/');
+        if (!good)
+            return fail(Code::invalid, std::string(host_file) + ", line " + std::to_string(number) +
+                                           ": it takes `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir DIR`, "
+                                           "each once, with absolute paths");
+        *to = words[1];
     }
+    return conf;
+}
+
+Result<HostConf> host_conf() {
+    const int fd = ::open(host_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return HostConf{};
+    if (fd < 0) return fail_errno(Code::io_error, host_file, errno);
+    struct stat file {}, folder {};
+    const bool known = ::fstat(fd, &file) == 0 && ::stat(host_folder, &folder) == 0;
+    Status s = known ? check_roots(file, host_file) : fail_errno(Code::io_error, host_file, errno);
+    if (s) s = check_roots(folder, host_folder);
+    if (s && !S_ISREG(file.st_mode)) s = fail(Code::invalid, std::string(host_file) + " is not a file");
+    const Result<std::string> text = s ? read_conf(fd) : Result<std::string>(s);
+    ::close(fd);
+    return text ? parse_host_conf(*text) : Result<HostConf>(text.status());
+}
+
+Result<std::string> own_pool_directory() {
     const std::string state = variable("XDG_STATE_HOME");
     if (!state.empty() && state[0] == '/') return state + "/dcs";  // relative ones do not count there
     const std::string home = home_directory();
     if (home.empty())
         return fail(Code::invalid, "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
     return home + "/.local/state/dcs";
+}
+
+Result<PoolPlace> find_pool() {
+    using Kind = PoolPlace::Kind;
+    const std::string dir = variable("DCS_DIR");
+    if (!dir.empty() && dir[0] != '/')
+        return fail(Code::invalid, "DCS_DIR is \"" + dir + "\": give it as an absolute path");
+    if (!dir.empty()) return PoolPlace{Kind::named, dir, {}};
+    const auto own = own_pool_directory();
+    if (own && holds_pool(*own)) return PoolPlace{Kind::own, *own, {}};
+    const auto host = host_conf();
+    if (!host) return host.status();
+    if (!host->dir.empty()) return PoolPlace{Kind::host, host->dir, {}};
+    if (!host->scheduler.empty()) return PoolPlace{Kind::elsewhere, {}, host->scheduler};
+    return own ? Result<PoolPlace>(PoolPlace{Kind::none, *own, {}}) : Result<PoolPlace>(own.status());
+}
+
+Result<std::string> pool_directory() {
+    static std::atomic<const std::string *> found{nullptr};  // no mutex: a fork may come at any time
+    const std::string *before = found.load();
+    if (before && variable("DCS_DIR").empty()) return *before;
+    const auto place = find_pool();
+    if (!place) return place.status();
+    if (place->kind == PoolPlace::Kind::elsewhere)
+        return fail(Code::no_auth, "the scheduler of this host's pool is on another host, " + place->scheduler +
+                                       ": start this program by dcs_begin");
+    if (place->kind != PoolPlace::Kind::own && place->kind != PoolPlace::Kind::host) return place->directory;
+    before = nullptr;
+    auto first = std::make_unique<const std::string>(place->directory);
+    if (found.compare_exchange_strong(before, first.get())) before = first.release();
+    return *before;
 }
 
 }  // namespace dcs::client

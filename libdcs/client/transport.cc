@@ -8,10 +8,12 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -85,6 +87,16 @@ int connect_to(int fd, const std::string &path, bool &directory_missing) {
 
 constexpr std::size_t tls_piece = 16 * 1024;
 
+// Of a socket that does not let us in: whose it is.
+std::string who_may(const std::string &path) {
+    struct stat st {};
+    if (::stat(path.c_str(), &st) != 0 || (st.st_mode & 070) == 0) return " (it is for its owner only)";
+    char buffer[4096];
+    group entry{}, *found = nullptr;
+    const bool named = ::getgrgid_r(st.st_gid, &entry, buffer, sizeof buffer, &found) == 0 && found;
+    return " (it is for members of the group " + (named ? std::string(entry.gr_name) : std::to_string(st.st_gid)) + ")";
+}
+
 Status broke(const std::string &what, int error) { return fail_errno(Code::broken, what, error); }
 
 }  // namespace
@@ -112,6 +124,7 @@ Transport::Refusal Transport::connect(const std::string &path) {
     close_socket(fd);
     const bool hopeless = directory_missing || error == EACCES || error == EPERM || error == ENAMETOOLONG;
     std::string why = fail_errno(Code::unreachable, path, error).text;
+    if (error == EACCES) why += who_may(path);
     if (directory_missing) why += " (there is no pool; `dcs up` makes one)";
     return {error, hopeless, why};
 }

@@ -18,7 +18,7 @@ namespace dcs {
 namespace {
 
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
-constexpr int nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_futex_waitv = 449;
+constexpr int nr_pidfd_open = 434, nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_futex_waitv = 449;
 constexpr int truncates_known_since = 3;  // version of Landlock
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW, denied = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;  // what libraries know how to do without
@@ -138,6 +138,7 @@ std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
     p.about_call(SYS_tgkill, 0, {own}, allowed, denied);
     p.about_call(SYS_prlimit64, 0, {0, own}, allowed, denied);
     if (kept.foreign_files) about_foreign_files(p);
+    if (kept.process_ends) p.answer_if(nr_pidfd_open, allowed);
     p.about_call(SYS_ioctl, 1, {FIONBIO, FIONREAD, TCGETS}, allowed, denied);
     p.about_call(SYS_prctl, 0, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, name_of_memory}, allowed,
                  denied);

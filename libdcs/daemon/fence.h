@@ -24,6 +24,7 @@ struct KeptCalls {
     // Times, copies within the kernel, and of modes 0555, for a program, and, unless this is root, 0700, to get at what
     // is to be removed.
     bool foreign_files = false;
+    bool process_ends = false;  // to learn when another process has ended, and nothing else about it
 };
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
 // threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of

@@ -28,8 +28,9 @@
  * a fork the child goes on with the same token and sessions over connections of its own. Signals do
  * not interrupt a call, and no call raises SIGPIPE.
  *
- * The scheduler is found at $DCS_DIR/scheduler/user.sock; DCS_DIR defaults to
- * $XDG_STATE_HOME/dcs or ~/.local/state/dcs. */
+ * The scheduler is found at DIR/scheduler/user.sock. DIR is $DCS_DIR; else the user's own pool in
+ * $XDG_STATE_HOME/dcs or ~/.local/state/dcs, if there is one; else what `dir` in /etc/dcs/pool.conf
+ * says. If that file names a scheduler on another host instead, the program is started by dcs_begin. */
 #ifndef DCS_H
 #define DCS_H
 

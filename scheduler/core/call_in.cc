@@ -73,6 +73,7 @@ void hear_from(Draft &d, HostId id) {
         d.event("host " + host.config.name + " is active, was " + name_of(host.status));
     host.status = HostStatus::active;
     host.last_contact = d.now;
+    host.called = true;
     host.checked = Checked::no;
 }
 
@@ -94,6 +95,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
+    host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.confinement = call.confinement;
     host.free_memory_kb = -1;
@@ -131,7 +133,10 @@ void connection_closed(Draft &d, const ConnectionClosed &in) {
     if (in.conn == 0) return;
     backup_closed(d, in.conn);
     const auto host = d.state.host_of_conn.find(in.conn);
-    if (host != d.state.host_of_conn.end()) d.host(host->second).conn = 0;
+    if (host != d.state.host_of_conn.end()) {
+        d.host(host->second).left = in.conn;
+        d.host(host->second).conn = 0;
+    }
     const auto parked = d.state.waiting_conns.find(in.conn);
     if (parked == d.state.waiting_conns.end()) return;
     const auto of_conn = [&](const Waiter &w) { return w.conn == in.conn; };

@@ -50,6 +50,7 @@ struct Dispatch {
     void operator()(const ServerReport &in) { take_report(d, in); }
     void operator()(const ServerLaunchResult &in) { launch_result(d, in); }
     void operator()(const ConnectionClosed &in) { connection_closed(d, in); }
+    void operator()(const ServerEnded &in) { server_ended(d, in); }
     void operator()(const BackupCame &in) { backup_came(d, in); }
     void operator()(const ReportHandedOver &in) { hand_over(d, in); }
     void operator()(const TellOfBackup &in) { tell_of_backup(d, in); }

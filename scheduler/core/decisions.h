@@ -81,6 +81,7 @@ wire::Configure configuration(const State &state, const HostConfig &config);
 
 // ---- the rest of the world ----------------------------------------------------------------
 void connection_closed(Draft &d, const ConnectionClosed &in);
+void server_ended(Draft &d, const ServerEnded &in);
 void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);

@@ -140,6 +140,8 @@ struct ReportHandedOver {
 };
 struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::LaunchResult result; };
 struct ConnectionClosed { ConnId conn = 0; };
+// The kernel says that the process behind a grain server's link has ended. Of the scheduler's own host only.
+struct ServerEnded { ConnId conn = 0; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
 struct PolicyTable { Policy policy; };            // the same
@@ -161,8 +163,8 @@ struct TellOfBackup { bool place = false; };      // the backup whose certificat
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
-    ServerLaunchResult, ConnectionClosed, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost, Usurp,
-    PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
+    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost,
+    Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
 class Input : public InputOf {
 public:
     using InputOf::InputOf;

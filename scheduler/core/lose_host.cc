@@ -10,6 +10,15 @@ namespace {
 // For the answer to a probe, which itself waits 2 s.
 constexpr Duration probe_patience = seconds(10);
 constexpr Duration a_moment{1};
+// In which a grain server that was killed is started again, at least: then it goes on with its grains.
+constexpr Duration restart_patience = seconds(10);
+
+// Whoever is known to have ended is not waited for as one who is silent; but a restart takes a moment, and one who
+// calls as seldom is restarted as slowly. A pause of ours counts for nobody: it moves the last contact.
+Instant end_of_ended(const Host &host) {
+    if (host.ended == Instant::never()) return Instant::never();
+    return std::max(host.ended, host.last_contact) + std::max(host.config.interval, restart_patience);
+}
 
 bool has_addresses(const HostConfig &config) {
     return !config.check.empty() || !config.file_server.empty() || !config.gateway.empty();
@@ -24,6 +33,7 @@ void declare_dead(Draft &d, HostId id, const std::string &why) {
     host.held_back.clear();
     host.usurping.clear();
     host.checked = Checked::no;
+    host.ended = Instant::never();
     requeue_all(d, id, MoveReason::host_dead);
     d.event("host " + host.config.name + " is dead, " + why);
 }
@@ -48,6 +58,7 @@ void look_after(Draft &d, HostId id) {
 void overdue(Draft &d, HostId id) {
     const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
     const HostConfig &config = host.config;
+    if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server was killed and not started again");
     if (d.now <= host.last_contact + config.limit) {
         d.host(id).checked = Checked::no;  // its limit was raised since
         return call_delinquent(d, id);
@@ -64,14 +75,36 @@ void overdue(Draft &d, HostId id) {
 
 }  // namespace
 
-Instant deadline_of(const Host &host) {
-    if (!host.configured || host.status == HostStatus::dead) return Instant::never();
+namespace {
+
+Instant deadline_of_silent(const Host &host) {
     const HostConfig &config = host.config;
     if (host.checked == Checked::asked) return host.checked_at + probe_patience + a_moment;
     if (host.checked == Checked::alive)
         return std::min(host.last_contact + config.extended, host.checked_at + config.limit) + a_moment;
     if (host.status == HostStatus::delinquent) return host.last_contact + config.limit + a_moment;
     return host.last_contact + std::min(config.alert, config.limit) + a_moment;
+}
+
+}  // namespace
+
+Instant deadline_of(const Host &host) {
+    if (!host.configured || host.status == HostStatus::dead) return Instant::never();
+    const Instant silent = deadline_of_silent(host), ended = end_of_ended(host);
+    return ended == Instant::never() ? silent : std::min(silent, ended + a_moment);
+}
+
+// Its grains may run on under their launcher, and a server that is started again goes on with them; so this alone moves
+// nothing. Once for each server that dies on this host, so all hosts may be looked at.
+void server_ended(Draft &d, const ServerEnded &in) {
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
+        const Host &known = d.state.hosts[i];
+        const bool its = known.conn == in.conn || (known.conn == 0 && known.left == in.conn);
+        if (!its || known.status == HostStatus::dead) continue;
+        Host &host = d.host(static_cast<HostId>(i));
+        host.ended = d.now;
+        d.event("host " + host.config.name + ": the process of its server has ended");
+    }
 }
 
 void lose_hosts(Draft &d) {

@@ -86,8 +86,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.blamed = static_cast<std::int64_t>(host.totals.blamed);
     row.blamed_lately = host.blamed_lately;
     row.running = static_cast<std::int32_t>(d.state.running[i].size());
-    const bool called = host.status != HostStatus::unknown;
-    row.last_call_in_s = called ? since(d.now, host.last_contact) : -1;
+    row.last_call_in_s = host.called ? since(d.now, host.last_contact) : -1;
     row.interval_s = host.config.interval.seconds();
     row.alert_s = host.config.alert.seconds();
     row.limit_s = host.config.limit.seconds();
@@ -99,7 +98,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.failed = static_cast<std::int64_t>(host.totals.failed);
     row.given_back = static_cast<std::int64_t>(host.totals.given_back);
     row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
-    if (called) row.confinement = to_words(host.confinement);
+    if (host.called) row.confinement = to_words(host.confinement);
     return row;
 }
 

@@ -252,6 +252,9 @@ struct Host {
     HostStatus status = HostStatus::unknown;
     ConnId conn = 0;                 // 0: not connected
     Instant last_contact{};          // of the host, or the scheduler's start: grace
+    bool called = false;             // since the scheduler's start
+    ConnId left = 0;                 // its link that closed last
+    Instant ended = Instant::never(); // since then the process behind its last link is known to have ended
     std::string binary_class;
     double load = 0;
     std::uint32_t confinement = 0;   // Rungs, as its server said when it connected

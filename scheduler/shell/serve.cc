@@ -47,6 +47,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       outside_(loop, storage_, library_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
               [this](const std::string &why) { fenced(why); }),
+      server_processes_(loop),
       doors_(std::move(doors)) {
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
@@ -66,7 +67,7 @@ Status Service::run() {
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
     // The service manager's socket was the last thing to be reached by name.
-    const Result<bool> fenced = give_up_calls();
+    const Result<bool> fenced = give_up_calls({.process_ends = true});
     if (!fenced) return fenced.status();
     if (!*fenced) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
     log_info("serving in " + settings_.directory);
@@ -161,7 +162,7 @@ void Service::handle(net::Arrival arrival) {
     a.conn = arrival.conn;
     switch (arrival.what) {
     case net::What::woken: return;
-    case net::What::ready: return arrival.watch == keeper_.fd() ? keeper_is_gone() : handle_signals();
+    case net::What::ready: return readable(arrival.watch);
     case net::What::refused: return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
     case net::What::opened:
         return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
@@ -222,7 +223,10 @@ void Service::opened(const net::Arrival &arrival) {
                             ") came to the grain servers' socket and was turned away");
         return loop_.close(arrival.conn);
     }
-    if (a.door == turn::Door::server) own_peers_.insert(a.conn);
+    if (a.door == turn::Door::server) {
+        own_peers_.insert(a.conn);
+        server_processes_.opened(a.conn, arrival.peer.pid);
+    }
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " +
                       std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
@@ -264,6 +268,12 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + " at " + arrival.address +
               (peer.serial.empty() ? "" : ", certificate " + peer.serial));
     turn_.take(std::move(a));
+}
+
+void Service::readable(int watch) {
+    if (watch == keeper_.fd()) return keeper_is_gone();
+    if (watch == signals_.fd()) return handle_signals();
+    if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
 
 // Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.

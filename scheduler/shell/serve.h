@@ -14,6 +14,7 @@
 #include "scheduler/shell/doors.h"
 #include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/real_outside.h"
+#include "scheduler/shell/server_processes.h"
 #include "scheduler/turn/turn.h"
 
 namespace dcs::shell {
@@ -51,6 +52,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     void opened_from_afar(const net::Arrival &arrival);
+    void readable(int watch);
     void keeper_is_gone();
     void fenced(const std::string &why);
     bool about_copy(const net::Arrival &arrival);
@@ -77,6 +79,7 @@ private:
     turn::Turn turn_;
     MirrorHost mirror_;
     std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
+    ServerProcesses server_processes_;
     std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
     struct Afar { core::Certified certified; bool copies = false; };
     std::map<ConnId, Afar> backups_;           // on other hosts; copies: this connection is for the copy of the store

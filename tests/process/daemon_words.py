@@ -156,7 +156,7 @@ def server_cases():
         case("accounts", ["--accounts", "a,,b"], "--accounts must be login names separated by commas, or none", code=2),
         case("writable", ["--writable", "here"], "--writable has absolute paths, with commas", code=2),
         case("backup", ["--backup", "h:7002"], "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket"),
-        case("closed", ["--run-as", "users"], [far, "is closed to others; choose another --dir, or --run-as self"],
+        case("closed", ["--run-as", "users"], [far, "is closed to others: chmod o+x "],
              prepare=mode("", 0o700)),
         case("open", ["--run-as", "users"], ["on the way to @", "can be written by everybody"], prepare=mode("", 0o777)),
         case("foreign", [], "@/grains has grains of server b, not of a; start that one here, or remove @/grains/b,ann,1,1,1",

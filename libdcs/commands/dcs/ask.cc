@@ -30,6 +30,15 @@ Session session_of(const d_session_row &row) {
     return session;
 }
 
+// What is not known is no number.
+void make_null(std::string &json, const std::string &name) {
+    const std::string field = "\"" + name + "\":";
+    const std::size_t at = json.find(field);
+    if (at == std::string::npos) return;
+    const std::size_t from = at + field.size();
+    json.replace(from, json.find_first_of(",}", from) - from, "null");
+}
+
 }  // namespace
 
 int Info::ask(int type, const std::string &user, int session, int grain) {
@@ -226,6 +235,9 @@ std::string json_of(const d_host_row &row) {
     const std::string field = "\"host_class\":";
     const std::size_t at = json.find(field);
     if (at != std::string::npos) json.replace(at, field.size(), "\"class\":");
+    if (row.last_call_in_s < 0) make_null(json, "last_call_in_s");
+    if (row.last_call_in_s >= 0 && row.free_memory_kb >= 0) return json;
+    for (const char *figure : {"free_memory_kb", "load"}) make_null(json, figure);  // they come with a call-in
     return json;
 }
 

@@ -7,6 +7,7 @@
 #include "call.h"
 #include "json.h"
 #include "pool.h"
+#include "start_hint.h"
 #include "table.h"
 
 namespace dcs::commands {
@@ -102,6 +103,16 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
     return exits::ok;
 }
 
+std::string hint_about(const Daemon &backup, const Pool &pool) {
+    const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
+    const bool by_up = is_made_by_up(pool.directory());
+    if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+    if (none && !pool.exists()) return start_hint(pool.directory());
+    if (!none) return "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
+    return "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its own "
+           "directory is DIR/backup";
+}
+
 int status(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs backup status takes no words, but got `" + call.arguments.words[0] + "`"));
@@ -111,10 +122,8 @@ int status(const Call &call) {
     if (!answer) {
         if (const CopyStatus copy = ask_copy(pool); copy.at_scheduler && copy.at_scheduler->mode != "off")
             return status_of_far_copy(call, pool, copy);
-        const bool none = ::access(daemon.directory.c_str(), F_OK) != 0;
         Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
-        if (failure.exit == exits::unreachable)
-            failure.hint = none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+        if (failure.exit == exits::unreachable) failure.hint = hint_about(daemon, pool);
         return call.fail(failure);
     }
     if (call.format == Format::table) {
@@ -142,7 +151,7 @@ int detach(const Call &call) {
     const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
     if (!answer) {
         Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
-        if (failure.exit == exits::unreachable) failure.hint = "`dcs up` starts it; then detach";
+        if (failure.exit == exits::unreachable) failure.hint = start_hint(pool.directory()) + "; then detach";
         return call.fail(failure);
     }
     if (call.format == Format::json) {

@@ -1,7 +1,6 @@
 #include "client_host.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -31,14 +30,7 @@ std::string value_of(const std::string &directory, const std::string &wanted) {
 
 std::string scheduler_of(const std::string &directory) { return value_of(directory, "scheduler"); }
 
-bool pool_is_elsewhere(const std::string &directory) {
-    if (std::getenv("DCS_AUTH_FD") != nullptr || std::getenv("DCS_DIR") != nullptr) return false;
-    struct stat st {};
-    if (!directory.empty() && ::stat((directory + "/scheduler").c_str(), &st) == 0) return false;
-    return !scheduler_of(client_directory).empty();
-}
-
-Status run_by_begin(const std::vector<std::string> &words) {
+Status run_by_begin(const std::vector<std::string> &words, const std::string &scheduler) {
     std::string own = own_path();
     const std::string begin = own_folder() + "/dcs_begin";
     std::vector<char *> argv = {const_cast<char *>("dcs_begin"), own.data()};
@@ -46,7 +38,7 @@ Status run_by_begin(const std::vector<std::string> &words) {
     argv.push_back(nullptr);
     ::execv(begin.c_str(), argv.data());
     return fail_errno(errno == ENOENT ? Code::not_found : Code::refused,
-                      "the pool's scheduler is on another host, " + scheduler_of(client_directory) + ", and " + begin +
+                      "the pool's scheduler is on another host, " + scheduler + ", and " + begin +
                           " is needed to get there", errno);
 }
 

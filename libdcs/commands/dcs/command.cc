@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "ask.h"
 #include "call.h"
+#include "client/pool_path.h"
 #include "client_host.h"
 #include "completion.h"
 #include "pool.h"
@@ -62,8 +64,9 @@ void print_overview(FILE *to, const std::string &noun) {
         if (noun.empty() || noun == verb->noun)
             std::fprintf(to, "  %-15s %s\n", full_name(*verb).c_str(), verb->summary);
     std::fputs(
-        "\n`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory (default\n"
-        "~/.local/state/dcs). Results go to standard output, everything else to standard error.\n"
+        "\n`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory; else it is your own pool in\n"
+        "~/.local/state/dcs if you have one, else this host's (/etc/dcs/pool.conf). Results go to standard output,\n"
+        "everything else to standard error.\n"
         "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 "
         "timeout,\n"
         "10 a waited-for grain failed.\n",
@@ -105,11 +108,35 @@ Status take_common(const Arguments &arguments, bool own_output, Call &call) {
     return Status::ok();
 }
 
-// What has to do with a pool on this host only, or with none.
-bool stays_here(const Verb &verb) {
-    for (const Verb *local : {&up_verb, &down_verb, &host_join_verb, &completion_verb, &replay_check_verb})
-        if (&verb == local) return true;
-    return false;
+bool is_one_of(const Verb &verb, std::initializer_list<const Verb *> verbs) {
+    return std::find(verbs.begin(), verbs.end(), &verb) != verbs.end();
+}
+
+// Where the pool of this call is, if it names none by --dir. A pool of another host is reached by dcs_begin, which
+// executes this program again: then this does not return.
+Status find_directory(const Verb &verb, const std::vector<std::string> &whole, Call &call) {
+    using Kind = client::PoolPlace::Kind;
+    // These make and end the user's own pool, or have to do with none.
+    const bool own = is_one_of(verb, {&up_verb, &down_verb, &host_join_verb, &completion_verb});
+    const bool named = std::getenv("DCS_DIR") != nullptr && *std::getenv("DCS_DIR") != '\0';
+    auto directory = client::own_pool_directory();
+    if (!own || named) {
+        auto place = client::find_pool();
+        if (!place) return place.status();
+        const bool begun = std::getenv("DCS_AUTH_FD") != nullptr;
+        if (place->kind == Kind::elsewhere && !begun && &verb != &replay_check_verb)
+            return run_by_begin(whole, place->scheduler);
+        if (place->kind != Kind::elsewhere) directory = place->directory;
+    }
+    if (!directory) return is_one_of(verb, {&host_join_verb, &completion_verb}) ? Status::ok() : directory.status();
+    call.directory = absolute_path(*directory);
+    return Status::ok();
+}
+
+Failure directory_failure(const Status &why) {
+    Failure failure = failure_of("", why);
+    if (failure.exit == exits::usage) failure.hint = "DCS_DIR, or --dir DIR, is the pool's directory";
+    return failure;
 }
 
 // `whole` is what this program was called with.
@@ -128,15 +155,9 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
         return call.fail(
             usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
                           "`dcs " + full_name(verb) + " --help` shows how it is used"));
-    if (call.directory.empty()) {
-        call.directory = default_pool_directory();
-        if (!stays_here(verb) && pool_is_elsewhere(call.directory))
-            return call.fail(failure_of("", run_by_begin(whole)));
-    }
     if (call.directory.empty())
-        return call.fail(usage_failure("there is no directory for the pool: neither DCS_DIR nor HOME is set, and your "
-                                       "account has no home", "--dir DIR"));
-    ::setenv("DCS_DIR", call.directory.c_str(), 1);
+        if (Status s = find_directory(verb, whole, call); !s) return call.fail(directory_failure(s));
+    if (!call.directory.empty()) ::setenv("DCS_DIR", call.directory.c_str(), 1);
     set_patience(question_patience_s);
     const int exit = verb.run(call);
     if (std::fflush(stdout) != 0 && exit == exits::ok)

@@ -151,8 +151,6 @@ int print_completions(const std::vector<std::string> &words) {
     ::signal(SIGALRM, SIG_DFL);
     ::setitimer(ITIMER_REAL, &limit, nullptr);
     set_patience(0);
-    if (const std::string directory = default_pool_directory(); !directory.empty())
-        ::setenv("DCS_DIR", directory.c_str(), 1);
     complete(line);
     line.say();
     return exits::ok;

@@ -125,7 +125,7 @@ std::string state_text(const d_host_row &row) {
 }
 
 std::string host_facts(const d_host_row &row) {
-    const bool known = row.last_call_in_s >= 0;
+    const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
     char load[32];
     std::snprintf(load, sizeof load, "%.2f", row.load);
     Facts facts;
@@ -143,8 +143,8 @@ std::string host_facts(const d_host_row &row) {
     facts.add("delinquent", "after " + seconds_text(row.alert_s));
     facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
                           " while something answers for it");
-    facts.add("load", known ? load : "-");
-    facts.add("memory", (known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
+    facts.add("load", figures ? load : "-");
+    facts.add("memory", (figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
                             " free; grains asked for " + megabytes(row.memory_used_mb) +
                             (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
     facts.add("cores", "grains asked for " + std::to_string(row.cores_used) +

@@ -1,9 +1,11 @@
 #include "failure.h"
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "dcs.h"
 #include "json.h"
+#include "start_hint.h"
 
 namespace dcs::commands {
 namespace {
@@ -17,12 +19,17 @@ std::string short_code(const char *name) {
     return code;
 }
 
+// Of this call: `dcs` sets it.
+std::string environment_directory() {
+    const char *named = std::getenv("DCS_DIR");
+    return named != nullptr ? named : "";
+}
+
 std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "`dcs up --local 2` starts a private pool (again); for one in another directory set "
-               "DCS_DIR";
+        return start_hint(environment_directory());
     case D_E_SESSION_UNKNOWN:
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:

@@ -24,12 +24,12 @@ void print_table(const std::vector<const d_host_row *> &rows) {
                 ">FINISHED", ">FAILED", "CONFINEMENT"};
     int active = 0, slots = 0, running = 0;
     for (const d_host_row *row : rows) {
-        const bool known = row->last_call_in_s >= 0;
+        const bool known = row->last_call_in_s >= 0, figures = known && row->free_memory_kb >= 0;
         table.add(
             {text(row->name), class_text(row->host_class), text(row->binary_class),
              state_text(*row), std::to_string(row->slots), std::to_string(row->running),
-             seconds_text(row->last_call_in_s), known ? load_text(row->load) : "-",
-             known ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
+             seconds_text(row->last_call_in_s), figures ? load_text(row->load) : "-",
+             figures ? bytes_text(static_cast<std::uint64_t>(row->free_memory_kb) * 1024) : "-",
              std::to_string(row->finished), std::to_string(row->failed),
              known ? text(row->confinement) : "-"});
         if (text(row->state) == "active") {

@@ -1,6 +1,8 @@
 // dcs host join: run on the host that joins. Nothing of a pool is here yet.
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -25,6 +27,7 @@ namespace {
 
 constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
 constexpr double usual_wait_s = 600;
+constexpr const char *usual_place = "/var/lib/dcs";
 
 struct Order {
     std::string address, token, directory;  // address: as it was said
@@ -46,9 +49,22 @@ std::string own_name() {
 std::string usual_directory(const Order &order) {
     if (order.client()) return client_directory;
     const std::string name = order.backup() ? "backup" : "server";
-    if (::geteuid() == 0) return "/var/lib/dcs/" + name;
+    if (::geteuid() == 0) return std::string(usual_place) + "/" + name;
     const char *home = std::getenv("HOME");
     return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-" + name : "";
+}
+
+// The directory and those above it. What root makes above it lets others pass: grains under accounts of their own get
+// to their rooms that way. Earlier releases closed /var/lib/dcs when they made it: it is opened, too.
+Status make_place(const std::string &directory, bool last = true) {
+    const std::string above = directory.substr(0, directory.rfind('/'));
+    if (!above.empty())
+        if (Status s = make_place(above, false); !s) return s;
+    const bool made = ::mkdir(directory.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
+    const bool ours = !last && ::geteuid() == 0 && (made || directory == usual_place);
+    if (ours && ::chmod(directory.c_str(), 0711) != 0) return fail_errno(Code::io_error, directory, errno);
+    return Status::ok();
 }
 
 Result<Order> take_order(const Call &call) {
@@ -187,6 +203,8 @@ int join(const Call &call) {
     if (order->client())
         if (Status s = prepare_client(order->directory, order->address); !s)
             return call.fail(failure_of("this host has not joined", s));
+    if (!order->client())
+        if (Status s = make_place(order->directory); !s) return call.fail(failure_of("this host has not joined", s));
     const auto key = pki::key_in(place);
     if (!key) return call.fail(failure_of("this host's key", key.status()));
     order->call.request = *pki::make_request(*key);

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -17,18 +15,6 @@
 
 namespace dcs::commands {
 namespace {
-
-std::string environment(const char *name) {
-    const char *value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
-std::string home_directory() {
-    const std::string home = environment("HOME");
-    if (!home.empty()) return home;
-    const passwd *entry = ::getpwuid(::getuid());
-    return entry != nullptr && entry->pw_dir != nullptr ? entry->pw_dir : "";
-}
 
 // Never in scientific notation: people and the scheduler's parser read it.
 std::string decimal(double value) {
@@ -57,15 +43,6 @@ std::string absolute_path(const std::string &path) {
     }
     while (text.size() > 1 && text.back() == '/') text.pop_back();
     return text;
-}
-
-std::string default_pool_directory() {
-    const std::string named = environment("DCS_DIR");
-    if (!named.empty()) return absolute_path(named);
-    const std::string state = environment("XDG_STATE_HOME");
-    if (!state.empty() && state[0] == '/') return absolute_path(state + "/dcs");
-    const std::string home = home_directory();
-    return home.empty() ? "" : absolute_path(home + "/.local/state/dcs");
 }
 
 std::string pool_text(const PoolNumbers &numbers) {
@@ -155,6 +132,7 @@ std::vector<std::string> Pool::server_names() const {
 Daemon Pool::look(const char *role, const std::string &name, const std::string &directory,
                   const char *lock) const {
     Daemon daemon{role, name, directory, directory + "/" + lock};
+    daemon.known = ::access(daemon.lock.c_str(), R_OK) == 0 || errno == ENOENT;
     daemon.up = locks::is_held(daemon.lock);
     if (daemon.up) daemon.pid = locks::holder_of(daemon.lock);
     return daemon;

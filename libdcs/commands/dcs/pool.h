@@ -26,8 +26,6 @@ struct PoolNumbers {
 inline constexpr int most_servers = 1000, most_slots = 1024;
 inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
 
-// $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs; absolute. Empty if there is no home.
-std::string default_pool_directory();
 std::string absolute_path(const std::string &path);
 
 bool is_mirror_mode(std::string_view word);
@@ -43,6 +41,7 @@ struct Daemon {
     std::string directory, lock;
     bool up = false;
     int pid = 0;  // 0: not known
+    bool known = true;  // false: its lock is not ours to look at, so `up` says nothing
 };
 
 class Pool {

@@ -9,10 +9,13 @@
 #include "json.h"
 #include "pool.h"
 #include "processes.h"
+#include "start_hint.h"
 #include "table.h"
 
 namespace dcs::commands {
 namespace {
+
+const char *state_of(const Daemon &daemon) { return daemon.up ? "up" : daemon.known ? "down" : "unknown"; }
 
 std::string daemons_json(const std::vector<Daemon> &daemons) {
     std::vector<std::string> rows;
@@ -21,7 +24,7 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
         row.add("role", daemon.role).add("name", daemon.name);
         if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
         else row.add_raw("pid", "null");
-        row.add("state", daemon.up ? "up" : "down");
+        row.add("state", state_of(daemon));
         rows.push_back(row.text());
     }
     return json_array(rows);
@@ -33,7 +36,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     for (const Daemon &daemon : daemons)
         table.add({daemon.role, daemon.name,
                    daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
-                   daemon.up ? "up" : "down"});
+                   state_of(daemon)});
     if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
     if (info == nullptr) return;
     std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts_total);
@@ -56,15 +59,16 @@ int status(const Call &call) {
     if (!elsewhere) daemons = pool.daemons();
     for (Daemon &daemon : daemons)
         daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
-    // Whose lock can be read and is free is down for certain: no need to wait for an answer.
-    const bool down =
-        !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
+    // Whose lock can be read and is free is down for certain: no need to wait for an answer. Where members of a group
+    // call they cannot read it; who answers is up.
+    const bool down = !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
     Info info;
     const int error = down ? D_E_UNREACHABLE : info.ask(D_Q_SYSTEM);
+    if (error == NO_ERROR && !daemons.empty()) daemons[0].up = true;
     Failure failure;
     if (down)
         failure = {exits::unreachable, "unreachable",
-                   "the scheduler of " + pool.directory() + " is down", "`dcs up` starts it again"};
+                   "the scheduler of " + pool.directory() + " is down", start_hint(pool.directory())};
     else if (error != NO_ERROR) failure = call_failure("the scheduler's status", error);
     if (call.format == Format::json) {
         JsonObject json;
@@ -98,7 +102,9 @@ Examples:
 
 Usage: dcs status [-o table|json|name] [--dir DIR]
 
-The daemons are shown also when the scheduler does not answer; the exit code is 5 then.
+The daemons are shown also when the scheduler does not answer; the exit code is 5 then. Their states are up, down, and
+unknown: of a daemon whose files are not yours to look at. A scheduler that answers is up. Grain servers and a backup
+that were not started by `dcs up` are not among them: `dcs host ls` and `dcs backup status` show those.
 )",
     {},
     false,

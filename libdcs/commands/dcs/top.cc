@@ -106,7 +106,7 @@ std::string hosts_text(const View &view) {
     Table table{"HOST", "STATE", ">BUSY", ">LOAD", ">FREE MEMORY", ">LAST CALL-IN", "NOTE"};
     for (std::size_t i = 0; i < view.hosts->host_count; ++i) {
         const d_host_row &row = view.hosts->hosts[i];
-        const bool known = row.last_call_in_s >= 0;
+        const bool known = row.last_call_in_s >= 0 && row.free_memory_kb >= 0;
         char load[32];
         std::snprintf(load, sizeof load, "%.2f", row.load);
         table.add({row.name, state_text(row), std::to_string(row.running) + "/" + std::to_string(row.slots),

@@ -357,7 +357,8 @@ Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [
   --local N      number of grain servers (not needed for a pool that exists)
   --slots K      grains at a time on each; default 1
   --interval S   seconds between a server's reports; default 10. A server that is silent for 3 S is late,
-                 for 6 S dead: its grains go elsewhere
+                 for 6 S dead: its grains go elsewhere. One that was killed and is not started again is dead
+                 after S, at least 10 s
   --courtesy C   priority (the default): grains have the lowest priority, and that is all. watch: they are also
                  given back when other work keeps the processors busy or memory runs out, and the host takes
                  none until it is calm again. For servers that are started from now on

@@ -16,6 +16,7 @@
  * administrator installs for users of other languages, and what he reads before he makes it setuid. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -56,6 +57,17 @@ static enum outcome ask_for_token(const struct line *line, const char *ident, un
     return got_it;
 }
 
+/* Of a socket that does not let us in. */
+static const char *who_may(int error, const char *path) {
+    static char text[128];
+    struct stat st;
+    if (error != EACCES || stat(path, &st) != 0 || (st.st_mode & 070) == 0) return "";
+    const struct group *group = getgrgid(st.st_gid);
+    const char *name = group ? group->gr_name : "that it belongs to";
+    snprintf(text, sizeof text, " (it is for members of the group %.64s)", name);
+    return text;
+}
+
 /* The directory is opened first: socket addresses are short, paths need not be. */
 static enum outcome connect_scheduler(const char *pool, struct line *line) {
     char name[path_bytes + 32];
@@ -69,9 +81,12 @@ static enum outcome connect_scheduler(const char *pool, struct line *line) {
     line->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     enum outcome o = got_it;
     if (line->fd < 0) o = failed(give_up, "socket: %s", strerror(errno));
-    else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0)
-        o = failed(errno == EACCES || errno == EPERM ? give_up : try_again, "no scheduler answers at %s/user.sock: %s",
-                   name, strerror(errno));
+    else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        const int error = errno;
+        o = failed(error == EACCES || error == EPERM ? give_up : try_again,
+                   "no scheduler answers at %s/user.sock: %s%s", name, strerror(error),
+                   who_may(error, address.sun_path));
+    }
     close(directory);
     return o;
 }
@@ -143,7 +158,8 @@ static enum outcome no_pool(void) {
     return failed(give_up, "where is the pool? Set DCS_DIR to its directory, as an absolute path");
 }
 
-/* $DCS_DIR, else the user's private pool if there is one, else what root says in /etc/dcs/pool.conf. */
+/* $DCS_DIR, else the user's private pool if there is one, else what root says in /etc/dcs/pool.conf: the rule of
+ * libdcs/client/pool_path.h, by which the program finds its pool. */
 static enum outcome find_pool(struct host *host, const char *named, struct pool *pool) {
     if (named) {
         const size_t n = strlen(named);
@@ -153,7 +169,7 @@ static enum outcome find_pool(struct host *host, const char *named, struct pool 
     }
     const int known = private_pool(pool->dir);
     if (known && holds_pool(pool->dir)) return got_it;
-    if (host->dir[0]) return strcpy(pool->dir, host->dir), got_it;
+    if (host->dir[0] && !host->wrong[0]) return strcpy(pool->dir, host->dir), got_it;
     if (!host->scheduler[0]) {
         if (access("/etc/dcs/pool.conf", F_OK) == 0)
             return failed(give_up, "%s", host->wrong[0] ? host->wrong : "/etc/dcs/pool.conf names no scheduler");

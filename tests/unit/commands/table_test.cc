@@ -104,6 +104,12 @@ TEST_CASE("rows have the published fields") {
         CHECK(h.contains(name));
     CHECK(h.at("class").as_int64() == 3);
     CHECK_FALSE(h.contains("host_class"));
+    CHECK((h.at("load").is_number() && h.at("free_memory_kb").is_number()));
+    d_host_row silent = host;
+    silent.last_call_in_s = -1, silent.free_memory_kb = -1;
+    const auto unknown = boost::json::parse(json_of(silent)).as_object();
+    for (const char *name : {"last_call_in_s", "load", "free_memory_kb"}) CHECK(unknown.at(name).is_null());
+    CHECK(unknown.size() == h.size());
     CHECK(h.at("users").as_array().empty());
     const char *users[] = {"ann", "bob"};
     host.users = users, host.user_count = 2;

@@ -1,0 +1,44 @@
+#include "scheduler/shell/server_processes.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+
+namespace dcs::shell {
+namespace {
+constexpr int nr_pidfd_open = 434;  // everywhere; headers of older systems lack it
+}
+
+ServerProcesses::~ServerProcesses() {
+    while (!by_pid_.empty()) forget(by_pid_.begin());
+}
+
+void ServerProcesses::forget(std::map<pid_t, One>::iterator it) {
+    loop_.unwatch(it->second.fd);
+    ::close(it->second.fd);
+    by_pid_.erase(it);
+}
+
+// At once, before the number can mean another process. If it did all the same, that one lives, and the host is waited
+// for as one that is silent.
+void ServerProcesses::opened(ConnId conn, pid_t pid) {
+    if (const auto before = by_pid_.find(pid); before != by_pid_.end()) forget(before);
+    if (pid <= 0 || by_pid_.size() >= limits::connections) return;
+    const auto fd = static_cast<int>(::syscall(nr_pidfd_open, pid, 0));
+    if (fd < 0) return;
+    by_pid_[pid] = One{fd, conn};
+    loop_.watch(fd);
+}
+
+std::optional<ConnId> ServerProcesses::ended(int watch) {
+    for (auto it = by_pid_.begin(); it != by_pid_.end(); ++it) {
+        if (it->second.fd != watch) continue;
+        const ConnId conn = it->second.conn;
+        forget(it);
+        return conn;
+    }
+    return std::nullopt;
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,32 @@
+#pragma once
+// The processes behind the links of grain servers on this host: a link that closes says nothing, since a server may
+// come back by another; that its process has ended the kernel says.
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include <sys/types.h>
+
+#include "base/ids.h"
+#include "net/loop.h"
+
+namespace dcs::shell {
+
+class ServerProcesses {
+public:
+    explicit ServerProcesses(net::Loop &loop) : loop_(loop) {}
+    ~ServerProcesses();
+    // Of a link that has just come. Where the kernel gives no hold on the process nothing follows.
+    void opened(ConnId conn, pid_t pid);
+    // A watched descriptor is readable: the latest link of the process that has ended; nothing if it is none of these.
+    std::optional<ConnId> ended(int watch);
+
+private:
+    struct One { int fd = -1; ConnId conn = 0; };
+    void forget(std::map<pid_t, One>::iterator it);
+
+    net::Loop &loop_;
+    std::map<pid_t, One> by_pid_;
+};
+
+}  // namespace dcs::shell
