@@ -1,11 +1,13 @@
 """A pool with everybody in it who could try something: users of it and not, its master, root, hosts that have joined,
 one that was removed, strangers. Each speaks through tests/process/speaker.cc, over the real sockets, as the real uid."""
+import ctypes
 import grp
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 
 from pool import wait_for
@@ -149,3 +151,29 @@ def need_root():
     if os.geteuid() != 0:
         print("SKIPPED: only root can be several users")
         sys.exit(77)
+    make_logins({name_of(uid): uid for uid in (OWNER, OTHER, OUTSIDER, MASTER)},
+                {GROUP: [name_of(uid) for uid in (OWNER, OTHER, MASTER)]})
+
+
+def make_logins(logins, members):
+    """For this process and what it starts, in a mount namespace of its own. May be called again with others."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def done(result):
+        assert result == 0, os.strerror(ctypes.get_errno())
+
+    def lay_over(path, lines):
+        with tempfile.NamedTemporaryFile("w", prefix="dcs-test-", delete=False) as file:
+            file.writelines(lines)
+            os.fchmod(file.fileno(), 0o644)
+        done(libc.mount(file.name.encode(), path.encode(), None, 4096, None))  # MS_BIND
+        os.unlink(file.name)
+    if not hasattr(make_logins, "tables"):
+        done(libc.unshare(0x20000))  # CLONE_NEWNS
+        done(libc.mount(b"none", b"/", None, 16384 | 1 << 18, None))  # MS_REC | MS_PRIVATE
+        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
+    lay_over("/etc/passwd", make_logins.tables["/etc/passwd"] +
+             [f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in logins.items()])
+    lay_over("/etc/group", [line.rstrip("\n") + ("," if not line.rstrip("\n").endswith(":") else "") +
+                            ",".join(members[line.split(":")[0]]) + "\n" if line.split(":")[0] in members else line
+                            for line in make_logins.tables["/etc/group"]])
