@@ -1,6 +1,6 @@
-// Whose a process is that lost its parents. Those of all grains are children of the launcher then, so it is told by what
-// the kernel says of them: the control group that it cannot leave, and the account that it cannot change. What its
-// environment says tells only the grains of one account from each other, who could signal each other anyway.
+// Whose a process is that lost its parents. Those of all grains are children of the launcher then, so it is told by
+// what the kernel says of them: the control group that it cannot leave, and the account that it cannot change. What
+// its environment says tells only the grains of one account from each other, who could signal each other anyway.
 #include <csignal>
 #include <cstdio>
 

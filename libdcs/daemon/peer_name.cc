@@ -64,7 +64,8 @@ Result<std::uint32_t> group_number(const std::string &group) {
 
 const KnownPeer &PeerNames::look_up(std::uint32_t uid, Instant now) {
     const auto found = known_.find(uid);
-    if (found != known_.end() && (now < found->second.until || planted("daemon.uid_for_ever"))) return found->second.peer;
+    if (found != known_.end() && (now < found->second.until || planted("daemon.uid_for_ever")))
+        return found->second.peer;
     if (known_.size() >= most_known) known_.clear();
     KnownPeer peer = look_up_(uid);
     const bool good = !peer.login.empty() && peer.may_call;
@@ -74,8 +75,8 @@ const KnownPeer &PeerNames::look_up(std::uint32_t uid, Instant now) {
 Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
     const KnownPeer &peer = look_up(uid, now);
     if (!own && peer.login.empty())
-        return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it is "
-                                   "no user of the pool: call from the account that owns it, or make a login for it");
+        return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it "
+                                   "is no user of the pool: call from the account that owns it, or make it a login");
     if (!own && !peer.may_call) return peer.may_call;
     return usable_login_name(peer.login, uid) ? peer.login : number_name(uid);
 }

@@ -23,8 +23,8 @@ class PeerNames {
 public:
     using LookUp = std::function<KnownPeer(std::uint32_t)>;
     explicit PeerNames(LookUp look_up) : look_up_(std::move(look_up)) {}
-    // The name that sessions of `uid` belong to. `own`: root, or the account that this process runs under, which needs no
-    // login. "uid1234" for those without one, and for a login that cannot name a session's owner (too long, not of
+    // The name that sessions of `uid` belong to. `own`: root, or the account that this process runs under, which needs
+    // no login. "uid1234" for those without one, and for a login that cannot name a session's owner (too long, not of
     // [A-Za-z0-9._-], or looking like the number of another uid). Code::refused: it may not call; says why.
     Result<std::string> of(std::uint32_t uid, bool own, Instant now);
     // The tables were changed.

@@ -30,7 +30,7 @@ Result<Writers> writers_of(const LockFile &file, uid_t caller) {
     struct stat st = {};
     if (::fstat(file.fd(), &st) != 0) return fail_errno(Code::io_error, "cannot examine " + file.path(), errno);
     if (st.st_nlink > 1)
-        return refused(file, "it has " + std::to_string(st.st_nlink) + " names, so it may be the lock of something else",
+        return refused(file, "it has " + std::to_string(st.st_nlink) + " names and may be the lock of something else",
                        "Remove the others, or end the holder by hand");
     const Writers writers{st.st_uid, (st.st_mode & written_by_others) != 0};
     if (writers.others && caller == 0 && writers.owner != 0)
@@ -69,7 +69,8 @@ Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &own
     const bool unseen = of_process == Has::unseen || of_supervisor == Has::unseen;
     const bool over = !process && !supervisor;  // what they left behind carries the run's own marks
     if (!proven && (writers->others || !(over || unseen)))
-        return refused(file, "the process that it names has not got this lock", "`dcs_lock list` and `lsof` show who has; end it by hand");
+        return refused(file, "the process that it names has not got this lock",
+                       "`dcs_lock list` and `lsof` show who has; end it by hand");
     if (supervisor && of_supervisor == Has::no) belief.owner.supervisor = {};
     // Where others may write, only what the kernel shows: who has the lock, and what descends from it.
     if (writers->others) {

@@ -18,8 +18,8 @@ struct Belief {
     Owner owner;                  // as far as it is believed
     std::optional<uid_t> only;    // processes of other accounts are not ended; nothing: whoever it may be
 };
-// `owner` as it was read from `file`, whose lock on `byte` it is about; `caller`: who wants to end it. Code::refused: it
-// is not believed at all; says why, and what to do.
+// `owner` as it was read from `file`, whose lock on `byte` it is about; `caller`: who wants to end it. Code::refused:
+// it is not believed at all; says why, and what to do.
 //
 // File of root that nobody else may write: believed. File of another owner that nobody else may write: about that
 // owner's processes. A file that others may write: about the caller's own processes which have the lock, and what

@@ -13,7 +13,7 @@ constexpr Duration first_moment = milliseconds(250);
 
 }  // namespace
 
-// Of one network: the silent before those who speak, the oldest first. Of all: those of networks that nobody knows first.
+// Of one network: the silent before those who speak, the oldest first. Of all: unknown networks before known ones.
 std::optional<ConnId> StrangerTable::victim(const std::string *network) const {
     std::optional<ConnId> found;
     std::tuple<bool, bool> best{true, true};

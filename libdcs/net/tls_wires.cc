@@ -16,9 +16,9 @@ namespace dcs::net {
 namespace {
 constexpr Duration first_bytes = seconds(2);  // a caller speaks at once; who is late comes again
 
-// A host by its key: which of the keys that were ever certified for a name counts now, those know who read this, and what
-// does not count any more must not use up what its successor has. A control program by its name, as its user can have as
-// many keys as he likes.
+// A host by its key: of the keys that were ever certified for a name one counts now, which this loop does not know, and
+// the others must not use up what that one has. A control program by its name, as its user can have as many keys as
+// there are programs.
 std::string counted_as(const TlsPeer &peer) {
     const std::string role = std::string(pki::name_of(peer.role)) + " ";
     if (peer.role == pki::Role::program || planted("net.count_by_name")) return role + peer.name;
@@ -94,7 +94,8 @@ bool AsioLoop::make_room_for(const WirePtr &wire) {
     const std::optional<ConnId> goes = strangers_.add(wire->id, wire->network);
     if (!goes) return true;
     if (*goes == wire->id) return false;
-    if (const WirePtr other = find(*goes)) lose(*other, "it made room: too many peers there have not said who they are");
+    if (const WirePtr other = find(*goes))
+        lose(*other, "it made room: too many peers there have not said who they are");
     return true;
 }
 

@@ -26,8 +26,8 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
     if (fit.size() == 1) return fit.front();
     const std::string who = call.host.empty() ? "of any name" : call.host;
     if (fit.empty())
-        return fail(Code::not_found, "no host " + who + " with these words waits to be let in; one that waits asks again "
-                                                        "every few seconds, and `dcs host approve` lists them");
+        return fail(Code::not_found, "no host " + who + " with these words waits to be let in; one that waits asks "
+                                                        "again every few seconds, and `dcs host approve` lists them");
     return fail(Code::invalid, std::to_string(fit.size()) + " hosts with these words wait: say the name, too");
 }
 
@@ -124,8 +124,8 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) 
 
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     if (call.words.empty())
-        return d.refuse(caller, fail(Code::invalid, "which host? say the words that it shows: anybody can ask under any "
-                                                    "name; `dcs host approve` lists those that wait"));
+        return d.refuse(caller, fail(Code::invalid, "which host? say the words that it shows: anybody can ask under "
+                                                    "any name; `dcs host approve` lists those that wait"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;

@@ -30,7 +30,8 @@ with dcs.Session("steady") as session:
     while True:
         while submitted - taken < 4 and not os.path.exists(enough):
             submitted += 1
-            session.submit(submitted, ["/bin/sh", "-c", 'echo "$0" >>"$1"; sleep 0.1; echo "out $0"', str(submitted), journal])
+            session.submit(submitted, ["/bin/sh", "-c", 'echo "$0" >>"$1"; while test -e "$1.hold"; do sleep 0.1; done; '
+                                       'sleep 0.1; echo "out $0"', str(submitted), journal])
         if submitted == taken:
             break
         result = session.wait().check()
@@ -204,15 +205,42 @@ def an_hour_passes(pool, hosts=("scheduler", "backup", "h1")):
         pool.clocks.set(who, HOUR, HOUR)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        if who == "scheduler" and not pool.plant:
+        if who == "scheduler":
             pool.logged("scheduler.log", "the scheduler stood still for ")
         pool.work_goes_on()
         pool.clocks.set(who, 0)  # right for everybody else
         pool.work_goes_on()
 
 
+def an_hour_of_silence(pool):
+    """The scheduler stands still for an hour while its hosts say nothing: when it looks again it has heard nothing of them, and it
+    is to blame. Each step waits for what the one before it must have brought about, so it is the same on every machine."""
+    hold, servers = pool.journal + ".hold", [pool.running[name].pid for name in ("h1", "h2")]
+    open(hold, "w").close()
+    wait_for("all grains to be held", lambda: len(pool.text("journal").splitlines()) == pool.results() + 4, LONG)
+    for pid in servers:
+        os.kill(pid, signal.SIGSTOP)
+    # What they had said is heard before the pause, as nothing but that can make the silence longer than their interval.
+    wait_for("the silence", lambda: all(pool.host(name)["last_call_s"] >= 2 for name in ("h1", "h2")), LONG)
+    os.kill(pool.running["scheduler"].pid, signal.SIGSTOP)
+    pool.clocks.set("scheduler", HOUR, HOUR)
+    os.kill(pool.running["scheduler"].pid, signal.SIGCONT)
+    states = [pool.host(name)["state"] for name in ("h1", "h2")]
+    if pool.plant:
+        wait_for("the hosts to be given up", lambda: all(pool.host(n)["state"] != "active" for n in ("h1", "h2")), LONG)
+    else:
+        assert states == ["active"] * 2, states
+    for pid in servers:
+        os.kill(pid, signal.SIGCONT)
+    if pool.plant:
+        wait_for("a grain to run again", lambda: max(collections.Counter(pool.text("journal").split()).values()) > 1, LONG)
+    os.unlink(hold)
+    pool.clocks.set("scheduler", 0)
+    pool.work_goes_on()
+
+
 def what_is_found(pool):
-    an_hour_passes(pool, ("scheduler",))
+    an_hour_of_silence(pool)
     try:
         pool.end()
     except AssertionError as error:
@@ -227,7 +255,7 @@ def drill(plant=""):
             return what_is_found(pool)
         identity = os.path.join(pool.base, "h1/pki/certificate.pem")
         before = open(identity).read()
-        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes):
+        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes, an_hour_of_silence):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
         assert open(identity).read() == before, "the host got another certificate"

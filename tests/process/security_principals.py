@@ -3,19 +3,21 @@
 control group of a process, the owner of a lock file, a login, the key of a certificate, the owner of a directory; and never by
 what an environment, a record, a name or a path says. Each case is an attack; needs root, and plays the users itself."""
 import ctypes
-import grp
 import os
 import signal
 import socket
 import ssl
 import struct
 import subprocess
+import sys
+import tempfile
 import threading
 
 from hurry import Hurry
 from lock_box import Box, runs
-from pool import program, wait_for
+from pool import FULL, bin_directory, program, wait_for
 from speakers import GROUP, OTHER, OWNER, Speaker, SpeakersPool, make_logins, name_of, need_root
+from tls import TOOLS
 from users_host import UsersHost
 
 VICTIM, ATTACKER = 5, 7  # logins that every Debian has: games and lp
@@ -135,11 +137,10 @@ def a_lock_file_ends_nobody_whom_its_writers_could_not_end():
 
 
 def a_user_is_a_login(pool):
-    gid = grp.getgrnam(GROUP).gr_gid
     nobody = Speaker(pool, 300001)  # as a range of /etc/subuid gives them to whoever has it; with the group of the socket
     heard = nobody.open(greet=False)
     heard = nobody.hear() if heard.kind == "opened" else heard
-    assert heard.kind == "ErrorReply" and "no login name" in heard.fields["text"].decode(), (heard, gid)
+    assert heard.kind == "ErrorReply" and "no login name" in heard.fields["text"].decode(), heard
     member, left = Speaker(pool, OWNER), Speaker(pool, OTHER)
     for speaker in (member, left):
         assert speaker.open().kind == "Welcome"
@@ -237,15 +238,48 @@ def roots_daemons_start_where_only_root_writes():
         assert result.returncode == 1 and f"{foreign} belongs to uid {ATTACKER}" in result.stderr, result
 
 
+# The bug that each attack finds; with --full each is planted, and its attack must succeed then.
+PLANTS = {"locks.believe_the_file": a_lock_file_ends_nobody_whom_its_writers_could_not_end,
+          "daemon.any_path": roots_daemons_start_where_only_root_writes,
+          "net.count_by_name": a_revoked_key_takes_no_place_of_its_successor,
+          "net.refuse_newcomers": strangers_keep_nobody_out,
+          "daemon.uid_for_ever": a_user_is_a_login,
+          "launcher.believe_environment": a_grain_does_not_answer_for_processes_of_others}
+OF_A_POOL = (a_revoked_key_takes_no_place_of_its_successor, strangers_keep_nobody_out, a_user_is_a_login)
+
+
+def attack(*cases):
+    """Those of a pool together."""
+    for case in cases:
+        if case not in OF_A_POOL:
+            case()
+    if any(case in OF_A_POOL for case in cases):
+        with SpeakersPool() as pool:
+            for case in cases:
+                if case in OF_A_POOL:
+                    case(pool)
+
+
+def planted_bugs_are_found():
+    with tempfile.TemporaryDirectory(prefix="dcs-principals-") as base:
+        os.chmod(base, 0o711)
+        os.symlink(TOOLS, os.path.join(base, "tests"))
+        bins = bin_directory(os.path.join(base, "bin"), ("dcs_scheduler", "dcs_grainserver", "dcs_launcher"))
+        for plant, case in PLANTS.items():
+            result = subprocess.run([sys.executable, os.path.abspath(__file__), case.__name__], capture_output=True, text=True,
+                                    env=dict(os.environ, DCS_BIN=bins, DCS_PLANTED=plant))
+            assert result.returncode == 1 and "AssertionError" in result.stderr, (plant, result.returncode, result.stderr[-2000:])
+            print(f"{plant}: found by {case.__name__}", flush=True)
+
+
 def main():
     need_root()
-    a_lock_file_ends_nobody_whom_its_writers_could_not_end()
-    roots_daemons_start_where_only_root_writes()
-    with SpeakersPool() as pool:
-        a_revoked_key_takes_no_place_of_its_successor(pool)
-        strangers_keep_nobody_out(pool)
-        a_user_is_a_login(pool)
-    a_grain_does_not_answer_for_processes_of_others()
+    if len(sys.argv) > 1:
+        return attack(*(case for case in PLANTS.values() if case.__name__ in sys.argv[1:]))
+    attack(*PLANTS.values())
+    print(f"{len(PLANTS)} attacks failed", flush=True)
+    if FULL:
+        planted_bugs_are_found()
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ void log_break(const locks::World &world, const locks::Place &place, const locks
     if (!place.directory.empty()) locks::append_log(place.directory, line);
 }
 
-// `slot`: its number, or -1 for an atom. What is believed is read again through the descriptor that it is judged by: the
-// name may be another file's by now.
+// `slot`: its number, or -1 for an atom. What is believed is read again through the descriptor that it is judged by:
+// the name may be another file's by now.
 Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, int slot) {
     const std::string name = shown_name(options);
     const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;

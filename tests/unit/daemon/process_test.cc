@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,7 +106,7 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
         {5, {"ann", {}}}, {6, {"bob", fail(Code::refused, "bob is no member")}}, {7, {"a b", {}}}};
     int asked = 0;
     PeerNames names([&](std::uint32_t uid) { return ++asked, tables[uid]; });
-    Instant now = seconds(1000) + Instant{};
+    Instant now = Instant{} + seconds(1000);
     CHECK(*names.of(5, false, now) == "ann");
     CHECK(*names.of(7, false, now) == "uid7");  // a login that cannot name a session's owner
     CHECK(names.of(6, false, now).status().text == "bob is no member");

@@ -59,7 +59,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     for (const Owner &said : {owner, forged}) refused(belief(said, 0), "does not run as uid 65534");
     file_is(stranger, 0660);
     refused(belief(owner, 0), "it belongs to uid 65534 and others may write it");
-    file_is(0, 0666);  // everybody's word: about the caller's own processes that have the lock, and nothing that is said
+    file_is(0, 0666);  // everybody's word: about the caller's own processes that have the lock
     REQUIRE(belief(owner, 0));
     CHECK(belief(owner, 0)->only == uid_t{0});
     CHECK(belief(owner, 0)->owner.process == owner.process);
