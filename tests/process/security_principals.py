@@ -42,23 +42,28 @@ while not os.path.exists(go): time.sleep(0.05)
 def a_grain_does_not_answer_for_processes_of_others():
     """The one that uses too much is ended, whosever name it carries; and what it carries is no way around the limit."""
     with UsersHost("--cgroups", "none", "--max-memory-mb", "200", top="/var/tmp") as host, Hurry(host):
-        gate = os.path.join(host.base, "gate")
-        said = {}
+        gate, said = os.path.join(host.base, "gate"), {}
 
-        def victim():
-            said["victim"] = host.run("/bin/sh", "-c", f"until test -e {gate}; do sleep 0.05; done; echo safe", uid=VICTIM,
-                                      check=False)
-        thread = threading.Thread(target=victim)
-        thread.start()
+        def run(who, *words, uid):
+            said[who] = host.run(*words, uid=uid, check=False)
+
+        def start(*words, **more):
+            threads.append(threading.Thread(target=run, args=words, kwargs=more))
+            threads[-1].start()
+        threads = []
         try:
+            start("victim", "/bin/sh", "-c", f"until test -e {gate}; do sleep 0.05; done; echo safe", uid=VICTIM)
             grains = os.path.join(host.server_dir, "grains")
             room = wait_for("the victim's room", lambda: [f"{grains}/{d}/room" for d in os.listdir(grains)
                                                           if os.path.exists(f"{grains}/{d}/pid")])[0]
-            attack = host.run(PYTHON, "-c", FRAMER, room, gate, uid=ATTACKER, check=False)
-            assert attack.returncode != 0 and b"more than its 200 MB of memory" in attack.stderr, attack
+            start("attacker", PYTHON, "-c", FRAMER, room, gate, uid=ATTACKER)
+            wait_for("somebody to be ended", lambda: said, 240)
+            assert "victim" not in said, said
         finally:
             open(gate, "w").close()
-            thread.join()
+            for thread in threads:
+                thread.join()
+        assert said["attacker"].returncode != 0 and b"more than its 200 MB of memory" in said["attacker"].stderr, said
         assert said["victim"].returncode == 0 and said["victim"].stdout == b"safe\n", said
 
 
@@ -110,8 +115,12 @@ def a_lock_file_ends_nobody_whom_its_writers_could_not_end():
         os.chmod(shared, 0o1777)
         path, mine = os.path.join(shared, "job"), os.path.join(shared, "roots")
         innocent = box.start("600", program="/bin/sleep")
-        as_attacker = dict(user=ATTACKER, group=ATTACKER, extra_groups=[])
-        holder, command = box.hold("--mode=0666", path, **as_attacker)
+        ready = os.path.join(shared, "ready")
+        holder = box.start("--mode=0666", path, "/bin/sh", "-c", f"echo $$ >{ready}; exec sleep 600", user=ATTACKER,
+                           group=ATTACKER, extra_groups=[])
+        wait_for("the attacker's lock", lambda: os.path.exists(ready) and open(ready).read().endswith("\n"))
+        wait_for("its record", lambda: (box.list(path)[0].get("holder") or {}).get("pid"))
+        command = int(open(ready).read())
         forge(path, innocent.pid)
         result = box.run("-v", "-e", "1", "--grace=1,1,1", path, "/bin/echo", "taken")
         assert result.returncode == 77 and "taken" not in result.stdout, result
