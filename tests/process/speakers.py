@@ -162,18 +162,22 @@ def make_logins(logins, members):
     def done(result):
         assert result == 0, os.strerror(ctypes.get_errno())
 
-    def lay_over(path, lines):
-        with tempfile.NamedTemporaryFile("w", prefix="dcs-test-", delete=False) as file:
-            file.writelines(lines)
+    def lay_over(path):
+        with tempfile.NamedTemporaryFile(prefix="dcs-test-") as file:
             os.fchmod(file.fileno(), 0o644)
-        done(libc.mount(file.name.encode(), path.encode(), None, 4096, None))  # MS_BIND
-        os.unlink(file.name)
+            done(libc.mount(file.name.encode(), path.encode(), None, 4096, None))  # MS_BIND
+
+    def write(path, lines):
+        with open(path, "w") as file:
+            file.writelines(lines)
     if not hasattr(make_logins, "tables"):
+        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
         done(libc.unshare(0x20000))  # CLONE_NEWNS
         done(libc.mount(b"none", b"/", None, 16384 | 1 << 18, None))  # MS_REC | MS_PRIVATE
-        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
-    lay_over("/etc/passwd", make_logins.tables["/etc/passwd"] +
+        for path in make_logins.tables:
+            lay_over(path)
+    write("/etc/passwd", make_logins.tables["/etc/passwd"] +
              [f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in logins.items()])
-    lay_over("/etc/group", [line.rstrip("\n") + ("," if not line.rstrip("\n").endswith(":") else "") +
+    write("/etc/group", [line.rstrip("\n") + ("," if not line.rstrip("\n").endswith(":") else "") +
                             ",".join(members[line.split(":")[0]]) + "\n" if line.split(":")[0] in members else line
                             for line in make_logins.tables["/etc/group"]])
