@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 
 from pool import wait_for
@@ -156,28 +155,28 @@ def need_root():
 
 
 def make_logins(logins, members):
-    """For this process and what it starts, in a mount namespace of its own. May be called again with others."""
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def done(result):
-        assert result == 0, os.strerror(ctypes.get_errno())
-
-    def lay_over(path):
-        with tempfile.NamedTemporaryFile(prefix="dcs-test-") as file:
-            os.fchmod(file.fileno(), 0o644)
-            done(libc.mount(file.name.encode(), path.encode(), None, 4096, None))  # MS_BIND
+    """For this process and what it starts: an /etc laid over, in a mount namespace of its own. May be called again with others."""
+    if not hasattr(make_logins, "tables"):
+        libc = ctypes.CDLL(None, use_errno=True)
+        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
+        for result in (libc.unshare(0x20000), libc.mount(b"none", b"/", None, 16384 | 1 << 18, None)):  # CLONE_NEWNS; private
+            assert result == 0, os.strerror(ctypes.get_errno())
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt"], check=True)
+        for name in ("up", "work"):
+            os.mkdir(os.path.join("/mnt", name))
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", "lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work", "/etc"],
+                       check=True)
 
     def write(path, lines):
-        with open(path, "w") as file:
+        with open(path + ".new", "w") as file:
+            os.fchmod(file.fileno(), 0o644)
             file.writelines(lines)
-    if not hasattr(make_logins, "tables"):
-        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
-        done(libc.unshare(0x20000))  # CLONE_NEWNS
-        done(libc.mount(b"none", b"/", None, 16384 | 1 << 18, None))  # MS_REC | MS_PRIVATE
-        for path in make_logins.tables:
-            lay_over(path)
-    write("/etc/passwd", make_logins.tables["/etc/passwd"] +
-             [f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in logins.items()])
-    write("/etc/group", [line.rstrip("\n") + ("," if not line.rstrip("\n").endswith(":") else "") +
-                            ",".join(members[line.split(":")[0]]) + "\n" if line.split(":")[0] in members else line
-                            for line in make_logins.tables["/etc/group"]])
+        assert os.path.exists("/mnt/up/" + os.path.basename(path) + ".new"), "this is the machine's own /etc"
+        os.rename(path + ".new", path)
+    passwd, group = make_logins.tables.values()
+    write("/etc/passwd", passwd + [f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in logins.items()])
+
+    def with_members(line):
+        name, more = line.split(":")[0], line.rstrip("\n")
+        return more + ("" if more.endswith(":") else ",") + ",".join(members[name]) + "\n" if name in members else line
+    write("/etc/group", [with_members(line) for line in group])
