@@ -66,7 +66,8 @@ Status trusted_path(const std::string &path) {
     for (int links = 0;;) {
         const std::string here = at.empty() ? "/" : at;
         if (::lstat(here.c_str(), &st) != 0)
-            return errno == ENOENT ? Status::ok() : fail_errno(Code::io_error, "cannot examine " + here, errno);
+            return errno == ENOENT || errno == ENOTDIR ? Status::ok()
+                                                       : fail_errno(Code::io_error, "cannot examine " + here, errno);
         if (Status s = judge(path, here, st); !s) return s;
         if (S_ISLNK(st.st_mode)) {
             if (++links > links_max) return fail(Code::invalid, path + " goes through too many links");
