@@ -72,6 +72,10 @@ const KnownPeer &PeerNames::look_up(std::uint32_t uid, Instant now) {
     return (known_[uid] = Entry{std::move(peer), now + (good ? good_for : bad_for)}).peer;
 }
 
+void PeerNames::forget() {
+    if (!planted("daemon.uid_for_ever")) known_.clear();
+}
+
 Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
     const KnownPeer &peer = look_up(uid, now);
     if (!own && peer.login.empty())

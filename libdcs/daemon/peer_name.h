@@ -28,7 +28,7 @@ public:
     // [A-Za-z0-9._-], or looking like the number of another uid). Code::refused: it may not call; says why.
     Result<std::string> of(std::uint32_t uid, bool own, Instant now);
     // The tables were changed.
-    void forget() { known_.clear(); }
+    void forget();
 
 private:
     struct Entry { KnownPeer peer; Instant until; };

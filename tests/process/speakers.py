@@ -110,6 +110,9 @@ class SpeakersPool(TlsPool):
     more_options = ()
 
     def __init__(self):
+        if os.geteuid() == 0:
+            make_logins({name_of(uid): uid for uid in (OWNER, OTHER, OUTSIDER, MASTER)},
+                        {GROUP: [name_of(uid) for uid in (OWNER, OTHER, MASTER)]})
         self.gid = grp.getgrnam(GROUP).gr_gid
         self.speakers = []
         super().__init__()
@@ -150,8 +153,6 @@ def need_root():
     if os.geteuid() != 0:
         print("SKIPPED: only root can be several users")
         sys.exit(77)
-    make_logins({name_of(uid): uid for uid in (OWNER, OTHER, OUTSIDER, MASTER)},
-                {GROUP: [name_of(uid) for uid in (OWNER, OTHER, MASTER)]})
 
 
 def make_logins(logins, members):
