@@ -1,10 +1,8 @@
 """Measures which texts of errors the tests provoke: builds a copy of the sources in which each text notes when it is made,
-runs tests of that copy, and writes into texts.txt which test has provoked which text.
+runs tests of that copy, and prints how many texts were seen and which were not. A figure for people; no test judges by it.
     measure.py build [DIR] [TARGET...]  the copy, in DIR or build/words
-    measure.py run [DIR] TEST...        runs tests of the copy and writes what was seen; `all` for every test there is
-    measure.py verify [DIR] TEST...     the same, but what texts.txt says must be what is seen
-    measure.py table                    texts.txt has the texts of the sources again; new ones are left without a test
-    measure.py full [DIR]               with DCS_TESTS_FULL: builds, and verifies every test that texts.txt names
+    measure.py run [DIR] TEST...        runs tests of the copy and prints what they provoked; `all` for every test there is
+    measure.py full [DIR]               with DCS_TESTS_FULL: builds, and runs every test
 A TEST is a test program such as unit_wire, or a script such as process/bad_input, words/transcripts."""
 import glob
 import os
@@ -14,7 +12,6 @@ import sys
 import time
 
 import sources
-import table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = sources.ROOT
@@ -140,13 +137,26 @@ def run(to, test):
     return {key for key, byte in zip(keys, made) if byte}, done.returncode == 0
 
 
+def measure(to, tests):
+    """Runs the tests and prints what they provoked. The number of tests that failed."""
+    seen, failed = set(), 0
+    for test in tests:
+        began = time.monotonic()
+        made, passed = run(to, test)
+        seen |= made
+        failed += not passed
+        print(f"{test}: {len(made)} texts, {time.monotonic() - began:.0f} s{'' if passed else ', FAILED, see last.log'}", flush=True)
+    keys = [text.key for text in sources.all_texts()]
+    for key in keys:
+        if key not in seen:
+            print(f"not provoked: {key}")
+    print(f"{sum(key in seen for key in keys)} of {len(keys)} texts of errors were provoked")
+    return failed
+
+
 def main(words):
     verb = words[0] if words else ""
-    if verb == "table":
-        recorded = table.read()
-        table.write(recorded)
-        return print(sum(test == table.NONE for test in table.read().values()), "are left")
-    if verb not in ("build", "run", "verify", "full"):
+    if verb not in ("build", "run", "full"):
         sys.exit(__doc__)
     if verb == "full" and not os.environ.get("DCS_TESTS_FULL"):
         print("it builds everything a second time and runs most tests: with DCS_TESTS_FULL only")
@@ -158,21 +168,7 @@ def main(words):
         return build(to, words[1:])
     if verb == "full":
         build(to, [])
-        verb, words = "verify", ["verify", *sorted(set(table.read().values()) - {table.NONE})]
-    tests = words[1:] if words[1:] != ["all"] else all_tests(to)
-    failed = 0
-    for test in tests:
-        began = time.monotonic()
-        made, passed = run(to, test)
-        recorded = table.read()
-        wrong = table.note(recorded, test, made) if verb == "run" else table.differences(recorded, test, made)
-        if verb == "run":
-            table.write(recorded)
-        print(f"{test}: {len(made)} texts, {time.monotonic() - began:.0f} s{'' if passed else ', FAILED, see last.log'}", flush=True)
-        for line in wrong:
-            print("  " + line)
-        failed += not passed or (verb == "verify" and bool(wrong))
-    return failed
+    return measure(to, all_tests(to) if verb == "full" or words[1:] == ["all"] else words[1:])
 
 
 if __name__ == "__main__":
