@@ -239,7 +239,7 @@ def roots_daemons_start_where_only_root_writes():
                                (os.path.join(foreign, "below"), f"{foreign} belongs to uid {ATTACKER}")):
             for words in ([program("dcs_scheduler"), "--dir", directory],
                           [program("dcs_grainserver"), "--dir", directory, "--name", "h1", "--scheduler", "/nowhere"],
-                          [program("dcs_backupd"), "--dir", directory]):
+                          [program("dcs_backupd"), "--dir", directory, "--scheduler", "/nowhere"]):
                 result = start(*words)
                 assert result.returncode == 1 and why in result.stderr, (words, result)
                 assert not os.path.exists(os.path.join(directory, "lock")), words

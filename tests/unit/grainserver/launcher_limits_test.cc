@@ -238,7 +238,7 @@ TEST_CASE("a process is its account's grain's, whatever its environment says") {
     }
     Place p(false);
     p.limits.memory_mb = 64;
-    p.account.change = true;
+    p.account.change = p.account.made_up = true;
     p.account.uid = p.account.gid = 61001;
     const std::string victim = p.shell("sleep 600");
     REQUIRE(p.start(victim).verb == files::Verb::started);
