@@ -59,8 +59,9 @@ struct Kept {
 
     bool lives(const std::string &dir) const {
         const std::string path = grains + "/" + dir;
-        Orphan orphan{0, 0, path, dir};
-        if (const Result<files::Fd> grain = files::open_directory(AT_FDCWD, path))
+        Orphan orphan{0, 0, path, dir, {}};
+        if (const Result<files::Fd> grain = files::open_directory(AT_FDCWD, path)) {
+            orphan.account = account_of(grain->get());
             if (const auto text = files::read_file(grain->get(), files::pid_name, files::record_bytes_max))
                 if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
                     locks::ProcessStat stat;
@@ -69,6 +70,7 @@ struct Kept {
                     if (locks::read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
                         return true;
                 }
+        }
         return !look_for(orphan, cgroups).processes.empty();
     }
 

@@ -104,7 +104,8 @@ void Launcher::bury(const std::string &dir, int grain) {
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
         std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
-        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir};
+        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir,
+                            account_of(grain)};
         if (!kill_orphan(orphan, cgroups_, 10))
             std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
     }
@@ -274,6 +275,7 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         grain.slot = std::move(outcome.slot);
         grain.low_priority = lower_session_priority(grain.pid);
         grain.limits = outcome.limits;
+        grain.account = outcome.account;
         grain.in_group = outcome.in_group;
         grain.memory_by_group = outcome.memory_by_group;
         grain.processes_by_group = outcome.processes_by_group;

@@ -47,6 +47,7 @@ private:
         bool low_priority = false;
         files::ExitRecord exit;
         files::Limits limits;
+        files::Account account;
         bool in_group = false, memory_by_group = false, processes_by_group = false;
         DiskUse disk;
     };
@@ -67,13 +68,25 @@ private:
     void look_at_children();
     bool note_end(const std::string &dir, Running &grain);
     void reap_strays();
-    bool has_strays() const;
-    void chase(const std::string &dir);
     bool clear_tree(const std::string &dir, Running &grain);
-    Found tree_of(const std::string &dir, const Running &grain) const;
-    Found tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;
     void kill_tree(const std::string &dir, Running &grain);
+    // strays.cc
+    enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
+    struct Members {
+        Found found;                                 // of the grain
+        std::vector<locks::ProcessStat> unclaimed;   // its account's, and no grain's that could be told
+    };
     std::set<pid_t> not_strays() const;  // our children that are no grain's left-overs
+    static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
+    locks::RunsAs may_be_of(const Running &grain, pid_t pid) const;
+    std::set<pid_t> housed() const;      // processes in the control groups of grains
+    Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
+    std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; zombies, too
+    bool has_strays() const;
+    void chase(const std::string &dir, const Running &grain);
+    Found tree_of(const std::string &dir, const Running &grain) const;
+    Members members_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;
+    void end_unclaimed(const std::string &dir, const Running &grain, const std::string &words);
     void keep_keeper();
     // limits.cc
     void watch(Instant now);

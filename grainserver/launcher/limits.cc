@@ -42,6 +42,16 @@ Use use_of(const std::vector<locks::ProcessStat> &tree, const files::ExitRecord 
     return use;
 }
 
+// What of its own processes breaks; nothing: none.
+struct Broken { int signal = 0; std::string words; };
+Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, bool processes_by_group) {
+    if (l.memory_mb > 0 && !memory_by_group && use.bytes > l.memory_mb << 20) return {SIGKILL, memory_words(l)};
+    if (l.processes > 0 && !processes_by_group && use.threads > l.processes) return {SIGKILL, process_words(l)};
+    if (l.cpu_s > 0 && use.cpu_s > l.cpu_s)
+        return {SIGXCPU, "the grain used more than its " + amount(l.cpu_s, "s of processor time")};
+    return {};
+}
+
 bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by_group) {
     return (l.memory_mb > 0 && !memory_by_group) || (l.processes > 0 && !processes_by_group) || l.cpu_s > 0;
 }
@@ -74,13 +84,16 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     if (grain.processes_by_group && cgroups_.ran_out_of_processes(dir))
         return over(dir, grain, SIGKILL, process_words(l));
     if (table != nullptr) {
-        const Use use = use_of(tree_in(*table, dir, grain).processes, grain.exit);
-        if (l.memory_mb > 0 && !grain.memory_by_group && use.bytes > l.memory_mb << 20)
-            return over(dir, grain, SIGKILL, memory_words(l));
-        if (l.processes > 0 && !grain.processes_by_group && use.threads > l.processes)
-            return over(dir, grain, SIGKILL, process_words(l));
-        if (l.cpu_s > 0 && use.cpu_s > l.cpu_s)
-            return over(dir, grain, SIGXCPU, "the grain used more than its " + amount(l.cpu_s, "s of processor time"));
+        Members members = members_in(*table, dir, grain);
+        const auto judge = [&](const std::vector<locks::ProcessStat> &processes) {
+            return broken_by(use_of(processes, grain.exit), l, grain.memory_by_group, grain.processes_by_group);
+        };
+        if (const Broken own = judge(members.found.processes); own.signal != 0)
+            return over(dir, grain, own.signal, own.words);
+        std::vector<locks::ProcessStat> &all = members.found.processes;
+        all.insert(all.end(), members.unclaimed.begin(), members.unclaimed.end());
+        if (const Broken with = judge(all); with.signal != 0 && !members.unclaimed.empty())
+            end_unclaimed(dir, grain, with.words);
     }
     if (l.disk_mb == 0) return;
     const Result<files::Fd> directory = files::open_directory(grains_fd_.get(), dir);

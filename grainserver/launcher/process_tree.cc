@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "grainserver/files/room.h"
 
 namespace dcs::launcher {
 namespace {
@@ -23,6 +24,12 @@ std::vector<locks::ProcessStat> members_of(const std::string &leaf, const Cgroup
     return found;
 }
 
+std::optional<uid_t> account_of(int grain) {
+    const Result<files::Room> room = files::open_room(grain);
+    if (!room) return {};
+    return room->uid;
+}
+
 Found look_for(const Orphan &orphan, const Cgroups &cgroups) {
     const std::string mark = cookie(orphan.directory);
     const ProcessTable table;
@@ -32,7 +39,10 @@ Found look_for(const Orphan &orphan, const Cgroups &cgroups) {
     if (lives) start.push_back(orphan.pid);
     Found found;
     for (const locks::ProcessStat &p : table.all()) {
-        if (!locks::may_be_signalled(p) || p.start_time < orphan.start_time) continue;
+        if (!locks::may_be_signalled(p) || p.start_time < orphan.start_time || !orphan.account) continue;
+        const locks::RunsAs runs = locks::runs_as(p.pid, *orphan.account);
+        found.unclear = found.unclear || runs == locks::RunsAs::unclear;
+        if (runs != locks::RunsAs::yes) continue;
         const Carries answer = carries(p.pid, mark);
         if (answer == Carries::yes) start.push_back(p.pid);
         found.unclear = found.unclear || answer == Carries::unclear;

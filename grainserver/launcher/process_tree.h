@@ -1,5 +1,6 @@
 #pragma once
 // Which processes belong to a grain besides its first one, and how they are ended.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ using locks::ProcessTable;
 using locks::signal_exactly;
 using locks::strike;
 
-// The value that every process of a grain inherits, unless it cleared its environment.
+// The value that every process of a grain inherits, unless it cleared its environment. Anybody may write it into an
+// environment, so it tells only the grains of one account from each other.
 std::string cookie(const std::string &grain_directory);
 
 // A grain whose launcher is dead.
@@ -27,7 +29,10 @@ struct Orphan {
     std::uint64_t start_time = 0;
     std::string directory;         // of the grain
     std::string leaf;
+    std::optional<uid_t> account;  // whose processes are its own by their cookie; not known: nobody's
 };
+// Of the grain in `grain`, a directory's descriptor: the room belongs to it as long as it runs.
+std::optional<uid_t> account_of(int grain);
 Found look_for(const Orphan &orphan, const Cgroups &cgroups);
 // Ends it. Waits until its processes are gone, at most `seconds`; false if some are left (in the kernel's
 // uninterruptible sleep).

@@ -19,7 +19,6 @@ namespace dcs::launcher {
 namespace {
 constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
 constexpr Duration exec_patience = seconds(2);  // for a stray that shows no environment yet
-constexpr Duration chase_time = milliseconds(100);  // then others are served; the next chase comes soon
 constexpr Duration patience = seconds(5);  // for processes that do not even die of KILL
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
@@ -60,12 +59,6 @@ bool Launcher::note_end(const std::string &dir, Running &grain) {
     return true;
 }
 
-std::set<pid_t> Launcher::not_strays() const {
-    std::set<pid_t> pids = {keeper_.pid()};
-    for (const auto &[dir, grain] : grains_) pids.insert(grain.pid);
-    return pids;
-}
-
 // Descendants of grains whose own parents are gone. Those that ended are waited for; their CPU time
 // counts for the grain whose session they were in.
 void Launcher::reap_strays() {
@@ -80,69 +73,22 @@ void Launcher::reap_strays() {
     }
 }
 
-// Every process of it that can be told. Where there is no control group, one that lost its parents, left the
-// session and cleared its environment belongs to nobody that can be told; it goes when the last grain goes.
-Found Launcher::tree_of(const std::string &dir, const Running &grain) const {
-    return tree_in(ProcessTable(), dir, grain);
-}
-
-Found Launcher::tree_in(const ProcessTable &table, const std::string &dir, const Running &grain) const {
-    const std::string mark = cookie(path_ + "/" + dir);
-    const std::set<pid_t> known = not_strays();
-    Found found;
-    std::vector<pid_t> start;
-    if (grain.in_group) start = cgroups_.members(dir);
-    if (!grain.first_process_ended) start.push_back(grain.pid);
-    for (const locks::ProcessStat &p : table.all()) {
-        if (p.parent != ::getpid() || known.count(p.pid) != 0 || p.session == grain.pid) continue;
-        const Carries ours = grains_.size() > 1 ? carries(p.pid, mark) : Carries::yes;
-        if (ours == Carries::yes) start.push_back(p.pid);
-        found.unclear = found.unclear || (ours == Carries::unclear && !grain.in_group);
-    }
-    found.processes = table.family(start, grain.pid);
-    return found;
-}
-
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
     if (grain.in_group) cgroups_.seal(dir);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
 }
 
-// What lost its parents is our child from that moment on, and stays in our list as a zombie until we wait for it.
-// So a list that shows nobody proves that nobody is there; one that shows only zombies does not, as the last of
-// them may have begun another while we read.
-bool Launcher::has_strays() const {
-    const std::set<pid_t> known = not_strays();
-    for (const pid_t pid : own_children())
-        if (known.count(pid) == 0) return true;
-    return false;
-}
-
-// Runs after processes that live shorter than a look at the whole host takes. Nobody else can get the number of
-// a child before we wait for it, so nothing has to be looked up before the signal.
-void Launcher::chase(const std::string &dir) {
-    const std::string mark = cookie(path_ + "/" + dir);
-    const std::set<pid_t> known = not_strays();
-    const Instant end = boot_clock() + chase_time;
-    while (has_strays() && boot_clock() < end) {
-        for (const pid_t pid : own_children())
-            if (known.count(pid) == 0 && (grains_.size() == 1 || carries(pid, mark) == Carries::yes))
-                ::kill(pid, SIGKILL);
-        reap_strays();
-    }
-}
-
 // Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
 // must not cost a look at all processes of the host.
 bool Launcher::clear_tree(const std::string &dir, Running &grain) {
     const bool in_leaf = grain.in_group && !members_of(dir, cgroups_).empty();
-    if (!in_leaf && !has_strays()) return true;
+    if (!in_leaf && (enclosed(grain) || !has_strays())) return true;
     if (grain.in_group) cgroups_.seal(dir);
-    else chase(dir);
+    else chase(dir, grain);
     const Found left = strike([&] { return tree_of(dir, grain); });
     if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
-    return grain.in_group || grains_.size() > 1 || !has_strays();  // alone, every stray is its own
+    return grain.in_group || strays_of(dir, grain).empty();
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {

@@ -228,6 +228,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     outcome.slot = std::move(*slot);
     name_owner(outcome.slot, pid, launch.program);
     outcome.limits = launch.limits;
+    outcome.account = launch.account;
     outcome.in_group = p.leaf.there;
     outcome.memory_by_group = p.leaf.memory;
     outcome.processes_by_group = p.leaf.processes;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "daemon/fence.h"
+#include "daemon/trusted_path.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"
 #include "locks/process_stat.h"
@@ -51,6 +52,8 @@ files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string 
 
 // All that is written here later is below these: the fence leaves nothing else of DIR to this process.
 Status Server::begin_directory() {
+    for (const std::string *path : {&options_.directory, &options_.slots_directory})
+        if (Status s = path->empty() ? Status::ok() : trusted_path(*path); !s) return fail(Code::invalid, s.text);
     if (Status s = files::make_directories(options_.directory); !s) return s;
     char *real = ::realpath(options_.directory.c_str(), nullptr);
     if (real == nullptr) return files::file_error(options_.directory, errno);

@@ -20,10 +20,10 @@ inline constexpr std::size_t server_frame_bytes = report_bytes + (1u << 20);
 inline constexpr std::size_t hello_frame_bytes = 4096;
 // A certificate, or a request for one, of the pool: ours have half a kilobyte.
 inline constexpr std::size_t certificate_bytes = 2048;
-// TLS doors. Peers that have not shown a certificate: all of them, of one address, and what one may send until its
-// handshake is over. Connections of one certificate: the old one and its successors.
-inline constexpr std::size_t strangers = 256;
-inline constexpr std::size_t strangers_of_address = 8;
+// TLS doors. Peers that have not shown a certificate: all of them, of one network, and what one may send until its
+// handshake is over. Connections of one key of a host: the old one and its successors.
+inline constexpr std::size_t strangers = 512;
+inline constexpr std::size_t strangers_of_network = 64;
 inline constexpr std::size_t handshake_bytes = 32 * 1024;
 inline constexpr std::size_t connections_of_certificate = 4;
 // Codes for joining that can be used; hosts that wait for approval, and of one address.

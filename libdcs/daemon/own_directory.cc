@@ -4,6 +4,8 @@
 
 #include <sys/stat.h>
 
+#include "daemon/trusted_path.h"
+
 namespace dcs {
 namespace {
 
@@ -26,8 +28,10 @@ Result<OwnDirectory> take_own_directory(const std::string &directory, locks::Dcs
                                         const std::string &who) {
     OwnDirectory own;
     own.state = directory + "/state";
+    if (Status s = trusted_path(directory); !s) return s;  // before anything is made there
     if (Status s = make_directory(directory); !s) return s;
     if (Status s = make_directory(own.state); !s) return s;
+    if (Status s = trusted_path(own.state); !s) return s;
     auto of_daemon = lock(daemon, directory + "/lock", who);
     if (!of_daemon) return of_daemon.status();
     auto of_store = lock(store, own.state + "/lock", who);

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/planted.h"
 
 namespace dcs {
 namespace {
 
 constexpr std::size_t most_known = 4096;
+constexpr Duration good_for = seconds(60), bad_for = seconds(5);
 
 std::string number_name(std::uint32_t uid) { return "uid" + std::to_string(uid); }
 
@@ -30,8 +32,6 @@ std::string login_name(std::uint32_t uid) {
         return found != nullptr ? found->pw_name : "";
     }
 }
-
-PeerNames::PeerNames() : look_up_(login_name) {}
 
 bool usable_login_name(const std::string &name, std::uint32_t uid) {
     if (name.empty() || name.size() > limits::name_bytes || name[0] == '-' || name[0] == '.') return false;
@@ -62,14 +62,27 @@ Result<std::uint32_t> group_number(const std::string &group) {
     }
 }
 
-std::string PeerNames::of(std::uint32_t uid) {
-    auto it = known_.find(uid);
-    if (it != known_.end()) return it->second;
-    std::string name = look_up_(uid);
-    if (!usable_login_name(name, uid)) return number_name(uid);
+const KnownPeer &PeerNames::look_up(std::uint32_t uid, Instant now) {
+    const auto found = known_.find(uid);
+    if (found != known_.end() && (now < found->second.until || planted("daemon.uid_for_ever")))
+        return found->second.peer;
     if (known_.size() >= most_known) known_.clear();
-    known_[uid] = name;
-    return name;
+    KnownPeer peer = look_up_(uid);
+    const bool good = !peer.login.empty() && peer.may_call;
+    return (known_[uid] = Entry{std::move(peer), now + (good ? good_for : bad_for)}).peer;
+}
+
+void PeerNames::forget() {
+    if (!planted("daemon.uid_for_ever")) known_.clear();
+}
+
+Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
+    const KnownPeer &peer = look_up(uid, now);
+    if (!own && peer.login.empty())
+        return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it "
+                                   "is no user of the pool: call from the account that owns it, or make it a login");
+    if (!own && !peer.may_call) return peer.may_call;
+    return usable_login_name(peer.login, uid) ? peer.login : number_name(uid);
 }
 
 }  // namespace dcs

@@ -1,26 +1,40 @@
 #pragma once
-// The login name that belongs to the uid of a peer.
+// Which user of this host a peer's uid is. A user is a login: whoever may make uids that have none, by a range that was
+// delegated to him, is no crowd of users.
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 
+#include "base/instant.h"
 #include "base/status.h"
 
 namespace dcs {
 
-// "uid1234" for a uid without a login name, or with one that cannot name a session's owner (empty, too
-// long, not of [A-Za-z0-9._-], or looking like the number of another uid).
+// What the tables of this host say of a uid.
+struct KnownPeer {
+    std::string login;      // empty: none
+    Status may_call;        // with a login: why it may not call, if so
+};
+
+// Found answers count for a minute, the others for some seconds; then the tables are asked again, as a uid may be
+// given to another person, or a person taken out of a group.
 class PeerNames {
 public:
-    using LookUp = std::function<std::string(std::uint32_t)>;
-    explicit PeerNames(LookUp look_up) : look_up_(std::move(look_up)) {}  // who asks somebody else
-    PeerNames();
-    std::string of(std::uint32_t uid);
+    using LookUp = std::function<KnownPeer(std::uint32_t)>;
+    explicit PeerNames(LookUp look_up) : look_up_(std::move(look_up)) {}
+    // The name that sessions of `uid` belong to. `own`: root, or the account that this process runs under, which needs
+    // no login. "uid1234" for those without one, and for a login that cannot name a session's owner (too long, not of
+    // [A-Za-z0-9._-], or looking like the number of another uid). Code::refused: it may not call; says why.
+    Result<std::string> of(std::uint32_t uid, bool own, Instant now);
+    // The tables were changed.
+    void forget();
 
 private:
+    struct Entry { KnownPeer peer; Instant until; };
+    const KnownPeer &look_up(std::uint32_t uid, Instant now);
     LookUp look_up_;
-    std::map<std::uint32_t, std::string> known_;  // found names only; bounded
+    std::map<std::uint32_t, Entry> known_;  // bounded
 };
 
 // As it stands in this host's tables; empty: nowhere.

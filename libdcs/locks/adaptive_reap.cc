@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "locks/adaptive_get.h"
+#include "locks/belief.h"
 #include "locks/run_end.h"
 #include "locks/world.h"
 
@@ -73,7 +74,7 @@ Getting::Next Getting::end_holder() {
     if (request_.log)
         log_event(request_.place, clock_.wall, "kill", record.owner, record.generation, asked(true).expire_after,
                   "has it for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
-    const KillReport report = kill_carefully(world_, record.owner, request_.grace);
+    const KillReport report = kill_believed(world_, file, holder_byte, record.owner, request_.grace);
     failpoint("locks.reap.killed");
     if (report.result != Killed::gone)
         return deny(denied_by(report.result), ruling,

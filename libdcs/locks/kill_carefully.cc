@@ -115,7 +115,8 @@ KillReport end_tree(Tree &tree, const KillGrace &grace) {
     return report;
 }
 
-KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace) {
+KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace,
+                          std::optional<uid_t> only) {
     if (const std::string where = elsewhere(world, owner); !where.empty() && !planted("locks.kill_elsewhere"))
         return {Killed::elsewhere, 0, where};
     if (owner.process.pid <= 0 && owner.supervisor.pid <= 0 && owner.cookie == 0) return {};
@@ -134,6 +135,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     marks.cookie = owner.cookie;
     marks.not_before = owner.process.start_ticks;
     marks.leaf = owner.cgroup;
+    marks.only = only;
     Tree tree(std::move(marks));
     tree.look();
     if (!planted("locks.kill_ancestors") && inside(tree, owner, line))

@@ -2,6 +2,7 @@
 // "CONT, INT, TERM and KILL are sent in that order" (the paper, "Implementation") - to every process of the holder's
 // tree, to no other, and only as long as it is that tree.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "locks/record.h"
@@ -30,7 +31,9 @@ struct KillReport {
 // Ends `owner`'s tree. A living supervisor is asked first (SIGTERM with the value expire_request; it owns the tree
 // and ends it with the same care) and gets the graces and a second more; then all members, found by cgroup,
 // cookie, group, session and descent, are held as pidfds before the first signal, CONT with each signal.
-KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace);
+// `only`: processes of other accounts get no signal, whoever the caller is.
+KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace,
+                          std::optional<uid_t> only = {});
 
 class Tree;
 // The signals themselves: until nothing of the tree runs, or nothing more can be done.

@@ -1,5 +1,6 @@
 #include "locks/lock_search.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,7 @@ bool names_lock(const std::string &info, std::int64_t byte) {
     for (std::size_t at = info.find("lock:"); at != std::string::npos; at = info.find("lock:", at + 1)) {
         const std::string line = info.substr(at, info.find('\n', at) - at);
         if (line.find("OFDLCK") != std::string::npos && line.find(first) != std::string::npos) return true;
+        if (byte == holder_byte && line.find(" FLOCK ") != std::string::npos) return true;
     }
     return false;
 }
@@ -60,21 +62,30 @@ bool flock_listed(int fd) {
 
 }  // namespace
 
+Has has_lock(pid_t pid, const LockFile &file, std::int64_t byte) {
+    struct stat wanted = {};
+    if (::fstat(file.fd(), &wanted) != 0) return Has::unseen;
+    const std::string base = "/proc/" + std::to_string(pid);
+    if (::access((base + "/fd").c_str(), R_OK | X_OK) != 0) return Has::unseen;  // ENOENT: its first thread has ended
+    Has answer = Has::no;
+    each_number(base + "/fd", [&](int fd) {
+        struct stat st = {};
+        const std::string number = std::to_string(fd);
+        if (answer == Has::yes) return;
+        if (::stat((base + "/fd/" + number).c_str(), &st) != 0) {
+            if (errno == EACCES || errno == EPERM) answer = Has::unseen;
+            return;
+        }
+        if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) return;
+        if (names_lock(text_of(base + "/fdinfo/" + number), byte)) answer = Has::yes;
+    });
+    return answer;
+}
+
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) {
     std::vector<pid_t> found;
-    struct stat wanted = {};
-    if (::fstat(file.fd(), &wanted) != 0) return found;
     each_number("/proc", [&](int pid) {
-        const std::string base = "/proc/" + std::to_string(pid);
-        bool has = false;
-        each_number(base + "/fd", [&](int fd) {
-            struct stat st = {};
-            const std::string number = std::to_string(fd);
-            if (has || ::stat((base + "/fd/" + number).c_str(), &st) != 0) return;
-            if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) return;
-            has = names_lock(text_of(base + "/fdinfo/" + number), byte);
-        });
-        if (has) found.push_back(pid);
+        if (has_lock(pid, file, byte) == Has::yes) found.push_back(pid);
     });
     return found;
 }

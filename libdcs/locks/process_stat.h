@@ -25,6 +25,10 @@ struct ProcessStat {
 bool parse_stat(std::string_view line, ProcessStat &stat) noexcept;
 // False if there is no such process.
 bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
+// Under whose uid a process runs, by the kernel's word: real, effective, saved and file system uid are all `uid`.
+// `unclear`: no descriptor was left to look with. One that is gone runs as nobody.
+enum class RunsAs : std::uint8_t { no, yes, unclear };
+RunsAs runs_as(pid_t pid, uid_t uid);
 // /proc/sys/kernel/random/boot_id without the newline; empty if unreadable.
 std::string boot_id();
 // A file of /proc or of a control group, at most `max` bytes; empty if unreadable.

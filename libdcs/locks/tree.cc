@@ -160,6 +160,11 @@ void Tree::signal(const ProcessStat &process, int number) {
     const Key key{process.pid, process.start_time};
     const auto member = members_.find(key);
     if (member == members_.end() || !running(member->second)) return;
+    // Through the descriptor it is the process that was found, so its account cannot be another one's by now.
+    if (marks_.only && runs_as(process.pid, *marks_.only) != RunsAs::yes) {
+        if (running(member->second)) forbidden_.insert(key);
+        return;
+    }
     const Status sent = member->second.handle.signal(number);
     if (sent) signalled_.insert(key);
     else if (sent.code == Code::refused) forbidden_.insert(key);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ struct TreeMarks {
     std::uint64_t cookie = 0;       // 0: none
     std::uint64_t not_before = 0;   // start tick: who is older carries the cookie of another run
     std::string leaf;               // control group; empty: none
+    std::optional<uid_t> only;      // whoever does not run as this account may not be signalled
     std::set<pid_t> strangers;      // children of `parent` that were there before the run
 };
 

@@ -24,7 +24,9 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "net/connection.h"
+#include "base/limits.h"
 #include "net/loop.h"
+#include "net/stranger_table.h"
 #include "net/tcp_socket.h"
 #include "net/tls_session.h"
 #include "net/watch_set.h"
@@ -44,9 +46,10 @@ struct Wire : Connection {
     Descriptor socket;
     // TLS only
     std::unique_ptr<TlsSession> tls;
-    std::string address;          // of a door: whence it came
-    bool stranger = false;        // of a door: counted by address, not by certificate
+    std::string address, network; // of a door: whence it came
+    bool stranger = false;        // of a door: counted by network, not by certificate
     std::string counted_as;       // of a door: the name in its certificate
+    Instant shaken_by = Instant::never();  // when its handshake has to be over
     std::size_t shaken = 0;       // bytes that came before its handshake was over
     bool told = true;             // of it as opened
 };
@@ -117,7 +120,7 @@ private:
     bool decipher(Wire &wire, std::string_view bytes, std::string *plain);
     bool handshake_is_over(Wire &wire);
     void turn_away(Wire &wire, const std::string &why);
-    void count_stranger(Wire &wire);
+    bool make_room_for(const WirePtr &wire);
     void stop_counting(Wire &wire);
 
     // loop.cc
@@ -137,9 +140,8 @@ private:
     std::vector<ListenerPtr> listeners_;
     std::map<ConnId, WirePtr> wires_;
     std::map<std::pair<Door, std::uint32_t>, OfUser> of_user_;
-    std::map<std::string, std::size_t> strangers_;  // at TLS doors, by address
-    std::size_t stranger_count_ = 0;
-    std::map<std::string, std::size_t> of_certificate_;  // by name
+    StrangerTable strangers_{{limits::strangers, limits::strangers_of_network}};  // at TLS doors
+    std::map<std::string, std::size_t> of_certificate_;  // by key, or name
     std::size_t open_ = 0;  // sockets of wires
     std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
     Duration away_;                                // how long nobody was served, in all

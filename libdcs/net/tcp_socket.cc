@@ -1,8 +1,10 @@
 #include "net/tcp_socket.h"
 
-#include <cerrno>
 #include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -115,6 +117,33 @@ std::string address_of_peer(int fd) {
     if (::getpeername(fd, reinterpret_cast<sockaddr *>(&at), &size) == 0)
         (void)::getnameinfo(reinterpret_cast<sockaddr *>(&at), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
     return text;
+}
+
+std::string network_of(const void *address, std::size_t size) {
+    sockaddr_storage at{};
+    std::memcpy(&at, address, std::min(size, sizeof at));
+    char text[INET6_ADDRSTRLEN] = "?";
+    if (at.ss_family == AF_INET6) {
+        sockaddr_in6 six{};
+        std::memcpy(&six, &at, sizeof six);
+        if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+            (void)::inet_ntop(AF_INET, six.sin6_addr.s6_addr + 12, text, sizeof text);
+            return text;
+        }
+        std::memset(six.sin6_addr.s6_addr + 8, 0, 8);
+        (void)::inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
+        return std::string(text) + "/64";
+    }
+    sockaddr_in four{};
+    std::memcpy(&four, &at, sizeof four);
+    if (at.ss_family == AF_INET) (void)::inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+    return text;
+}
+
+std::string network_of_peer(int fd) {
+    sockaddr_storage at{};
+    socklen_t size = sizeof at;
+    return ::getpeername(fd, reinterpret_cast<sockaddr *>(&at), &size) == 0 ? network_of(&at, size) : "?";
 }
 
 void set_tcp_options(int fd) {

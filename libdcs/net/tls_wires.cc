@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,12 +7,24 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/limits.h"
+#include "base/planted.h"
 #include "net/asio_loop.h"
 #include "net/unix_socket.h"
 
 // TLS connections: how they come, and what happens until their peers are known.
 namespace dcs::net {
 namespace {
+constexpr Duration first_bytes = seconds(2);  // a caller speaks at once; who is late comes again
+
+// A host by its key: of the keys that were ever certified for a name one counts now, which this loop does not know, and
+// the others must not use up what that one has. A control program by its name, as its user can have as many keys as
+// there are programs.
+std::string counted_as(const TlsPeer &peer) {
+    const std::string role = std::string(pki::name_of(peer.role)) + " ";
+    if (peer.role == pki::Role::program || planted("net.count_by_name")) return role + peer.name;
+    return role + std::string(peer.key.begin(), peer.key.end());
+}
+
 // A control program may have a connection for each of its threads, a host one for each dcs_begin that is just asking.
 std::size_t most_of(pki::Role role) {
     const bool few = role != pki::Role::program && role != pki::Role::client;
@@ -74,28 +87,40 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
     lose(*wire, why);
 }
 
-// Nobody knows yet who it is: there may be few of them, and few from one address.
+// Nobody knows yet who it is: there may be few of them, and few from one network.
+bool AsioLoop::make_room_for(const WirePtr &wire) {
+    strangers_.tell_time(served_now());
+    if (open_ >= limits::connections) return false;
+    const std::optional<ConnId> goes = strangers_.add(wire->id, wire->network);
+    if (!goes) return true;
+    if (*goes == wire->id) return false;
+    if (const WirePtr other = find(*goes))
+        lose(*other, "it made room: too many peers there have not said who they are");
+    return true;
+}
+
 void AsioLoop::let_stranger_in(Listener &listener, int fd) {
-    const std::string address = address_of_peer(fd);
-    const auto known = strangers_.find(address);
-    const bool full = open_ >= limits::connections || stranger_count_ >= limits::strangers ||
-                      (known != strangers_.end() && known->second >= limits::strangers_of_address);
     auto wire = std::make_shared<Wire>(context_.get_executor());
+    wire->id = ++last_connection();
+    wire->address = address_of_peer(fd);
+    wire->network = network_of_peer(fd);
     boost::system::error_code error;
-    if (full || wire->socket.assign(fd, error)) {
+    if (!make_room_for(wire) || wire->socket.assign(fd, error)) {
+        strangers_.remove(wire->id);
         ::close(fd);
         return;
     }
-    wire->id = ++last_connection();
     wire->door = listener.door;
     wire->limits = listener.limits;
-    wire->address = address;
     wire->told = false;
     wire->tls = std::make_unique<TlsSession>(listener.tls, TlsSession::Side::door);
-    count_stranger(*wire);
+    wire->stranger = true;
     ++open_;
     wires_[wire->id] = wire;
-    if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
+    if (wire->limits.hello.ns > 0) {
+        wire->shaken_by = served_now() + wire->limits.hello;
+        wire->hello_by = served_now() + std::min(first_bytes, wire->limits.hello);
+    }
     look_after(*wire);
     (void)begin_handshake(wire, fd);
 }
@@ -119,6 +144,10 @@ bool AsioLoop::decipher(Wire &wire, std::string_view bytes, std::string *plain) 
         return false;
     }
     if (wire.handshaking && wire.tls->open() && !handshake_is_over(wire)) return false;
+    if (wire.handshaking && wire.door >= 0 && wire.shaken == 0 && !bytes.empty()) {
+        strangers_.spoke(wire.id);
+        wire.hello_by = wire.shaken_by;
+    }
     wire.shaken += bytes.size();
     if (wire.handshaking && wire.shaken > limits::handshake_bytes) {
         turn_away(wire, "the TLS handshake is longer than it can be");
@@ -133,7 +162,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
     const TlsPeer &peer = wire.tls->peer();
     wire.handshaking = false;
     if (wire.door >= 0) {
-        const std::string who = pki::name_of(peer.role) + (" " + peer.name);
+        const std::string who = counted_as(peer);
         const auto others = of_certificate_.find(who);
         if (peer.role == pki::Role::none) {
             wire.limits.max_payload = wire.limits.stranger_payload;
@@ -143,6 +172,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
             return false;
         } else {
             stop_counting(wire);
+            strangers_.trust(wire.network, served_now());
             wire.counted_as = who;
             ++of_certificate_[who];
         }
@@ -167,20 +197,11 @@ void AsioLoop::turn_away(Wire &wire, const std::string &why) {
     lose(wire, why);
 }
 
-void AsioLoop::count_stranger(Wire &wire) {
-    wire.stranger = true;
-    ++strangers_[wire.address];
-    ++stranger_count_;
-}
-
 void AsioLoop::stop_counting(Wire &wire) {
-    const auto one_less = [](std::map<std::string, std::size_t> &table, const std::string &name) {
-        const auto it = table.find(name);
-        if (--it->second == 0) table.erase(it);
-    };
-    if (wire.stranger) --stranger_count_;
-    if (std::exchange(wire.stranger, false)) one_less(strangers_, wire.address);
-    if (!wire.counted_as.empty()) one_less(of_certificate_, std::exchange(wire.counted_as, {}));
+    if (std::exchange(wire.stranger, false)) strangers_.remove(wire.id);
+    if (wire.counted_as.empty()) return;
+    const auto it = of_certificate_.find(std::exchange(wire.counted_as, {}));
+    if (--it->second == 0) of_certificate_.erase(it);
 }
 
 }  // namespace dcs::net

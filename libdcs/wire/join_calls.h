@@ -38,7 +38,9 @@ struct TokenList {
 
 struct RevokeToken { std::string id; };                      // -> Done
 // Lets a host in that waits: the one whose key has these words, or has this name if only one has it.
-struct ApproveHost { std::string host, words; };             // -> Done
+// The words of its key: anybody can ask under any name. `replace`: 1, if another key has that name already and is to
+// count no more.
+struct ApproveHost { std::string host, words; std::uint8_t replace = 0; };  // -> Done
 // Takes its line out of the host table, revokes its certificate for good and drops its link.
 struct RemoveHost { std::string host; };                     // -> Done
 
@@ -75,7 +77,9 @@ template <class A> void serialize(A &a, TokenList &x, unsigned) {
     a & DCS_FIELD(tokens) & DCS_FIELD(pending) & DCS_FIELD(address) & DCS_FIELD(authority);
 }
 template <class A> void serialize(A &a, RevokeToken &x, unsigned) { a & DCS_FIELD(id); }
-template <class A> void serialize(A &a, ApproveHost &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(words); }
+template <class A> void serialize(A &a, ApproveHost &x, unsigned) {
+    a & DCS_FIELD(host) & DCS_FIELD(words) & DCS_FIELD(replace);
+}
 template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & DCS_FIELD(host); }
 template <class A> void serialize(A &a, JoinHost &x, unsigned) {
     a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(own_name) & DCS_FIELD(token) & DCS_FIELD(request) & DCS_FIELD(role);

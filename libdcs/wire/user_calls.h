@@ -14,7 +14,7 @@
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 8;
+inline constexpr std::uint16_t protocol_version = 9;
 
 // First frame on a connection. `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.

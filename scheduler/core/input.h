@@ -74,7 +74,7 @@ struct CreateCode {
     std::string address, authority;
 };
 struct ListCodes { std::int64_t wall_s = 0; std::string address, authority; };
-struct ApproveHost { std::string host, words; std::int64_t wall_s = 0; };
+struct ApproveHost { std::string host, words; bool replace = false; std::int64_t wall_s = 0; };
 
 using UserRequestOf = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,

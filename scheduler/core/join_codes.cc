@@ -22,15 +22,13 @@ using Waiting = std::pair<TokenHash, PendingHost>;
 Result<Waiting> chosen(const State &state, const ApproveHost &call) {
     std::vector<Waiting> fit;
     for (const auto &[key, host] : state.pending)
-        if ((call.words.empty() || in_words(key) == call.words) && (call.host.empty() || host.host == call.host))
-            fit.emplace_back(key, host);
+        if (in_words(key) == call.words && (call.host.empty() || host.host == call.host)) fit.emplace_back(key, host);
     if (fit.size() == 1) return fit.front();
-    const std::string who = call.host.empty() ? "with the words " + call.words : call.host;
+    const std::string who = call.host.empty() ? "of any name" : call.host;
     if (fit.empty())
-        return fail(Code::not_found, "no host " + who + " waits to be let in; one that waits asks again every few "
-                                                        "seconds");
-    return fail(Code::invalid, std::to_string(fit.size()) + " hosts that call themselves " + who +
-                                   " wait: say the words that the right one shows, too");
+        return fail(Code::not_found, "no host " + who + " with these words waits to be let in; one that waits asks "
+                                                        "again every few seconds, and `dcs host approve` lists them");
+    return fail(Code::invalid, std::to_string(fit.size()) + " hosts with these words wait: say the name, too");
 }
 
 }  // namespace
@@ -125,12 +123,19 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) 
 }
 
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
-    if (call.host.empty() && call.words.empty())
-        return d.refuse(caller, fail(Code::invalid, "which host? say its name, or the words that it shows"));
+    if (call.words.empty())
+        return d.refuse(caller, fail(Code::invalid, "which host? say the words that it shows: anybody can ask under "
+                                                    "any name; `dcs host approve` lists those that wait"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
     if (!in_table(d.state, host.role, host.host)) return d.refuse(caller, not_in_table(host.role, host.host));
+    const auto &keys = d.state.trust.of(host.role);
+    const auto had = keys.find(host.host);
+    if (had != keys.end() && had->second != key && !call.replace)
+        return d.refuse(caller, fail(Code::refused, "a host has joined as " + host.host + " already, with another key: "
+                                     "with --replace the machine that shows these words takes its place, and the "
+                                     "certificate of the other is revoked"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
     trust.codes[key] = JoinCode{host.host, caller.user, call.wall_s + approval_s, false, key, host.role};
     PendingHosts rest = d.state.pending;

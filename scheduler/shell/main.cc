@@ -14,6 +14,7 @@
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "daemon/signals.h"
+#include "daemon/trusted_path.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
@@ -107,18 +108,21 @@ Result<ServeSettings> settings_of(const Arguments &line) {
     settings.directory = line.directory;
     settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
     settings.ready_fd = line.ready_fd;
+    settings.members_only = !line.group.empty() && line.group != "none";
     for (const std::string_view name : split_at_commas(line.masters)) {
         if (!is_name(name)) return fail(Code::invalid, "--master: `" + std::string(name) + "` is no login name");
         settings.masters.emplace_back(name);
     }
+    settings.policy_file = line.policy_file.empty() ? line.directory + "/policy" : line.policy_file;
+    settings.limits_file = line.limits_file.empty() ? line.directory + "/limits" : line.limits_file;
+    for (const std::string *file : {&settings.hosts_file, &settings.policy_file, &settings.limits_file})
+        if (Status s = trusted_path(*file); !s) return s;
     auto hosts = read_host_table(settings.hosts_file);
     if (!hosts) return hosts.status();
     settings.hosts = std::move(*hosts);
-    settings.policy_file = line.policy_file.empty() ? line.directory + "/policy" : line.policy_file;
     auto policy = read_policy(settings.policy_file);
     if (!policy) return policy.status();
     settings.policy = std::move(*policy);
-    settings.limits_file = line.limits_file.empty() ? line.directory + "/limits" : line.limits_file;
     auto user_limits = read_limits(settings.limits_file);
     if (!user_limits) return user_limits.status();
     settings.limits = *user_limits;

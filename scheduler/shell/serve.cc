@@ -41,7 +41,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
                  std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
                  turn::Turn::Setup setup, MirrorParts mirror)
     : settings_(std::move(settings)), signals_(signals), keeper_(keeper),
-      names_([this](std::uint32_t uid) { return keeper_.user_name(uid); }), store_(store), loop_(loop),
+      names_([this](std::uint32_t uid) { return user_of(uid); }), store_(store), loop_(loop),
       storage_(store, loop), library_(std::move(library_disk), loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
       outside_(loop, storage_, library_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
@@ -212,9 +212,11 @@ void Service::opened(const net::Arrival &arrival) {
     a.kind = turn::Arrival::Kind::opened;
     a.conn = arrival.conn;
     a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
-    a.user = names_.of(arrival.peer.uid);
-    if (keeper_.lost()) return loop_.close(arrival.conn);  // nobody can say who that is
     const bool ours = owner_or_root(arrival.peer.uid);
+    const auto user = names_.of(arrival.peer.uid, ours, boot_clock());
+    if (keeper_.lost()) return loop_.close(arrival.conn);  // nobody can say who that is
+    if (!user) return turn_away(arrival.conn, user.status());
+    a.user = *user;
     const std::vector<std::string> &masters = settings_.masters;
     a.privileged = ours || std::find(masters.begin(), masters.end(), a.user) != masters.end();
     if (a.door == turn::Door::server && !ours) {
@@ -230,6 +232,21 @@ void Service::opened(const net::Arrival &arrival) {
     log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " +
                       std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
+}
+
+// By name: the groups that a process has are those of who started it, and stay when a login has left the group.
+KnownPeer Service::user_of(std::uint32_t uid) {
+    KnownPeer peer{keeper_.user_name(uid), {}};
+    if (peer.login.empty() || owner_or_root(uid) || !settings_.members_only) return peer;
+    peer.may_call = keeper_.check_login(peer.login);
+    return peer;
+}
+
+// What it sends is not read any more.
+void Service::turn_away(ConnId conn, const Status &why) {
+    log_debug("connection " + std::to_string(conn) + " was turned away: " + why.text);
+    loop_.send(conn, wire::encode(wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, 0));
+    loop_.close(conn);
 }
 
 // Its certificate says what it is; without one it may ask for one.
@@ -287,10 +304,12 @@ void Service::keeper_is_gone() {
 
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
-        if (signal == SIGHUP)
+        if (signal == SIGHUP) {
+            names_.forget();
             (void)reread_settings();
-        else
+        } else {
             stopping_ = true;
+        }
     }
 }
 

@@ -27,6 +27,7 @@ struct ServeSettings {
     core::Policy policy;
     turn::UserLimits limits;
     int ready_fd = -1;
+    bool members_only = false;              // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
 };
 
@@ -51,6 +52,8 @@ private:
     void step();
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
+    KnownPeer user_of(std::uint32_t uid);
+    void turn_away(ConnId conn, const Status &why);
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
     void keeper_is_gone();

@@ -128,7 +128,8 @@ struct ToRequest {
         return true;
     }
     bool operator()(wire::ApproveHost &m) {
-        *request = core::ApproveHost{std::move(m.host), std::move(m.words), context.outside.wall_s()};
+        *request = core::ApproveHost{std::move(m.host), std::move(m.words), m.replace != 0,
+                                     context.outside.wall_s()};
         return true;
     }
     template <class Other> bool operator()(Other &) { return false; }

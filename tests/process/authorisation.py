@@ -63,7 +63,7 @@ TRIED = {
     "CreateToken": of("TokenCreated", host="h4", ttl_s=60, role=0),
     "ListTokens": of("TokenList"),
     "RevokeToken": of("Done", "NOT_FOUND", id="0a1b"),
-    "ApproveHost": of("Done", "NOT_FOUND", host="h4", words=""),
+    "ApproveHost": of("Done", "NOT_FOUND", host="h4", words="nobody"),
     "RemoveHost": of("Done", host="r-of-actor"),
 }
 

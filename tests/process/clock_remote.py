@@ -21,8 +21,6 @@ from remote_peer import RemotePool, sealed
 DAYS = 48 * HOUR  # a program's certificate has expired by then, a scheduler's not
 ISSUED = "issued to control program ann/desk1/steady"
 SMALL, LARGE = (HOUR, -HOUR), (YEARS, -YEARS)
-HELD = PROGRAM.replace("; sleep 0.1;", '; while test -e "$1.hold"; do sleep 0.1; done; sleep 0.1;')
-assert HELD != PROGRAM
 HASTY = r"""
 import sys
 import dcs
@@ -80,7 +78,7 @@ class DeskPool(RemotePool):
     def begin_work(self):
         out = os.path.join(self.base, "steady.out")
         with open(out, "wb") as file:
-            words = [sys.executable, "-B", "-c", HELD, self.journal, self.enough]
+            words = [sys.executable, "-B", "-c", PROGRAM, self.journal, self.enough]
             self.steady = self.popen("steady", *words, stdout=file)
         self.hasty = self.popen("hasty", sys.executable, "-B", "-c", HASTY, name="hasty", patience=2, text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)

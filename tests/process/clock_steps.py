@@ -19,6 +19,7 @@ from pool import BIN, bin_directory, lock_holder, program, wait_for
 
 LONG = 600  # s for whatever is waited for, on however busy a machine
 PATIENT = "interval=0.5 alert=300 limit=600 extended=1200"  # less than the hour, more than any test
+GIVEN_UP = "is dead, was not heard of for its limit"
 BAD_TIME = r"is not valid before|not valid yet|expired"  # what is said about a certificate
 PROGRAM = r"""
 import os
@@ -30,7 +31,8 @@ with dcs.Session("steady") as session:
     while True:
         while submitted - taken < 4 and not os.path.exists(enough):
             submitted += 1
-            session.submit(submitted, ["/bin/sh", "-c", 'echo "$0" >>"$1"; sleep 0.1; echo "out $0"', str(submitted), journal])
+            session.submit(submitted, ["/bin/sh", "-c", 'echo "$0" >>"$1"; while test -e "$1.hold"; do sleep 0.1; done; '
+                                       'sleep 0.1; echo "out $0"', str(submitted), journal])
         if submitted == taken:
             break
         result = session.wait().check()
@@ -204,19 +206,43 @@ def an_hour_passes(pool, hosts=("scheduler", "backup", "h1")):
         pool.clocks.set(who, HOUR, HOUR)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        if who == "scheduler" and not pool.plant:
+        if who == "scheduler":
             pool.logged("scheduler.log", "the scheduler stood still for ")
         pool.work_goes_on()
         pool.clocks.set(who, 0)  # right for everybody else
         pool.work_goes_on()
 
 
-def what_is_found(pool):
-    an_hour_passes(pool, ("scheduler",))
+def an_hour_of_silence(pool):
+    """The scheduler stands still for an hour while its hosts say nothing: when it looks again it has heard nothing of them, and it
+    is to blame. Each step waits for what the one before it must have brought about, so it is the same on every machine."""
+    hold, servers = pool.journal + ".hold", [pool.running[name].pid for name in ("h1", "h2")]
+    open(hold, "w").close()
+    wait_for("all grains to be held", lambda: len(pool.text("journal").splitlines()) == pool.results() + 4, LONG)
     try:
-        pool.end()
+        for pid in servers:
+            os.kill(pid, signal.SIGSTOP)
+        # What they had said is heard before the pause, as nothing but that can make the silence longer than their interval.
+        wait_for("the silence", lambda: all(pool.host(name)["last_call_in_s"] >= 2 for name in ("h1", "h2")), LONG)
+        os.kill(pool.running["scheduler"].pid, signal.SIGSTOP)
+        pool.clocks.set("scheduler", HOUR, HOUR)
+        os.kill(pool.running["scheduler"].pid, signal.SIGCONT)
+        if pool.plant:
+            pool.logged("scheduler.log", GIVEN_UP)
+    finally:
+        for pid in servers:
+            os.kill(pid, signal.SIGCONT)
+    os.unlink(hold)
+    pool.clocks.set("scheduler", 0)
+    pool.work_goes_on()
+    assert GIVEN_UP not in pool.text("scheduler.log"), "hosts were given up for the scheduler's own pause"
+
+
+def what_is_found(pool):
+    try:
+        an_hour_of_silence(pool)
     except AssertionError as error:
-        return str(error) if "ran again" in str(error) else None
+        return str(error) if "were given up" in str(error) else None
     return None
 
 
@@ -227,7 +253,7 @@ def drill(plant=""):
             return what_is_found(pool)
         identity = os.path.join(pool.base, "h1/pki/certificate.pem")
         before = open(identity).read()
-        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes):
+        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes, an_hour_of_silence):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
         assert open(identity).read() == before, "the host got another certificate"

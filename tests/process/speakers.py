@@ -1,5 +1,6 @@
 """A pool with everybody in it who could try something: users of it and not, its master, root, hosts that have joined,
 one that was removed, strangers. Each speaks through tests/process/speaker.cc, over the real sockets, as the real uid."""
+import ctypes
 import grp
 import os
 import re
@@ -109,6 +110,9 @@ class SpeakersPool(TlsPool):
     more_options = ()
 
     def __init__(self):
+        if os.geteuid() == 0:
+            make_logins({name_of(uid): uid for uid in (OWNER, OTHER, OUTSIDER, MASTER)},
+                        {GROUP: [name_of(uid) for uid in (OWNER, OTHER, MASTER)]})
         self.gid = grp.getgrnam(GROUP).gr_gid
         self.speakers = []
         super().__init__()
@@ -149,3 +153,31 @@ def need_root():
     if os.geteuid() != 0:
         print("SKIPPED: only root can be several users")
         sys.exit(77)
+
+
+def make_logins(logins, members):
+    """For this process and what it starts: an /etc laid over, in a mount namespace of its own. May be called again with others."""
+    if not hasattr(make_logins, "tables"):
+        libc = ctypes.CDLL(None, use_errno=True)
+        make_logins.tables = {path: open(path).readlines() for path in ("/etc/passwd", "/etc/group")}
+        for result in (libc.unshare(0x20000), libc.mount(b"none", b"/", None, 16384 | 1 << 18, None)):  # CLONE_NEWNS; private
+            assert result == 0, os.strerror(ctypes.get_errno())
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt"], check=True)
+        for name in ("up", "work"):
+            os.mkdir(os.path.join("/mnt", name))
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", "lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work", "/etc"],
+                       check=True)
+
+    def write(path, lines):
+        with open(path + ".new", "w") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.writelines(lines)
+        assert os.path.exists("/mnt/up/" + os.path.basename(path) + ".new"), "this is the machine's own /etc"
+        os.rename(path + ".new", path)
+    passwd, group = make_logins.tables.values()
+    write("/etc/passwd", passwd + [f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in logins.items()])
+
+    def with_members(line):
+        name, more = line.split(":")[0], line.rstrip("\n")
+        return more + ("" if more.endswith(":") else ",") + ",".join(members[name]) + "\n" if name in members else line
+    write("/etc/group", [with_members(line) for line in group])

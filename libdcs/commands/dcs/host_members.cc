@@ -48,10 +48,11 @@ int list_pending(const Call &call) {
 int approve(const Call &call) {
     const auto &words = call.arguments.words;
     if (words.empty()) return list_pending(call);
-    if (words.size() > 2)
+    if (words.size() != 2)
         return call.fail(usage_failure("dcs host approve takes a host and the words that it shows",
-                                       "`dcs host approve` alone lists those that wait"));
-    const auto done = ask<wire::Done>(wire::ApproveHost{words[0], words.size() > 1 ? words[1] : ""});
+                                       "`dcs host approve` alone lists those that wait, with the words of each"));
+    const bool replace = call.arguments.has("--replace");
+    const auto done = ask<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
     if (!done) return call.fail(failure_of("host " + words[0] + " was not let in", done.status()));
     return exits::ok;
 }
@@ -73,17 +74,20 @@ const Verb host_approve_verb = {"host",
                                 R"(Without a name: lists the hosts that ask to join without a code.
 Each has its key in words beside it. The same words stand on the screen of that host; compare them,
 because anybody can ask under any name.
-With a host's name: lets it in. For root, scheduler_master and the pool's owner.
+With a host's name and its words: lets it in. For root, scheduler_master and the pool's owner.
 
 Examples:
   dcs host approve
   dcs host approve h1 lusab-babad-gutih-tugad-kibod-zabos
 
-Usage: dcs host approve [-o table|json|name] [NAME [WORDS]]
+Usage: dcs host approve [-o table|json|name] [[--replace] NAME WORDS]
 
-NAME must be in the host table. WORDS are needed when several ask under that name.
+NAME must be in the host table.
+
+  --replace  another machine has joined under that name: from now on this one is it, and the
+             certificate of the other is revoked
 )",
-                                {},
+                                {{"--replace", 0, false}},
                                 false,
                                 0,
                                 approve};

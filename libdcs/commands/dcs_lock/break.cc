@@ -6,7 +6,9 @@
 
 #include "call.h"
 #include "json.h"
+#include "locks/belief.h"
 #include "locks/run_log.h"
+#include "locks/slot_table.h"
 #include "places.h"
 #include "quantity.h"
 #include "say.h"
@@ -35,17 +37,24 @@ void log_break(const locks::World &world, const locks::Place &place, const locks
     if (!place.directory.empty()) locks::append_log(place.directory, line);
 }
 
-Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place,
-                   const locks::Owner &owner) {
+// `slot`: its number, or -1 for an atom. What is believed is read again through the descriptor that it is judged by:
+// the name may be another file's by now.
+Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, int slot) {
     const std::string name = shown_name(options);
+    const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;
+    const auto file = locks::LockFile::look(slot < 0 ? place : locks::shard_place(place, slot / locks::slots_per_file));
+    if (!file) return failed(name, file.status());
+    const locks::Owner owner = slot < 0 ? locks::read_record(*file, nullptr).owner
+                                        : locks::read_holder(*file, slot).owner;
+    const std::int64_t byte = slot < 0 ? locks::holder_byte : locks::slot_byte + in_file;
     const std::string who = "pid " + std::to_string(owner.process.pid) + " (" + owner.command + ")";
-    const locks::KillReport report = locks::kill_carefully(world, owner, options.grace);
+    const locks::KillReport report = locks::kill_believed(world, *file, byte, owner, options.grace);
     const std::string why = report.text.empty() ? "" : ": " + report.text;
     log_break(world, place, owner, report.result == locks::Killed::gone ? "broken by an operator" : "not broken" + why);
     switch (report.result) {
     case locks::Killed::gone: return said(name, "broken", exits::ok, who + " has ended");
     case locks::Killed::not_permitted:
-        return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's" + why);
+        return said(name, "not-permitted", exits::not_permitted, who + " is not ended" + why);
     case locks::Killed::own_ancestor:
         return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
     case locks::Killed::elsewhere:
@@ -65,6 +74,10 @@ Outcome send_head_home(const Options &options, const Seen &seen) {
     const auto process = locks::ProcessHandle::open(head.process);
     if (!process && process.status().code != Code::not_found) return failed(name, process.status());
     if (!process) return said(name, "broken", exits::ok, who + " is gone already");
+    const auto file = locks::LockFile::look(seen.place);
+    if (!file) return failed(name, file.status());
+    if (const Status s = locks::believe_waiter(*file, locks::ticket_byte + head.ticket, head.process, ::geteuid()); !s)
+        return said(name, "not-permitted", exits::not_permitted, s.text);
     for (int signal : {SIGTERM, SIGCONT})
         if (const Status status = process->signal(signal); !status && status.code == Code::refused)
             return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's; ask them, or root");
@@ -94,7 +107,7 @@ int break_lock(const locks::World &world, const Options &options) {
                                              " slots are taken; say which with --slot, `dcs_lock list` shows them"));
             for (const locks::SlotHolder &slot : seen.slots)
                 if (slot.number == *options.slot)
-                    return tell(options, end_holder(world, options, seen.place, slot.owner));
+                    return tell(options, end_holder(world, options, seen.place, slot.number));
         }
         if (!seen.counted && seen.atom.held && !options.slot) {
             if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
@@ -103,7 +116,7 @@ int break_lock(const locks::World &world, const Options &options) {
                                              ": its holder left no record, so nobody can be ended with certainty; "
                                              "`fuser " +
                                              seen.place.path + "` may show who it is"));
-            return tell(options, end_holder(world, options, seen.place, seen.atom.record.owner));
+            return tell(options, end_holder(world, options, seen.place, -1));
         }
     }
     return tell(options, said(name, "free", exits::ok, options.head ? "nobody waits" : "nobody holds it"));

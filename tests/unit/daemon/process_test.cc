@@ -6,11 +6,13 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/peer_name.h"
+#include "daemon/trusted_path.h"
 #include "daemon/ready.h"
 #include "daemon/signals.h"
 #include "support/catch.h"
@@ -86,12 +88,8 @@ TEST_CASE("the service manager is told by path and by abstract name") {
 }
 
 TEST_CASE("peers have login names, or numbers") {
-    PeerNames names;
-    CHECK(names.of(0) == "root");
-    CHECK(names.of(0) == "root");
-    const passwd *self = ::getpwuid(::getuid());
-    if (self != nullptr) CHECK(names.of(::getuid()) == self->pw_name);
-    CHECK(names.of(3987654321u) == "uid3987654321");
+    CHECK(login_name(0) == "root");
+    CHECK(login_name(3987654321u).empty());
     CHECK(usable_login_name("ann", 5));
     CHECK(usable_login_name("a.b_c-D9", 5));
     CHECK(usable_login_name("uid5", 5));
@@ -101,4 +99,63 @@ TEST_CASE("peers have login names, or numbers") {
     for (const char *bad : {"", "-x", ".x", "..", "a/b", "a b", "a\n", "Gr\xc3\xbc\xc3\x9f"})
         CHECK_FALSE(usable_login_name(bad, 5));
     CHECK_FALSE(usable_login_name(std::string(65, 'a'), 5));
+}
+
+TEST_CASE("a user is a login: who has none may not call, and what the tables said is asked again") {
+    std::map<std::uint32_t, KnownPeer> tables = {
+        {5, {"ann", {}}}, {6, {"bob", fail(Code::refused, "bob is no member")}}, {7, {"a b", {}}}};
+    int asked = 0;
+    PeerNames names([&](std::uint32_t uid) { return ++asked, tables[uid]; });
+    Instant now = Instant{} + seconds(1000);
+    CHECK(*names.of(5, false, now) == "ann");
+    CHECK(*names.of(7, false, now) == "uid7");  // a login that cannot name a session's owner
+    CHECK(names.of(6, false, now).status().text == "bob is no member");
+    CHECK(names.of(300001, false, now).status().code == Code::refused);
+    CHECK(names.of(300001, false, now).status().text.find("no login name") != std::string::npos);
+    CHECK(*names.of(300001, true, now) == "uid300001");  // the pool's own account
+    CHECK(asked == 4);
+    // The uid is another person's now, and bob has become a member.
+    tables[5].login = "eve";
+    tables[6].may_call = Status::ok();
+    CHECK(*names.of(5, false, now + seconds(59)) == "ann");
+    CHECK(*names.of(5, false, now + seconds(60)) == "eve");
+    CHECK(*names.of(6, false, now + seconds(5)) == "bob");
+    tables[5].login = "dan";
+    names.forget();
+    CHECK(*names.of(5, false, now + seconds(61)) == "dan");
+}
+
+TEST_CASE("root's daemons believe only what nobody else could exchange") {
+    if (::geteuid() != 0) {
+        WARN("SKIPPED: this is about root");
+        return;
+    }
+    char text[] = "/tmp/dcs-trusted-XXXXXX";
+    REQUIRE(::mkdtemp(text) != nullptr);
+    const std::string base = text;
+    REQUIRE(::mkdir((base + "/a").c_str(), 0755) == 0);
+    REQUIRE(::mkdir((base + "/a/b").c_str(), 0700) == 0);
+    const auto refused = [](const std::string &path, const std::string &what) {
+        const Status s = trusted_path(path);
+        INFO(s.text);
+        CHECK(s.code == Code::refused);
+        CHECK(s.text.find(what) != std::string::npos);
+    };
+    CHECK(trusted_path(base + "/a/b"));
+    CHECK(trusted_path(base + "/a/b/not/yet"));
+    CHECK(trusted_path(base + "/a/./../a/b/"));
+    REQUIRE(::chmod((base + "/a").c_str(), 0777) == 0);
+    refused(base + "/a/b", base + "/a may be written by others");
+    REQUIRE(::chmod((base + "/a").c_str(), 01777) == 0);  // as /tmp
+    CHECK(trusted_path(base + "/a/b"));
+    REQUIRE(::chown((base + "/a/b").c_str(), 1002, 0) == 0);
+    refused(base + "/a/b", base + "/a/b belongs to uid 1002");
+    REQUIRE(::chown((base + "/a/b").c_str(), 0, 0) == 0);
+    REQUIRE(::symlink("a/b", (base + "/link").c_str()) == 0);
+    CHECK(trusted_path(base + "/link"));
+    REQUIRE(::lchown((base + "/link").c_str(), 1002, 0) == 0);
+    refused(base + "/link", base + "/link belongs to uid 1002");
+    REQUIRE(::symlink((base + "/a/loop").c_str(), (base + "/a/loop").c_str()) == 0);
+    CHECK(trusted_path(base + "/a/loop").code == Code::invalid);
+    for (const char *name : {"/a/loop", "/link", "/a/b", "/a", ""}) (void)::remove((base + name).c_str());
 }

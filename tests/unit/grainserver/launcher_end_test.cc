@@ -38,7 +38,9 @@ TEST_CASE("with the grain goes everything that it started, and only that") {
     const pid_t other_child = p.number_in(d + "/other");
     // a background process, a daemon of another session, and one that left both session and parent
     const std::string g = p.shell("sleep 60 & echo $! > " + d + "/one; setsid sleep 60 & echo $! > " + d + "/two; "
-                                  "(setsid sh -c 'sleep 60 & echo $! > " + d + "/three' &) ; sleep 0.2; exit 3");
+                                  "(setsid sh -c 'sleep 60 & echo $! > " + d + "/three' &) ; "
+                                  "until [ -s " + d + "/one ] && [ -s " + d + "/two ] && [ -s " + d + "/three ]; "
+                                  "do sleep 0.02; done; exit 3");
     REQUIRE(p.start(g).verb == files::Verb::started);
     const pid_t one = p.number_in(d + "/one"), two = p.number_in(d + "/two"), three = p.number_in(d + "/three");
     const files::ExitRecord e = p.exit_of(g);
@@ -55,7 +57,8 @@ TEST_CASE("with the grain goes everything that it started, and only that") {
 TEST_CASE("a stray that cleared its environment goes with the last grain at the latest") {
     Place p;
     const std::string d = p.dir.path;
-    const std::string g = p.shell("env -i setsid sleep 60 & echo $! > " + d + "/pid; sleep 0.2");
+    const std::string g = p.shell("env -i setsid sleep 60 & echo $! > " + d + "/pid; "
+                                  "until grep -q sleep /proc/$!/comm; do sleep 0.02; done");
     REQUIRE(p.start(g).verb == files::Verb::started);
     const pid_t stray = p.number_in(d + "/pid");
     p.exit_of(g);

@@ -229,3 +229,50 @@ TEST_CASE("version 2 of control groups, as its files are") {
     make("/proc/self/cgroup", "0::/../outside\n");
     REQUIRE(groups.open("dcs-1-2", d.path).find("cannot be used") != std::string::npos);
 }
+
+// Without control groups: where one names every process, that alone decides.
+TEST_CASE("a process is its account's grain's, whatever its environment says") {
+    if (::geteuid() != 0) {
+        WARN("SKIPPED: only root has accounts for grains");
+        return;
+    }
+    Place p(false);
+    p.limits.memory_mb = 64;
+    p.account.change = p.account.made_up = true;
+    p.account.uid = p.account.gid = 61001;
+    const std::string victim = p.shell("sleep 600");
+    REQUIRE(p.start(victim).verb == files::Verb::started);
+    p.account.uid = p.account.gid = 61002;
+    const std::string room = p.room(victim), mark = unique(p);
+    char *real = ::realpath(room.c_str(), nullptr);
+    const std::string attacker = p.shell("(setsid env DCS_GRAIN_DIR=" + std::string(real) + " MARK=" + mark +
+                                         " /bin/sh -c '(head -c 300000000 /dev/zero; exec sleep 600) | tail -n 1' &); "
+                                         "exec sleep 600");
+    ::free(real);
+    REQUIRE(p.start(attacker).verb == files::Verb::started);
+    ended_by(p.exit_of(attacker), SIGKILL, "the grain used more than its 64 MB of memory");
+    REQUIRE(marked("MARK=" + mark) == 0);
+    REQUIRE(alive(p.pid_of(victim)));
+    p.client.send({files::Verb::kill, victim});
+    REQUIRE(p.exit_of(victim).limit_signal == 0);
+}
+
+TEST_CASE("processes that no grain of their account claims are ended before a grain is, and with the last of them") {
+    Place p(false);
+    p.limits.memory_mb = 64;
+    const std::string mark = unique(p), d = p.dir.path;
+    const std::string one = p.shell("sleep 600"), two = p.shell(
+        "(setsid env -i MARK=" + mark + " /bin/sh -c '(head -c 300000000 /dev/zero; exec sleep 600) | tail -n 1' &); "
+        "(setsid env -i QUIET=" + mark + " sleep 600 &); exec sleep 600");
+    REQUIRE(p.start(one).verb == files::Verb::started);
+    REQUIRE(p.start(two).verb == files::Verb::started);
+    REQUIRE(soon([&] { return get_file(d + "/launcher.log").find("that no grain claims") != std::string::npos; }));
+    REQUIRE(soon([&] { return marked("MARK=" + mark) == 0; }));
+    REQUIRE(alive(p.pid_of(one)));
+    REQUIRE(alive(p.pid_of(two)));
+    p.client.send({files::Verb::kill, two});
+    p.exit_of(two);
+    p.client.send({files::Verb::kill, one});
+    p.exit_of(one);
+    REQUIRE(marked("QUIET=" + mark) == 0);
+}

@@ -1,4 +1,8 @@
 // What somebody may cost before it is known who it is.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "net/stranger_table.h"
 #include "tls_peers.h"
 
 using namespace tls_peers;
@@ -68,37 +72,85 @@ TEST_CASE("TLS: noise instead of a handshake") {
     CHECK(two.wait_door(What::opened).certified.name == "h1");
 }
 
-TEST_CASE("TLS: strangers of one address are few; those with certificates are not counted with them") {
+TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; certificates are counted by key") {
     Two two;
     two.open_door(true, limits_of(1000, 0, 5000));
     std::vector<int> strangers;
-    for (std::size_t i = 0; i < limits::strangers_of_address; ++i)
+    for (std::size_t i = 0; i < limits::strangers_of_network; ++i)
         strangers.push_back(raw_tcp(two.there->port_of(two.door)));
     for (int i = 0; i < 20; ++i) two.turn();
-    const int one_more = raw_tcp(two.there->port_of(two.door));
-    for (int i = 0; i < 20; ++i) two.turn();
-    bool ended = false;
-    raw_drain(one_more, &ended, 1);
-    CHECK(ended);
-    ::close(one_more);
-    ::close(strangers.back());
-    strangers.pop_back();
-    for (int i = 0; i < 20; ++i) two.turn();
-    // One place: whoever shows a certificate gives it free again.
+    // All places are taken: whoever shows a certificate comes in nevertheless, and a silent one goes.
+    two.at_door.clear();
+    two.call(two.issuer.host("h1"));
+    CHECK(two.wait_door(What::opened).certified.name == "h1");
+    REQUIRE(Two::first(two.at_door, What::refused) != nullptr);
+    CHECK(Two::first(two.at_door, What::refused)->why.find("it made room") == 0);
+    const auto one_key = two.issuer.host("h1");
     for (std::size_t i = 0; i < limits::connections_of_certificate; ++i) {
         two.at_door.clear();
-        two.call(two.issuer.host("h1"));
+        two.call(one_key);
         CHECK(two.wait_door(What::opened).certified.name == "h1");
     }
     two.at_door.clear();
     two.at_caller.clear();
-    two.call(two.issuer.host("h1"));
+    two.call(one_key);
     CHECK(two.wait_door(What::refused).why.find("4 connections with the certificate of h1 already") !=
           std::string::npos);
-    two.at_door.clear();
-    two.call(two.issuer.host("h2"));
-    CHECK(two.wait_door(What::opened).certified.name == "h2");
+    for (const char *name : {"h1", "h2"}) {  // another key of the same name does not suffer from it
+        two.at_door.clear();
+        two.call(two.issuer.host(name));
+        CHECK(two.wait_door(What::opened).certified.name == name);
+    }
     for (const int fd : strangers) ::close(fd);
+}
+
+TEST_CASE("who makes room among strangers") {
+    StrangerTable table({4, 3});
+    Instant now = Instant{} + seconds(1000);
+    const auto at = [&](int ms) { table.tell_time(now = now + milliseconds(ms)); };
+    at(0);
+    for (ConnId id : {1, 2, 3}) CHECK_FALSE(table.add(id, "a"));
+    table.spoke(1);
+    at(1000);
+    CHECK(table.add(4, "a") == ConnId{2});  // the oldest silent one, not the one that speaks
+    table.remove(2);
+    CHECK(table.add(5, "a") == ConnId{3});
+    table.remove(3);
+    CHECK(table.add(6, "a") == ConnId{1});  // the others have had no time to speak
+    table.remove(1);
+    CHECK_FALSE(table.add(7, "b"));
+    CHECK(table.size() == 4);
+    table.trust("a", now);
+    at(1000);
+    CHECK(table.add(8, "c") == ConnId{7});  // who is known keeps its places
+    table.remove(7);
+    table.spoke(8);
+    CHECK(table.add(9, "d") == ConnId{8});
+    table.remove(8);
+    table.remove(9);
+    table.trust("e", now);
+    CHECK_FALSE(table.add(10, "e"));
+    CHECK(table.add(11, "f") == ConnId{11});  // all others are known: the newcomer goes
+    CHECK(table.add(12, "e") == ConnId{4});
+    at(24 * 3600 * 1000 + 1);
+    CHECK_FALSE(table.trusted("a", now));
+}
+
+TEST_CASE("networks that strangers are counted by") {
+    const auto six = [](const char *text) {
+        sockaddr_in6 a{};
+        a.sin6_family = AF_INET6;
+        ::inet_pton(AF_INET6, text, &a.sin6_addr);
+        return network_of(&a, sizeof a);
+    };
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    ::inet_pton(AF_INET, "192.0.2.7", &four.sin_addr);
+    CHECK(network_of(&four, sizeof four) == "192.0.2.7");
+    CHECK(six("::ffff:192.0.2.7") == "192.0.2.7");
+    CHECK(six("2001:db8:1:2:3:4:5:6") == "2001:db8:1:2::/64");
+    CHECK(six("2001:db8:1:2::1") == six("2001:db8:1:2:ffff::9"));
+    CHECK(six("2001:db8:1:3::1") != six("2001:db8:1:2::1"));
 }
 
 TEST_CASE("TLS: a renewed certificate serves new connections") {

@@ -159,18 +159,19 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     Joining pool;
     CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close 7000"});
     CHECK_FALSE(pool.touched_disk());
-    const auto approve = [&](const std::string &host, const std::string &words = "") {
-        return pool.call(pool.root, core::ApproveHost{host, words, wall})[0];
+    const auto approve = [&](const std::string &host, const std::string &words = "", bool replace = false) {
+        return pool.call(pool.root, core::ApproveHost{host, words, replace, wall})[0];
     };
     const auto list = pool.answer<wire::TokenList>(pool.root, ListCodes{wall, "", ""});
     REQUIRE(list.pending.size() == 1);
     CHECK(list.pending[0].host == "h1");
     CHECK(list.pending[0].address == "192.0.2.1");
     CHECK(list.pending[0].key.substr(0, 1) == "\x0b");
-    CHECK(approve("h2").find("error NOT_FOUND") != std::string::npos);
+    CHECK(approve("h2", in_words(hash(11))).find("error NOT_FOUND") != std::string::npos);
     CHECK(approve("h1", in_words(hash(12))).find("error NOT_FOUND") != std::string::npos);
     pool.join(0, 12, "h1");  // somebody else under the same name
     CHECK(approve("h1").find("error INVALID") != std::string::npos);
+    CHECK(approve("").find("error INVALID") != std::string::npos);
     CHECK(approve("h1", in_words(hash(12))) == "root: done");
     CHECK(pool.touched_disk());
     CHECK(pool.join(0, 11, "h1")[0] == "7000: JoinPending");
@@ -178,8 +179,13 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     CHECK(pool.lets_in(pool.join(0, 12), "h1"));
     CHECK(pool.state.pending.size() == 1);
     CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");  // that consent is over
+    CHECK(approve("h1", in_words(hash(11))).find("error REFUSED") != std::string::npos);  // another has that name
+    CHECK(pool.state.trust.keys.at("h1") == hash(12));
+    CHECK(approve("h1", in_words(hash(11)), true) == "root: done");
+    CHECK(pool.lets_in(pool.join(0, 11, "h1"), "h1"));
+    CHECK(pool.state.trust.keys.at("h1") == hash(11));
     pool.join(0, 13, "h9");
-    CHECK(approve("h9").find("not in the scheduler's host table") != std::string::npos);
+    CHECK(approve("h9", in_words(hash(13))).find("not in the scheduler's host table") != std::string::npos);
 }
 
 TEST_CASE("those who wait are few, and give up") {
@@ -209,7 +215,7 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const Trust before = pool.state.trust;
     const CreateCode create{"h1", HostRole::server, 60, wall, {}, hash(1), "pool:7001", "hash"};
     const std::vector<UserRequest> orders = {create, ListCodes{wall, "", ""}, wire::RevokeToken{"0100000000"},
-                                             core::ApproveHost{"h1", "", wall}, wire::RemoveHost{"h1"}};
+                                             core::ApproveHost{"h1", "", false, wall}, wire::RemoveHost{"h1"}};
     for (const UserRequest &order : orders) {
         const Lines lines = pool.call(ann, order);
         REQUIRE(lines.size() == 1);

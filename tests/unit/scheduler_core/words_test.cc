@@ -26,7 +26,9 @@ TEST_CASE("calls without sense are refused in words, and change nothing") {
     pool.refused(pool.ann, ImportSession{-1, false, nullptr}, "INVALID: a session number is not negative");
     pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
                  "SESSION_ACTIVE: session ann/1 is active: close it, or import under another number (--number N)");
-    pool.refused(pool.root, ApproveHost{}, "INVALID: which host? say its name, or the words that it shows");
+    pool.refused(pool.root, ApproveHost{},
+                 "INVALID: which host? say the words that it shows: anybody can ask under any name; `dcs host "
+                 "approve` lists those that wait");
     wire::Query query;
     query.type = static_cast<wire::QueryType>(99);
     pool.refused(pool.ann, query, "INVALID: a query of an unknown type");
