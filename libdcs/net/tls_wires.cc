@@ -93,6 +93,7 @@ void AsioLoop::let_stranger_in(Listener &listener, int fd) {
     wire->told = false;
     wire->tls = std::make_unique<TlsSession>(listener.tls, TlsSession::Side::door);
     count_stranger(*wire);
+    charge_to(*wire, "address " + address);
     ++open_;
     wires_[wire->id] = wire;
     if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
@@ -143,6 +144,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
             return false;
         } else {
             stop_counting(wire);
+            charge_to(wire, payer_of(peer));
             wire.counted_as = who;
             ++of_certificate_[who];
         }
