@@ -43,6 +43,8 @@ inline constexpr std::size_t batch_output_bytes = 1u << 20;
 inline constexpr std::size_t fetch_chunk_bytes = 256 * 1024;
 // Read through and checked before the first piece of it is handed out; the loop waits that long.
 inline constexpr std::size_t checked_at_once = 64u << 20;
+// Of which it is remembered that this was done.
+inline constexpr std::size_t verified_places = 4096;
 // A settled grain of a closed session with no more than this in its files gives up its own tree.
 inline constexpr std::size_t packed_grain_bytes = 256 * 1024;
 // Packed in one turn: so many grains, or bytes.
@@ -98,6 +100,12 @@ inline constexpr std::size_t export_inline_bytes = 32 * 1024;
 // users together.
 inline constexpr std::size_t import_bytes = 1u << 30;
 inline constexpr std::size_t import_bytes_of_all = 2u << 30;
+// The event log of an import: it is looked through when it comes, and again by whoever looks at the session. A million
+// grains have about fifty bytes each in theirs; an eighth of an import is what a log may be beside what it tells of.
+inline constexpr std::size_t import_log_bytes = import_bytes / 8;
+// Slots of a host; and grains that its server may say it holds: twice that, after its slots were made fewer.
+inline constexpr std::size_t host_slots = 65536;
+inline constexpr std::size_t held_grains = 2 * host_slots;
 // Hosts that one grain must not be tried on, as an import may name them.
 inline constexpr std::size_t nogo_items = 4096;
 // Checkpoint and unread input that an imported grain may have: they travel in one launch.

@@ -1,5 +1,5 @@
 #pragma once
-// Inside of net::Loop, for loop.cc, sockets.cc and tls_wires.cc only: the one header that shows Asio.
+// Inside of net::Loop, for loop.cc, sockets.cc, held.cc and tls_wires.cc only: the one header that shows Asio.
 //
 // Asio waits for readiness; the calls that move bytes are made here, without blocking. So a
 // connection that is silent owns no buffer, and one receive buffer serves them all.
@@ -50,6 +50,7 @@ struct Wire : Connection {
     bool stranger = false;        // of a door: counted by network, not by certificate
     std::string counted_as;       // of a door: the name in its certificate
     Instant shaken_by = Instant::never();  // when its handshake has to be over
+    std::string charged_to;       // of a door: who answers for what is held for it; empty: its limits alone bound that
     std::size_t shaken = 0;       // bytes that came before its handshake was over
     bool told = true;             // of it as opened
 };
@@ -65,6 +66,7 @@ struct Listener {
 };
 using ListenerPtr = std::shared_ptr<Listener>;
 
+std::string payer_of(const TlsPeer &peer);  // Wire::charged_to, once a certificate was shown (held.cc)
 std::atomic<ConnId> &last_connection();  // of all loops of the process (sockets.cc)
 
 class AsioLoop final : public Loop {
@@ -107,11 +109,16 @@ private:
     void lose(Wire &wire, std::string why);
     void cannot_wait(Wire &wire, const boost::system::error_code &error);
     bool has_room(const Listener &listener, const Peer &peer) const;
-    bool charge(Wire &wire);
     void resume(const WirePtr &wire);
     void answer_nonsense(Wire &wire, const Status &status);
     WirePtr find(ConnId conn) const;
     void forget(ConnId conn) { wires_.erase(conn); }
+
+    // held.cc
+    bool charge(Wire &wire);
+    std::size_t &held_for(const Wire &wire);
+    void uncharge(Wire &wire);
+    void charge_to(Wire &wire, std::string who);
 
     // tls_wires.cc
     Task connect_tls_peer(WirePtr wire, TcpAddress to);
@@ -142,6 +149,7 @@ private:
     std::map<std::pair<Door, std::uint32_t>, OfUser> of_user_;
     StrangerTable strangers_{{limits::strangers, limits::strangers_of_network}};  // at TLS doors
     std::map<std::string, std::size_t> of_certificate_;  // by key, or name
+    std::map<std::string, std::size_t> held_;            // at TLS doors: bytes, by Wire::charged_to
     std::size_t open_ = 0;  // sockets of wires
     std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
     Duration away_;                                // how long nobody was served, in all

@@ -82,22 +82,6 @@ bool AsioLoop::has_room(const Listener &listener, const Peer &peer) const {
     return user == of_user_.end() || user->second.connections < listener.limits.per_user;
 }
 
-// What is held for a connection is its user's. False: it was too much, and the connection ended.
-bool AsioLoop::charge(Wire &wire) {
-    if (wire.tls || wire.door < 0 || !wire.alive) return wire.alive;
-    std::size_t &sum = of_user_[{wire.door, wire.peer.uid}].bytes;
-    const std::size_t now = wire.reader.held() + wire.out.bytes();
-    const bool more = now > wire.counted;
-    sum += now - wire.counted;
-    wire.counted = now;
-    if (!more || sum <= limits::held_bytes || wire.peer.uid == ::geteuid()) return true;
-    const Status why = fail(Code::limit, "more than " + std::to_string(limits::held_bytes) + " bytes are held for this "
-                            "user, of messages half sent and of answers not read: read them, send less at a time");
-    answer_nonsense(wire, why);
-    lose(wire, why.text);
-    return false;
-}
-
 void AsioLoop::let_in(Listener &listener, int fd) {
     const Peer peer = peer_of(fd);
     if (!has_room(listener, peer)) {
@@ -223,12 +207,12 @@ bool AsioLoop::receive(Wire &wire) {
     std::vector<Frame> frames;
     std::string_view bytes(buffer_.data(), static_cast<std::size_t>(n));
     std::string plain;
-    if (wire.tls) {
-        if (!decipher(wire, bytes, &plain)) return false;
-        bytes = plain;
-    }
     Status status;
     try {
+        if (wire.tls) {
+            if (!decipher(wire, bytes, &plain)) return false;
+            bytes = plain;
+        }
         status = wire.receive(bytes, served_now(), &frames);
     } catch (const std::bad_alloc &) {
         status = fail(Code::limit, "no memory for the message");
@@ -353,7 +337,7 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     boost::system::error_code ignored;
     wire.socket.close(ignored);
     wire.out.clear();
-    if (!wire.tls && wire.door >= 0) of_user_[{wire.door, wire.peer.uid}].bytes -= std::exchange(wire.counted, 0);
+    uncharge(wire);
     if (wire.check_at != Instant::never()) checks_.erase({wire.check_at, wire.id});
     wire.check_at = Instant::never();
     --open_;

@@ -115,6 +115,7 @@ void AsioLoop::let_stranger_in(Listener &listener, int fd) {
     wire->told = false;
     wire->tls = std::make_unique<TlsSession>(listener.tls, TlsSession::Side::door);
     wire->stranger = true;
+    charge_to(*wire, "network " + wire->network);
     ++open_;
     wires_[wire->id] = wire;
     if (wire->limits.hello.ns > 0) {
@@ -173,6 +174,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
         } else {
             stop_counting(wire);
             strangers_.trust(wire.network, served_now());
+            charge_to(wire, payer_of(peer));
             wire.counted_as = who;
             ++of_certificate_[who];
         }

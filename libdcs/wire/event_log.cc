@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/bytes.h"
 #include "base/checksum.h"
+#include "base/limits.h"
 
 namespace dcs::wire {
 namespace {
@@ -42,7 +42,6 @@ void put_text(ByteWriter &w, std::string_view text) {
     w.var(text.size());
     w.raw(text);
 }
-std::string get_text(ByteReader &r) { return std::string(r.raw(r.var())); }
 
 template <class Number> void get_var(ByteReader &r, Number &out) {
     const std::uint64_t read = r.var();
@@ -54,46 +53,6 @@ void get_svar(ByteReader &r, std::int32_t &out) {
     out = static_cast<std::int32_t>(read);
     if (out != read) r.spoil();
 }
-
-// The other side of EventFrame::add.
-struct FrameReader {
-    ByteReader r;
-    std::int64_t at_ms = 0, grain = 0;
-    std::vector<std::string> hosts{};
-
-    void get_grain(Event &e) {
-        const std::int64_t step = r.svar();
-        if (step > INT32_MAX || step < -INT32_MAX) r.spoil();
-        grain += r.good() ? step : 0;
-        if (grain < 0 || grain > INT32_MAX) r.spoil();
-        e.grain = r.good() ? static_cast<std::int32_t>(grain) : 0;
-    }
-    void get_host(Event &e) {
-        const std::uint64_t which = r.var();
-        if (which == 0) hosts.push_back(get_text(r));
-        if (which > hosts.size()) r.spoil();
-        if (r.good()) e.host = which == 0 ? hosts.back() : hosts[which - 1];
-    }
-    Event next() {
-        Event e;
-        const std::uint8_t kind = r.u8();
-        if (kind < 1 || kind > static_cast<std::uint8_t>(last_event_kind)) r.spoil();
-        if (!r.good()) return e;
-        e.kind = static_cast<EventKind>(kind);
-        e.at_ms = at_ms;
-        const unsigned parts = parts_of(e.kind);
-        if (parts & has_grain) get_grain(e);
-        if (parts & has_host) get_host(e);
-        if (parts & has_number) get_var(r, e.number);
-        if (parts & has_end) {
-            get_svar(r, e.code);
-            get_svar(r, e.signal);
-        }
-        if (parts & has_text) e.text = get_text(r);
-        if (parts & has_detail) e.detail = get_text(r);
-        return e;
-    }
-};
 
 Status damaged(const char *what) { return fail(Code::io_error, std::string("the event log: ") + what); }
 
@@ -130,12 +89,9 @@ void EventFrame::add(const Event &e) {
         grain_ = e.grain;
     }
     if (parts & has_host) {
-        const auto named = std::find(hosts_.begin(), hosts_.end(), e.host);
-        w.var(named == hosts_.end() ? 0 : static_cast<std::uint64_t>(named - hosts_.begin()) + 1);
-        if (named == hosts_.end()) {
-            put_text(w, e.host);
-            hosts_.push_back(e.host);
-        }
+        const auto [named, fresh] = hosts_.try_emplace(e.host, hosts_.size() + 1);
+        w.var(fresh ? 0 : named->second);
+        if (fresh) put_text(w, e.host);
     }
     if (parts & has_number) w.var(e.number);
     if (parts & has_end) {
@@ -159,29 +115,103 @@ std::string EventFrame::framed(std::int64_t at_ms) const {
     return std::move(w.bytes());
 }
 
-Status take_events(std::string_view &log, std::vector<Event> &events) {
-    while (!log.empty()) {
-        ByteReader head(log);
-        const std::uint64_t length = head.var();
-        const std::uint32_t sum = head.u32();
-        if (!head.good() && log.size() >= most_head) return damaged("a frame has no length");
-        if (head.good() && length > max_body) return damaged("a frame is absurdly long");
-        if (!head.good() || length > head.left()) return Status::ok();  // the rest of it is to come
-        const std::string_view body = head.raw(length);
-        if (crc32c(body) != sum) return damaged("a checksum does not fit");
-        FrameReader reader{ByteReader(body)};
-        if (reader.r.u8() != version) return damaged("it has a format that this version does not read");
-        std::uint64_t at = reader.r.var();
-        reader.at_ms = static_cast<std::int64_t>(std::min<std::uint64_t>(at, INT64_MAX));
-        const std::size_t known = events.size();
-        while (reader.r.good() && !reader.r.at_end()) events.push_back(reader.next());
-        if (!reader.r.good()) {
-            events.resize(known);
-            return damaged("a frame does not decode");
+// ---- the other side of EventFrame ----
+
+bool EventCursor::refuse(const char *what) {
+    status_ = damaged(what);
+    frame_bytes_ = 0;
+    return false;
+}
+
+bool EventCursor::open_frame() {
+    ByteReader head(log_);
+    const std::uint64_t length = head.var();
+    const std::uint32_t sum = head.u32();
+    if (!head.good() && log_.size() >= most_head) return refuse("a frame has no length");
+    if (head.good() && length > max_body) return refuse("a frame is absurdly long");
+    if (!head.good() || length > head.left()) return false;  // the rest of it is to come
+    const std::string_view body = head.raw(length);
+    if (crc32c(body) != sum) return refuse("a checksum does not fit");
+    body_ = ByteReader(body);
+    if (body_.u8() != version) return refuse("it has a format that this version does not read");
+    at_ms_ = static_cast<std::int64_t>(std::min<std::uint64_t>(body_.var(), INT64_MAX));
+    grain_ = 0;
+    hosts_.clear();
+    if (!body_.good()) return refuse("a frame does not decode");
+    frame_bytes_ = log_.size() - head.left();
+    return true;
+}
+
+void EventCursor::get_grain(Event &e) {
+    const std::int64_t step = body_.svar();
+    if (step > INT32_MAX || step < -INT32_MAX) body_.spoil();
+    grain_ += body_.good() ? step : 0;
+    if (grain_ < 0 || grain_ > INT32_MAX) body_.spoil();
+    e.grain = body_.good() ? static_cast<std::int32_t>(grain_) : 0;
+}
+
+// A name is copied to each event that refers to it: a long one would be multiplied.
+void EventCursor::get_host(Event &e) {
+    const std::uint64_t which = body_.var();
+    if (which == 0) {
+        const std::string_view name = body_.raw(body_.var());
+        if (name.size() > limits::name_bytes) body_.spoil();
+        if (body_.good()) hosts_.emplace_back(name);
+    }
+    if (which > hosts_.size()) body_.spoil();
+    if (body_.good()) e.host = which == 0 ? hosts_.back() : hosts_[which - 1];
+}
+
+void EventCursor::decode(Event &e) {
+    const std::uint8_t kind = body_.u8();
+    if (kind < 1 || kind > static_cast<std::uint8_t>(last_event_kind)) body_.spoil();
+    if (!body_.good()) return;
+    e.kind = static_cast<EventKind>(kind);
+    e.at_ms = at_ms_;
+    e.grain = -1;
+    e.number = 0;
+    e.code = e.signal = 0;
+    e.host.clear(), e.text.clear(), e.detail.clear();
+    const unsigned parts = parts_of(e.kind);
+    if (parts & has_grain) get_grain(e);
+    if (parts & has_host) get_host(e);
+    if (parts & has_number) get_var(body_, e.number);
+    if (parts & has_end) {
+        get_svar(body_, e.code);
+        get_svar(body_, e.signal);
+    }
+    if (parts & has_text) e.text = body_.raw(body_.var());
+    if (parts & has_detail) e.detail = body_.raw(body_.var());
+}
+
+bool EventCursor::next(Event &event) {
+    while (status_) {
+        if (frame_bytes_ == 0 && (log_.empty() || !open_frame())) return false;
+        if (!body_.at_end()) {
+            decode(event);
+            return body_.good() || refuse("a frame does not decode");
         }
-        log.remove_prefix(log.size() - head.left());
+        log_.remove_prefix(std::exchange(frame_bytes_, 0));
+    }
+    return false;
+}
+
+// Each frame is read through before any of it is given out.
+Status take_events(std::string_view &log, const EventSink &each) {
+    Event event;
+    while (!log.empty()) {
+        EventCursor ahead(log);
+        while (ahead.left().size() == log.size() && ahead.next(event)) continue;
+        if (ahead.left().size() == log.size()) return ahead.status();
+        EventCursor frame(log.substr(0, log.size() - ahead.left().size()));
+        while (frame.next(event)) each(event);
+        log = ahead.left();
     }
     return Status::ok();
+}
+
+Status take_events(std::string_view &log, std::vector<Event> &events) {
+    return take_events(log, [&](const Event &event) { events.push_back(event); });
 }
 
 }  // namespace dcs::wire

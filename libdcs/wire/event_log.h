@@ -4,10 +4,13 @@
 // scheduler that changed the session: var length of the body, u32 CRC-32C of the body, body. A body begins with
 // its format's version byte and the time of the turn; its events follow (event_log.cc).
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/ids.h"
 #include "base/status.h"
 
@@ -55,12 +58,44 @@ public:
 
 private:
     std::string events_;
-    std::vector<std::string> hosts_;  // named so far: later ones are numbers
-    std::int32_t grain_ = 0;          // the last one named
+    std::map<std::string, std::uint64_t> hosts_;  // named so far: later ones are numbers, from 1
+    std::int32_t grain_ = 0;                      // the last one named
 };
 
-// Takes whole frames off the front of `log` and appends their events; what is left is the beginning of another
-// frame, or nothing. io_error: a frame is damaged, or made by a newer version; what stood before was taken.
+// Reads a log event by event. Logs come from anybody (imports): reading one takes a constant number of steps for each
+// of its bytes, and holds no more than the names of hosts in the frame at hand, and one event.
+class EventCursor {
+public:
+    // `log` outlives the cursor.
+    explicit EventCursor(std::string_view log) : log_(log) {}
+    // The next one; false: no whole frame follows, or what follows is damaged.
+    bool next(Event &event);
+    // io_error: a frame is damaged, or made by a newer version. Its events before the damage were given out.
+    const Status &status() const { return status_; }
+    // What stands behind the last frame that was given out as a whole.
+    std::string_view left() const { return log_; }
+
+private:
+    bool open_frame();
+    bool refuse(const char *what);
+    void decode(Event &event);
+    void get_grain(Event &event);
+    void get_host(Event &event);
+
+    std::string_view log_;
+    std::size_t frame_bytes_ = 0;  // of the frame at hand, with its head; 0: there is none
+    ByteReader body_{{}};
+    std::int64_t at_ms_ = 0, grain_ = 0;
+    std::vector<std::string> hosts_;
+    Status status_;
+};
+
+using EventSink = std::function<void(const Event &)>;
+// Takes whole frames off the front of `log` and gives out their events; what is left is the beginning of another
+// frame, or nothing. io_error: a frame is damaged, or made by a newer version; what stood before was given out, of that
+// frame nothing. Costs twice what the cursor does.
+Status take_events(std::string_view &log, const EventSink &each);
+// Appends them: up to 160 bytes for one of the log.
 Status take_events(std::string_view &log, std::vector<Event> &events);
 
 // One JSON object, without a newline, with the keys that its kind has; `time_s` is the wall clock.

@@ -5,6 +5,7 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/limits.h"
 #include "wire/event_log.h"
 #include "wire/json.h"
 
@@ -83,6 +84,7 @@ struct EventKeys {
 void take_parts(EventKeys &keys, Event &e) {
     if (is_about_grain(e.kind)) keys.number("grain", e.grain, 0, INT32_MAX);
     if (names_host(e.kind)) keys.text("host", e.host);
+    if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is no name of a host";
     if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
     if (e.kind == EventKind::finished) {
         keys.number("exit_code", e.code, INT32_MIN, INT32_MAX);

@@ -10,7 +10,7 @@ bool is_over(const GrainHistory &g) { return g.state == GrainState::finished || 
 }  // namespace
 
 std::string History::take(const Event &e) {
-    if (from_ms == 0) {
+    if (taken_++ == 0) {
         from_ms = e.at_ms;
         whole = e.kind == EventKind::opened;
         if (!whole) active = imported_ = true;  // it was begun by a version without a log
@@ -26,13 +26,17 @@ std::string History::take(const Event &e) {
         g.order = submissions_++;
         g.known = handed_out;
         g.peeked = std::exchange(peeked_, {});
+        peeked_set_.clear();
+        known_.insert(e.grain);
         return active ? "" : name + " is submitted to a closed session";
     }
     if (known == grains.end()) {
         if (!imported_ && e.kind != EventKind::killed) return name + " was never submitted";
         grains[e.grain].state = GrainState::unknown;  // killed: one that was damaged and then lost its record
     }
-    const std::string wrong = take_grain(e, grains[e.grain]);
+    GrainHistory &g = grains[e.grain];
+    const std::string wrong = take_grain(e, g);
+    if (e.kind != EventKind::forgotten && g.state != GrainState::unknown) known_.insert(e.grain);
     return wrong.empty() ? wrong : name + wrong;
 }
 
@@ -53,10 +57,7 @@ std::string History::take_session(const Event &e) {
     case EventKind::imported:
         active = false;
         imported_ = true;
-        for (auto &[number, g] : grains) {
-            if (g.state == GrainState::running) end_stay(g, e, "session_closed");
-            g.state = GrainState::unknown;
-        }
+        forget_states(e);
         return "";
     case EventKind::handed_out:
         if (e.number < handed_out && !imported_) return "fewer results are handed out than before";
@@ -67,6 +68,15 @@ std::string History::take_session(const Event &e) {
         handed_out = std::min(handed_out, e.number);
         return "";
     default: return "an event without its grain";
+    }
+}
+
+// Only of those grains of which something was told since the import before: a log may consist of imports.
+void History::forget_states(const Event &e) {
+    for (const std::int32_t number : std::exchange(known_, {})) {
+        GrainHistory &g = grains.at(number);
+        if (g.state == GrainState::running) end_stay(g, e, "session_closed");
+        g.state = GrainState::unknown;
     }
 }
 
@@ -87,8 +97,8 @@ std::string History::finish(GrainHistory &g, const Event &e) {
     g.code = e.code;
     g.signal = e.signal;
     if (wrong.empty() && !imported_ && e.number != results.size()) wrong = " finishes out of order";
-    if (e.number < INT32_MAX && results.size() <= e.number && (imported_ || e.number == results.size())) {
-        if (results.size() < e.number && e.number - results.size() > 100'000'000) return wrong;
+    if (e.number < INT32_MAX && results.size() <= e.number &&
+        (e.number == results.size() || (imported_ && e.number < taken_))) {
         results.resize(e.number + 1, -1);
         results[e.number] = e.grain;
     }
@@ -134,7 +144,7 @@ std::string History::take_grain(const Event &e, GrainHistory &g) {
         g.killed_after = handed_out;
         return "";
     case EventKind::shown:
-        if (std::find(peeked_.begin(), peeked_.end(), e.grain) == peeked_.end()) peeked_.push_back(e.grain);
+        if (peeked_set_.insert(e.grain).second) peeked_.push_back(e.grain);
         return "";
     case EventKind::undone: {
         const bool over = is_over(g) || g.state == GrainState::unknown;
@@ -144,6 +154,7 @@ std::string History::take_grain(const Event &e, GrainHistory &g) {
     case EventKind::forgotten:
         undo(g);
         grains.erase(e.grain);
+        known_.erase(e.grain);
         ++forgotten;
         return "";
     default: return " has an event that is not a grain's";

@@ -1,8 +1,10 @@
 #pragma once
 // A session as its event log tells it, event by event. Who draws the computation, undoes a part of it, or checks
-// that the log is right, starts from here.
+// that the log is right, starts from here. Logs come from anybody (imports): whatever the events say, each costs a
+// bounded number of steps (the logarithm of the grains aside) and at most 512 bytes, beside its own strings.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,9 @@ public:
         std::uint32_t number = 0;
     };
     std::vector<Mark> marks;         // openings, closings, hand-outs
-    std::vector<std::int32_t> results;  // the order of finishing: place -> grain, -1: none (any more)
+    // The order of finishing: place -> grain, -1: none (any more). After an import a place counts only if there were as
+    // many events before it.
+    std::vector<std::int32_t> results;
 
 private:
     std::string take_session(const Event &event);
@@ -61,7 +65,11 @@ private:
 
     std::int64_t submissions_ = 0;
     bool imported_ = false;             // grains may be there of which nothing stands in the log
+    void forget_states(const Event &imported);
+    std::uint64_t taken_ = 0;           // events
     std::vector<std::int32_t> peeked_;  // since the last submission
+    std::set<std::int32_t> peeked_set_; // the same
+    std::set<std::int32_t> known_;      // grains whose state is not `unknown`
 };
 
 }  // namespace dcs::wire

@@ -71,6 +71,7 @@ constexpr Cap caps[] = {
     {"files", limits::grain_files},
     {"shut", limits::message_bytes},
     {"orders", limits::batch_grains},
+    {"held", limits::held_grains},
     {"members", limits::connections},
     {"path", limits::path_bytes},
     {"mode", limits::name_bytes},

@@ -14,8 +14,12 @@ void turn_away(Draft &d, ConnId conn, const std::string &text) {
     d.event("grain server turned away: " + text);
 }
 
-// Claims above this are no leases of ours; believing them would use up the numbers.
-constexpr Incarnation highest_fence = Incarnation{1} << 31;
+// Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them
+// would use up the numbers.
+constexpr Incarnation highest_fence = Incarnation{1} << 24;
+// Grains beyond its slots that a server is told at once to give up; it learns the rest at its next first call. A host
+// has that many if its slots were made fewer, or its grains were given to others, while it was away.
+constexpr std::size_t withdrawn_at_once = 1024;
 
 // Still running there, still queued (all is forgiven), a copy that has run longer than the one that
 // took its place, or not wanted there any more.
@@ -32,6 +36,8 @@ bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
 
 void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     std::set<GrainKey> kept;
+    const auto slots = static_cast<std::size_t>(std::max(0, d.state.host(id)->config.slots));
+    std::size_t withdrawn = 0;
     for (const wire::HeldGrain &held : in.call->held) {
         const GrainKey key = wire::key_of(held.key);
         if (kept.count(key) == 0 && goes_on(d, held, id)) {
@@ -44,8 +50,14 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
         const bool unheard_of = !grain || grain->incarnation < held.incarnation;
         if (unheard_of && held.incarnation <= highest_fence)
             d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
+        if (++withdrawn > slots + withdrawn_at_once) continue;
         const wire::Withdraw end{held.key, held.incarnation, true, "it is not leased to this host any more"};
         d.effect(SendServer{in.conn, end});
+    }
+    if (withdrawn > slots + withdrawn_at_once) {
+        d.event("host " + d.state.host(id)->config.name + " holds " + std::to_string(withdrawn) +
+                " grains that are not leased to it: it is told so of some, and calls again for the rest");
+        d.effect(CloseConnection{in.conn});
     }
     const std::set<GrainKey> &believed = d.state.running[static_cast<std::size_t>(id)];
     for (auto it = believed.rbegin(); it != believed.rend(); ++it) {
@@ -120,10 +132,10 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.load = in.call.load;
     host.free_memory_kb =
         std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
-    if (host.shut.empty() != in.call.shut.empty())
-        d.event("host " + host.config.name +
-                (in.call.shut.empty() ? " takes grains again" : " takes no grains now: " + in.call.shut));
-    host.shut = in.call.shut.substr(0, limits::move_detail_bytes);
+    const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
+    if (host.shut.empty() != shut.empty())
+        d.event("host " + host.config.name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));
+    host.shut = shut;
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});
 }

@@ -28,6 +28,8 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
 void query(Draft &d, const Caller &caller, const wire::Query &call);
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
 void import_session(Draft &d, const Caller &caller, const ImportSession &call);
+// Whatever its content is: may such a session be made? Asked before the content is read.
+Status may_import(const State &state, const Caller &caller, const ImportSession &call);
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &call);
 void explain(Draft &d, const Caller &caller, const wire::Explain &call);
 void set_host(Draft &d, const Caller &caller, const wire::SetHost &call);

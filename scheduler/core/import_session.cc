@@ -49,6 +49,13 @@ std::uint64_t stored_more(const ImportContent &content, const Session *old) {
 }
 }  // namespace
 
+Status may_import(const State &state, const Caller &caller, const ImportSession &call) {
+    if (call.number < 0) return fail(Code::invalid, "a session number is not negative");
+    const SessionKey key{caller.user, call.number};
+    if (is_repetition(caller, state.session(key))) return Status::ok();
+    return may_take_its_place(state, key, call.replace);
+}
+
 void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
     if (call.number < 0)
         return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));

@@ -32,6 +32,11 @@ void Stored::charge(const std::string &user, std::int64_t sessions, std::int64_t
     if (has == UserStored()) users_.erase(user);
 }
 
+bool Stored::is_had(const std::string &digest) const {
+    const auto found = contents_.find(digest);
+    return found != contents_.end() && !found->second.uses.empty();
+}
+
 void Stored::add_session(const std::string &user, std::int64_t bytes) { charge(user, bytes, 0); }
 
 void Stored::count(Content &content, const std::string &user, std::int64_t more) {

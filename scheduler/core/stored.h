@@ -37,6 +37,8 @@ public:
     void came(const std::string &digest, std::uint64_t size);
     void brought(const std::string &digest, const std::string &user);
     void gone(const std::string &digest);
+    // Is it somebody's: did a user bring it, or does a grain name it?
+    bool is_had(const std::string &digest) const;
     // These alone, without what entities add.
     Stored facts() const;
     bool operator==(const Stored &) const = default;

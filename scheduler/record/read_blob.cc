@@ -107,14 +107,29 @@ std::uint64_t length_of(const core::Grain &grain, wire::Stream stream) {
     return place_of(GrainKey(), grain, part_of(stream)).length;
 }
 
+void Verified::add(const Place &place) {
+    if (places_.size() >= limits::verified_places) places_.clear();
+    places_.insert(place);
+}
+
 Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
-                               wire::Stream stream, std::uint64_t offset, std::uint64_t max) {
+                               wire::Stream stream, std::uint64_t offset, std::uint64_t max, Verified *verified) {
     const Place place = place_of(key, grain, part_of(stream));
     if (offset >= place.length) return std::string();
     if (offset == 0 && max >= place.length) return read_all(store, place);
-    if (offset == 0 && place.length <= limits::checked_at_once)
+    const bool known = verified != nullptr && verified->has(place);
+    if (offset == 0 && place.length <= limits::checked_at_once && !known) {
         if (Status s = check_all(store, place); !s) return s;
+        if (verified != nullptr) verified->add(place);
+    }
     return read_range(store, place, offset, std::min(max, place.length - offset));
+}
+
+std::uint64_t checked_bytes(const GrainKey &key, const core::Grain &grain, wire::Stream stream, std::uint64_t max,
+                            const Verified &verified) {
+    const Place place = place_of(key, grain, part_of(stream));
+    const bool looked_at = max < place.length && (place.length > limits::checked_at_once || verified.has(place));
+    return looked_at ? 0 : place.length;
 }
 
 Result<std::string> read_events(store::Store &store, const SessionKey &key, const core::SessionInfo &info,

@@ -19,29 +19,14 @@ constexpr std::uint64_t grain_cost = 128;
 // In the place of a grain's number: the session's own event log.
 constexpr GrainNumber event_log = -1;
 
-// All of it at once: it is short beside what grains hold, and a frame may begin anywhere.
-std::string wrong_events(store::Store &store, const SessionKey &key, const core::SessionInfo &info) {
-    const std::string path = session_directory(key) + "/" + events_file;
-    std::string rest;
-    for (std::uint64_t at = 0; at < info.events_length;) {
-        auto piece = read_events(store, key, info, at, window_bytes);
-        if (!piece) return piece.status().text;
-        at += piece->size();
-        rest += *piece;
-        std::string_view left = rest;
-        std::vector<wire::Event> events;
-        if (Status s = wire::take_events(left, events); !s) return path + ": " + s.text;
-        rest = std::string(left);
-    }
-    return rest.empty() ? std::string() : path + ": it ends inside a frame";
-}
-
 }  // namespace
 
 // The grain behind at_; its session may have changed or gone meanwhile.
 void Scrub::next_grain(const core::State &state) {
     part_ = 0;
     reading_.reset();
+    log_.reset();
+    log_done_ = false;
     auto session = state.sessions.begin();
     if (at_) {
         session = state.sessions.lower_bound(at_->session);
@@ -91,6 +76,41 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
     return length;
 }
 
+// As much of it as `bytes` allow; a frame is looked at when all of it is there. Returns what it cost.
+std::uint64_t Scrub::look_at_log(store::Store &store, const core::SessionInfo &info, std::uint64_t bytes) {
+    const std::string path = session_directory(at_->session) + "/" + events_file;
+    const bool begun_now = !log_;
+    if (!log_ || log_->at > info.events_length) log_ = Log{0, {}, log_ && log_->again};
+    std::string wrong;
+    std::uint64_t spent = 0;
+    while (wrong.empty() && log_->at < info.events_length && spent < std::max(bytes, window_bytes)) {
+        auto piece = read_events(store, at_->session, info, log_->at, window_bytes);
+        if (!piece) {
+            wrong = piece.status().text;
+            break;
+        }
+        log_->at += piece->size();
+        spent += piece->size();
+        log_->rest += *piece;
+        wire::EventCursor cursor(log_->rest);
+        for (wire::Event event; cursor.next(event);) continue;
+        if (!cursor.status()) wrong = path + ": " + cursor.status().text;
+        log_->rest.erase(0, log_->rest.size() - cursor.left().size());
+    }
+    const bool through = log_->at >= info.events_length;
+    if (wrong.empty() && through && !log_->rest.empty()) wrong = path + ": it ends inside a frame";
+    if (!wrong.empty() && !begun_now && !log_->again) {
+        log_ = Log{0, {}, true};
+        return spent;
+    }
+    if (!wrong.empty()) {
+        found_[*at_] = wrong;
+        damaged_ = true;
+    }
+    log_done_ = through || !wrong.empty();
+    return spent;
+}
+
 bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t bytes) {
     if (!at_) next_grain(state);
     ahead_.forget();  // it may be out of date by now
@@ -98,11 +118,9 @@ bool Scrub::step(store::Store &store, const core::State &state, std::uint64_t by
     while (at_ && spent < bytes) {
         const core::Grain *grain = state.grain(*at_);
         const core::Session *session = at_->grain == event_log ? state.session(at_->session) : nullptr;
-        if (session) {
-            const std::string wrong = wrong_events(store, at_->session, session->info);
-            if (!wrong.empty()) found_[*at_] = wrong;
-            damaged_ = !wrong.empty();
-            spent += session->info.events_length;
+        if (session && !log_done_) {
+            spent += look_at_log(store, session->info, bytes - spent);
+            continue;
         }
         if (grain && part_ < parts) {
             spent += look_at_part(store, *grain, bytes - spent);

@@ -25,13 +25,21 @@ private:
         std::uint64_t at = 0;
         std::uint32_t sum = 0;
     };
+    struct Log {              // of a session, over several steps
+        std::uint64_t at = 0;
+        std::string rest;     // the beginning of a frame
+        bool again = false;   // it seemed damaged, and is looked at anew: it may have been replaced meanwhile
+    };
     void next_grain(const core::State &state);
+    std::uint64_t look_at_log(store::Store &store, const core::SessionInfo &info, std::uint64_t bytes);
     std::uint64_t look_at_part(store::Store &store, const core::Grain &grain, std::uint64_t bytes);
 
     std::optional<GrainKey> at_;
     int part_ = 0;
     bool damaged_ = false;  // a part of it that was looked at
     std::optional<Reading> reading_;
+    std::optional<Log> log_;  // nothing: it was looked at, or is not begun
+    bool log_done_ = false;
     ReadAhead ahead_;
     std::map<GrainKey, std::string> found_;
 };

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/confinement.h"
+#include "base/limits.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
@@ -13,7 +14,7 @@
 namespace dcs::shell {
 namespace {
 
-constexpr std::int32_t max_slots = 65536;
+constexpr std::int32_t max_slots = limits::host_slots;
 constexpr double max_seconds = 1e9;
 constexpr std::int32_t max_cores = 65536, max_memory_mb = 1 << 30;
 constexpr std::size_t max_addresses = 8;

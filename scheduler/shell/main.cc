@@ -72,6 +72,9 @@ void report_recovery(const store::RecoveryReport &report) {
 Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     const std::string culprit = suspect.culprit();
     const auto session = session_of(culprit);
+    if (!session && !culprit.empty())
+        log_error("the scheduler aborted twice while it was reading what " + culprit + " had sent; no session is set "
+                  "aside for that: tell the maintainers, and see the policy's list of users (or the host table)");
     if (!session) return Status::ok();
     const std::string directory = record::session_directory(*session);
     if (!store.list(directory)) return Status::ok();  // it was never saved

@@ -38,6 +38,7 @@ void RealOutside::start_commit(std::vector<store::TreeUpdate> updates, store::Ro
 }
 
 void RealOutside::working_on(const SessionKey &session) { suspect_.working_on(session_text(session)); }
+void RealOutside::working_for(const std::string &who) { suspect_.working_on(who); }
 
 void RealOutside::set_log_level(const std::string &level) {
     if (const auto known = dcs::level_of(level)) log_set_level(*known);

@@ -26,6 +26,7 @@ public:
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;
     void working_on(const SessionKey &session) override;
+    void working_for(const std::string &who) override;
     void start_library_job(library::Job job) override { library_.start(std::move(job)); }
     void probe(const core::ProbeHost &probe) override;
     Status reread_settings() override { return reread_(); }

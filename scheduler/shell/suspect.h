@@ -1,6 +1,8 @@
 #pragma once
 // Which session was being worked on when the scheduler aborted. A session that makes it abort twice
 // running is set aside, so that one damaged entity cannot keep the others from being served (SPEC B6).
+// Where what somebody sent was about no session of his own, he is noted instead: nobody can have the session of
+// another set aside (scheduler/turn/concerns.h decides who is noted).
 // It is a small file that is mapped into memory: noting a session costs a copy of its name, and what
 // was noted outlives the process (not a power failure, after which there is nobody to blame).
 #include <memory>
@@ -27,7 +29,8 @@ public:
 
     // What was worked on at the last two aborts, if it was the same; empty otherwise. Told once.
     std::string culprit();
-    // Names longer than the file's field are cut. Empty: nothing in particular.
+    // A session's text, or who sent what is at hand: a user, "host h1". Names longer than the file's field are cut.
+    // Empty: nothing in particular.
     void working_on(const std::string &entity);
 
 private:

@@ -1,5 +1,7 @@
 #include "scheduler/turn/concerns.h"
 
+#include "scheduler/core/authorise.h"
+
 namespace dcs::turn {
 namespace {
 
@@ -26,16 +28,30 @@ struct OfRequest {
 };
 
 struct OfInput {
-    SessionKey operator()(const core::UserCall &in) const { return std::visit(OfRequest{in.caller}, in.request); }
-    SessionKey operator()(const core::ServerReport &in) const { return wire::key_of(in.report->key).session; }
-    SessionKey operator()(const core::ReportHandedOver &in) const {
-        return in.report ? wire::key_of(in.report->key).session : SessionKey{};
+    const core::State &state;
+
+    Concern operator()(const core::UserCall &in) const {
+        const SessionKey session = std::visit(OfRequest{in.caller}, in.request);
+        const bool own = session.user == in.caller.user || in.caller.privileged;
+        if (!own || !core::authorise(state, in.caller, in.request)) return {{}, in.caller.user};
+        return {session, {}};
     }
-    SessionKey operator()(const core::ServerLaunchResult &in) const { return wire::key_of(in.result.key).session; }
-    SessionKey operator()(const core::PackGrains &in) const { return in.session; }
-    SessionKey operator()(const core::PlaceGrain &in) const { return in.key.session; }
-    SessionKey operator()(const core::AnswerWaiters &in) const { return in.session; }
-    template <class Other> SessionKey operator()(const Other &) const { return {}; }
+    Concern operator()(const core::ServerReport &in) const { return of_host(in.report->key, in.host); }
+    Concern operator()(const core::ServerLaunchResult &in) const { return of_host(in.result.key, in.host); }
+    Concern operator()(const core::ReportHandedOver &in) const {
+        return {in.report ? wire::key_of(in.report->key).session : SessionKey{}, {}};
+    }
+    Concern operator()(const core::PackGrains &in) const { return {in.session, {}}; }
+    Concern operator()(const core::PlaceGrain &in) const { return {in.key.session, {}}; }
+    Concern operator()(const core::AnswerWaiters &in) const { return {in.session, {}}; }
+    template <class Other> Concern operator()(const Other &) const { return {}; }
+
+    Concern of_host(const wire::WireGrain &key, core::HostId id) const {
+        const core::Grain *grain = state.grain(wire::key_of(key));
+        if (grain && grain->host == id) return {wire::key_of(key).session, {}};
+        const core::Host *host = state.host(id);
+        return {{}, host ? "host " + host->config.name : std::string()};
+    }
 };
 
 struct OfEffect {
@@ -49,9 +65,51 @@ struct OfEffect {
     }
 };
 
+ConnId conn_of(const core::Effect &effect) {
+    return std::visit([](const auto &e) -> ConnId {
+        if constexpr (requires { e.conn; }) return e.conn;
+        else return 0;
+    }, effect);
+}
+
 }  // namespace
 
-SessionKey concerns(const core::Input &input) { return std::visit(OfInput{}, input); }
-SessionKey concerns(const core::Effect &effect) { return std::visit(OfEffect{}, effect); }
+Concern concerns(const core::State &state, const core::Input &input) { return std::visit(OfInput{state}, input); }
+
+Concern concerns(const Connections &connections, const core::Effect &effect) {
+    const SessionKey session = std::visit(OfEffect{}, effect);
+    const Connection *who = connections.find(conn_of(effect));
+    const bool others = who && who->door == Door::user && !who->privileged && who->user != session.user;
+    return others ? Concern{{}, who->user} : Concern{session, {}};
+}
+
+Concern concerns(const Connection &who) {
+    if (!who.certified.host.empty() && who.user.empty()) return {{}, "host " + who.certified.host};
+    return {{}, who.user};
+}
+
+std::string sender_of(const Connection &who) {
+    if (!who.user.empty()) return "user " + who.user;
+    if (!who.certified.host.empty()) return "host " + who.certified.host;
+    return who.address.empty() ? std::string() : "address " + who.address;
+}
+
+// Servers of this host are processes of the scheduler's account, which is believed: each goes by the name that it gave.
+std::string sender_of(const Connections &connections, const core::State &state, const core::Input &input) {
+    if (const auto *call = std::get_if<core::UserCall>(&input)) return "user " + call->caller.user;
+    if (const auto *first = std::get_if<core::ServerFirstCall>(&input))
+        return "host " + (first->certified.host.empty() ? first->call->host : first->certified.host);
+    return std::visit([&](const auto &in) -> std::string {
+        if constexpr (requires { in.host; in.conn; }) {
+            if constexpr (std::is_convertible_v<decltype(in.host), core::HostId>)
+                if (const core::Host *host = state.host(in.host)) return "host " + host->config.name;
+        }
+        if constexpr (requires { in.conn; }) {
+            const Connection *who = connections.find(in.conn);
+            return who ? sender_of(*who) : std::string();
+        }
+        return {};
+    }, input);
+}
 
 }  // namespace dcs::turn

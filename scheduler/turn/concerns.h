@@ -1,10 +1,28 @@
 #pragma once
-// Whose session an input or an effect is about; the empty key: nobody's in particular.
+// Who is suspected if the process aborts over an input or an effect (scheduler/shell/suspect.h). A session is only if
+// its owner, an operator, or a host that has a grain of it is behind that; otherwise who sent it is named. What a
+// request says about itself is a claim until it is authorised: whoever could have others' sessions blamed could have
+// them set aside.
+#include <string>
+
 #include "scheduler/core/decision.h"
+#include "scheduler/turn/connections.h"
 
 namespace dcs::turn {
 
-SessionKey concerns(const core::Input &input);
-SessionKey concerns(const core::Effect &effect);
+struct Concern {
+    SessionKey session;  // the empty key: nobody's in particular
+    std::string sender;  // if it is no session: a user, or "host NAME"; empty: nobody
+};
+
+Concern concerns(const core::State &state, const core::Input &input);
+Concern concerns(const Connections &connections, const core::Effect &effect);
+// What came over this connection and is not understood yet.
+Concern concerns(const Connection &who);
+
+// Who is behind an input, "user ann", "host h1" or "address 10.0.0.7", as it was proved and not as it is claimed;
+// empty: the scheduler itself.
+std::string sender_of(const Connections &connections, const core::State &state, const core::Input &input);
+std::string sender_of(const Connection &who);
 
 }  // namespace dcs::turn

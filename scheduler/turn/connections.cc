@@ -28,6 +28,11 @@ Connection *Connections::find(ConnId conn) {
     return found == table_.end() ? nullptr : &found->second;
 }
 
+const Connection *Connections::find(ConnId conn) const {
+    const auto found = table_.find(conn);
+    return found == table_.end() ? nullptr : &found->second;
+}
+
 bool Connections::erase(ConnId conn) {
     const auto found = table_.find(conn);
     if (found == table_.end()) return false;

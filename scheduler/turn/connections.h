@@ -31,6 +31,7 @@ public:
     // Refused (limit) above limits::connections, and above those that one user may have.
     Status add(ConnId conn, const Arrival &opened);
     Connection *find(ConnId conn);
+    const Connection *find(ConnId conn) const;
     // False if it was not known (any more).
     bool erase(ConnId conn);
     // Of dcs_begin of that host, and of control programs there.

@@ -41,11 +41,15 @@ bool Contents::has(const wire::GrainFile &file) const {
     return content && content->size == file.size;
 }
 
+bool Contents::use(const wire::GrainFile &file) {
+    library_->use(file.digest, outside_.now());
+    return has(file);
+}
+
 Status Contents::check(const std::vector<wire::GrainFile> &files) {
     for (const wire::GrainFile &file : files) {
         if (file.role == wire::FileRole::output) continue;
-        library_->use(file.digest, outside_.now());
-        if (has(file)) continue;
+        if (use(file)) continue;
         if (const library::Content *other = library_->find(file.digest))
             return fail(Code::invalid, to_text(file) + ": the content has " + std::to_string(other->size) + " bytes");
         return fail(Code::not_found, "the library does not have " + to_text(file) + ": upload it first");
@@ -126,11 +130,12 @@ void Contents::tell(core::Stored &stored) const {
     for (const auto &[digest, content] : library_->all()) stored.came(digest, content.size);
 }
 
-void Contents::done(const library::JobDone &done, core::Stored &stored) {
-    done.job.kind == library::Job::Kind::seal ? sealed(done, stored) : checked(done, stored);
+void Contents::done(const library::JobDone &done, core::State &state) {
+    done.job.kind == library::Job::Kind::seal ? sealed(done, state) : checked(done, state.stored);
 }
 
-void Contents::sealed(const library::JobDone &done, core::Stored &stored) {
+void Contents::sealed(const library::JobDone &done, core::State &state) {
+    core::Stored &stored = state.stored;
     const std::string &digest = done.job.digest;
     sealing_.erase(digest);
     if (done.status) {
@@ -151,6 +156,7 @@ void Contents::sealed(const library::JobDone &done, core::Stored &stored) {
             continue;
         }
         if (done.status && !peer.server) stored.brought(digest, peer.owner);
+        if (done.status && peer.server) brought_by(peer, digest, state);
         if (done.status)
             answer_put(peer, digest, upload->second.total);
         else

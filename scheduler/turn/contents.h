@@ -2,6 +2,7 @@
 // The library as control programs and grain servers see it: who may put and ask, what is on its way in, who
 // waits for a job. None of it needs a turn: nothing of the State changes, and what was said about a
 // content is true by the library's own syncs. After a lost connection its peer begins anew.
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,13 +38,14 @@ public:
     void refuse_put(const Peer &peer, const std::string &digest, const Status &why);
 
     bool has(const wire::GrainFile &file) const;
+    bool use(const wire::GrainFile &file);  // has(), and it counts as asked for
     // not_found, naming the first content of these that is not here. Those that are count as asked for.
     Status check(const std::vector<wire::GrainFile> &files);
 
     void drop(ConnId conn);
     // Who has stored what is kept in step from tell() on, which says what is there.
     void tell(core::Stored &stored) const;
-    void done(const library::JobDone &done, core::Stored &stored);
+    void done(const library::JobDone &done, core::State &state);
     // In an idle moment: uploads that stand still go, and a few contents that nobody names or asks for.
     void sweep(const core::State &state, core::Stored &stored);
     // never() while there is nothing that could go.
@@ -66,7 +68,8 @@ private:
     void drop_upload(ConnId conn, const std::string &digest);
     void drop_stalled();
     void seal(const Key &key, Upload &upload);
-    void sealed(const library::JobDone &done, core::Stored &stored);
+    void sealed(const library::JobDone &done, core::State &state);
+    void brought_by(const Peer &server, const std::string &digest, core::State &state);
     void checked(const library::JobDone &done, core::Stored &stored);
     void forget(std::map<Key, Upload>::iterator upload);
     void answer_put(const Peer &peer, const std::string &digest, std::uint64_t next);
@@ -77,6 +80,7 @@ private:
     std::map<Key, Upload> uploads_;
     std::map<std::string, std::string> sealing_;               // digest -> temporary of the job
     std::map<std::string, std::vector<Parked>> checking_;      // digest -> who waits for it
+    std::map<std::string, std::deque<std::string>> of_hosts_;  // by "host NAME": what it brought and nobody had yet
     std::map<std::string, std::string> damaged_;
     std::string swept_up_to_;
     Instant sweep_not_before_{};

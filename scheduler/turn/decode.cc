@@ -2,15 +2,17 @@
 
 #include "base/planted.h"
 #include "pki/digest.h"
-#include "scheduler/core/authorise.h"
+#include "scheduler/core/decisions.h"
 #include "scheduler/turn/decode_backup.h"
 #include "scheduler/turn/decode_join.h"
 #include "scheduler/turn/payload.h"
-#include "scheduler/turn/import_stream.h"
 #include "wire/content_check.h"
 
 namespace dcs::turn {
 namespace {
+
+// Of an import's stream: they take as long as deciding a small request.
+constexpr std::size_t import_bytes_per_request = 4096;
 
 wire::ErrorReply error_of(Code code, std::string text) {
     return wire::ErrorReply{static_cast<std::int32_t>(code), std::move(text)};
@@ -142,27 +144,31 @@ struct ToRequest {
 
 Decoded take_piece(DecodeContext &context, const Arrival &arrival, const Connection &who,
                    wire::ImportPiece &piece) {
-    Status s = context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece));
+    Status s = context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece),
+                                   context.imports.held());
     if (!s) return refuse(s.code, std::move(s.text));
     Decoded d;
     d.reply = wire::Done{};
     return d;
 }
 
-// The uploaded stream as content; none if nothing was uploaded: only the core knows whether that is
-// a repetition.
-Status import_session(DecodeContext &context, const Arrival &arrival, const Connection &who,
-                      const wire::ImportSession &call, core::UserRequest &into) {
-    core::ImportSession import{call.number, call.replace, nullptr};
-    auto stream = context.uploads.take(arrival.conn, who.user, call);
-    if (!stream && stream.status().code != Code::not_found) return stream.status();
-    if (stream) {
-        auto content = read_import(*stream, who.user, context.state, context.contents);
-        if (!content) return content.status();
-        import.content = std::move(*content);
+// An uploaded stream is read in slices and decided after that. Nothing was uploaded: only the core knows whether that
+// is a repetition.
+Decoded import_session(DecodeContext &context, const Arrival &arrival, const Connection &who,
+                       const wire::ImportSession &order, core::UserCall call) {
+    Decoded d;
+    auto stream = context.uploads.take(arrival.conn, who.user, order);
+    if (!stream && stream.status().code != Code::not_found) return refuse(stream.status().code, stream.status().text);
+    core::ImportSession without{order.number, order.replace, nullptr};
+    if (!stream) {
+        call.request = std::move(without);
+        d.input = std::move(call);
+        return d;
     }
-    into = std::move(import);
-    return Status::ok();
+    if (Status s = core::may_import(context.state, call.caller, without); !s) return refuse(s.code, std::move(s.text));
+    d.weight = stream->size() / import_bytes_per_request;
+    context.imports.begin(std::move(call), order, std::move(*stream));
+    return d;
 }
 
 // What is wrong with a submission before its session is looked at; nothing for other calls.
@@ -227,10 +233,9 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
         return take_piece(context, arrival, who, *piece);
-    if (const auto *import = std::get_if<wire::ImportSession>(&message)) {
-        if (Status s = import_session(context, arrival, who, *import, call.request); !s)
-            return refuse(s.code, std::move(s.text));
-    } else if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
+    if (const auto *import = std::get_if<wire::ImportSession>(&message))
+        return import_session(context, arrival, who, *import, std::move(call));
+    if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
         auto request = program_renewal(context.outside, *renew);
         if (!request) return refuse(request.status().code, request.status().text);
         call.request = std::move(*request);

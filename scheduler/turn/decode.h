@@ -8,6 +8,7 @@
 #include "scheduler/core/input.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
+#include "scheduler/turn/imports.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
 
@@ -18,6 +19,7 @@ struct Decoded {
     std::optional<wire::AnyMessage> reply;  // goes out at once, with the frame's request id
     bool close = false;
     std::string note;                       // for the log; empty: nothing to say
+    std::size_t weight = 0;                 // what it costs its sender without an input, in small requests
 };
 Decoded hang_up(std::string note);          // closes, and says nothing to the peer
 
@@ -26,6 +28,7 @@ struct DecodeContext {
     const core::State &state;
     Outside &outside;
     Uploads &uploads;
+    Imports &imports;
     Contents &contents;
 };
 

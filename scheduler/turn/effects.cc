@@ -37,6 +37,11 @@ Result<wire::GrainSpec> Effects::read_spec(const GrainKey &key, const core::Grai
     return spec;
 }
 
+// What the scrub has found damaged is read through again each time: it may have been restored.
+record::Verified *Effects::verified(const GrainKey &key) {
+    return scrub_.found().count(key) == 0 ? &verified_ : nullptr;
+}
+
 void Effects::act(const core::Reply &e) {
     const auto *reply = std::get_if<wire::QueryReply>(&e.message);
     if (!reply) {
@@ -55,9 +60,9 @@ void Effects::act(const core::Reply &e) {
 
 Result<wire::GrainResult> Effects::complete_result(const GrainKey &key, const core::Grain &grain,
                                                    wire::GrainResult head) {
-    auto out = record::read_piece(store_, key, grain, wire::Stream::out, 0, limits::gwait_text_bytes);
+    auto out = record::read_piece(store_, key, grain, wire::Stream::out, 0, limits::gwait_text_bytes, verified(key));
     if (!out) return out.status();
-    auto err = record::read_piece(store_, key, grain, wire::Stream::err, 0, limits::gwait_text_bytes);
+    auto err = record::read_piece(store_, key, grain, wire::Stream::err, 0, limits::gwait_text_bytes, verified(key));
     if (!err) return err.status();
     head.out = std::move(*out);
     head.err = std::move(*err);
@@ -106,7 +111,7 @@ Result<wire::Piece> Effects::read_piece(const GrainKey &key, const wire::Fetch &
         return piece;
     }
     piece.total = record::length_of(grain, fetch.stream);
-    auto bytes = record::read_piece(store_, key, grain, fetch.stream, fetch.offset, max);
+    auto bytes = record::read_piece(store_, key, grain, fetch.stream, fetch.offset, max, verified(key));
     if (!bytes) return bytes.status();
     piece.bytes = std::move(*bytes);
     return piece;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/core/decision.h"
+#include "scheduler/record/read_blob.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/outside.h"
@@ -35,6 +36,7 @@ public:
     std::vector<core::Input> take_failed_launches() { return std::exchange(failed_, {}); }
     // Connections to be closed now that everything for them is queued. Emptied by the call.
     std::vector<std::string> take_closed_hosts() { return std::exchange(closed_hosts_, {}); }  // ClosePrograms
+    const record::Verified &verified() const { return verified_; }
     std::vector<ConnId> take_closed() { return std::exchange(closed_, {}); }
 
 private:
@@ -58,6 +60,7 @@ private:
     void act(const core::RemoveHostLine &e);
     void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
+    record::Verified *verified(const GrainKey &key);
     // With the first 20 KiB of its outputs.
     Result<wire::GrainResult> complete_result(const GrainKey &key, const core::Grain &grain, wire::GrainResult head);
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
@@ -75,6 +78,7 @@ private:
     Contents &contents_;
     Outside &outside_;
     AboutProcess about_;
+    record::Verified verified_;
     std::vector<core::Input> failed_;
     std::vector<ConnId> closed_;
     std::vector<std::string> closed_hosts_;

@@ -1,15 +1,18 @@
 #include "scheduler/turn/import_stream.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "base/limits.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
-#include "wire/history.h"
 #include "wire/message.h"
+#include "wire/results_known.h"
 #include "wire/content_check.h"
 #include "wire/session_check.h"
 
@@ -34,14 +37,21 @@ GrainStatus status_of(const std::string &state) {
     return state == "killed" ? GrainStatus::killed : GrainStatus::ready;
 }
 
-class Import {
-public:
-    Import(const core::State &state, const Contents &contents, const std::string &user)
-        : state_(state), library_(contents), user_(user) {}
+// An event takes about as long as this many bytes of a grain's record.
+constexpr std::size_t event_cost = 4;
 
-    Result<std::shared_ptr<const core::ImportContent>> read(std::string_view stream);
+}  // namespace
+
+class ImportReader::Import {
+public:
+    Import(std::string stream, std::string user) : stream_(std::move(stream)), in_(stream_), user_(std::move(user)) {}
+
+    bool step(std::size_t bytes, Contents &contents);
+    Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
+    std::size_t held() const { return stream_.size(); }
 
 private:
+    enum class At : std::uint8_t { head, grains, log, end };
     struct Place {  // of a ready grain in the queue: running ones first, unplaced ones last
         int rank;
         std::int64_t queue;
@@ -49,32 +59,43 @@ private:
         std::size_t index;
         auto key() const { return std::tie(rank, queue, number); }
     };
-    Status add(wire::ExportedGrain g);
+    Status read_head();
+    Status read_grain(Contents &contents);
+    Status end_grains();
+    Status read_log(std::size_t bytes);
+    Status add(wire::ExportedGrain g, Contents &contents);
     void keep_params(wire::ExportedGrain &g, Grain &grain);
-    Status keep_files(wire::ExportedGrain &g, Grain &grain);
+    Status keep_files(wire::ExportedGrain &g, Grain &grain, Contents &contents);
     void keep_streams(wire::ExportedGrain &g, Grain &grain);
     void keep_file(GrainNumber grain, File file, std::string &bytes);
-    core::HostId known(const std::string &host) const { return state_.host_id(host); }
+    core::HostId number_of(const std::string &host);
+    void name_hosts(const core::State &state);
     void make_queue();
-    Status keep_log();
+    void keep_log();
 
-    const core::State &state_;
-    const Contents &library_;
-    const std::string &user_;
+    std::string stream_;
+    ByteReader in_;
+    const std::string user_;
+    At at_ = At::head;
+    Status wrong_;
     wire::ExportedSession head_;
     core::ImportContent content_;
     core::GrainList grains_;
+    std::map<std::string, core::HostId> hosts_;  // as grains have them until the end: numbers of their own
     std::string inputs_, results_;
     std::vector<Place> places_;
     wire::SessionCheck check_;
+    std::optional<wire::EventCursor> log_;
+    std::optional<wire::ResultsKnown> known_;
 };
 
-void Import::keep_file(GrainNumber grain, File file, std::string &bytes) {
+
+void ImportReader::Import::keep_file(GrainNumber grain, File file, std::string &bytes) {
     if (!bytes.empty())
         content_.files.push_back({grain, file, payload_of(std::move(bytes))});
 }
 
-void Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
+void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
     wire::GrainSpec &spec = g.spec;
     spec.input = std::move(g.input.content);
     std::string packed = wire::pack(spec);
@@ -92,13 +113,13 @@ void Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
 
 // What is not finished needs all that it names; of the rest what came back must be readable. The parameters
 // are those of the submission again.
-Status Import::keep_files(wire::ExportedGrain &g, Grain &grain) {
+Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, Contents &contents) {
     if (g.spec.files.empty()) return Status::ok();
     core::GrainFiles files = files_of(g.spec);
     for (wire::GrainFile &file : g.spec.files) {
         const bool output = file.role == wire::FileRole::output;
         const bool wanted = !file.digest.empty() && (output || grain.status == GrainStatus::ready);
-        if (wanted && !library_.has(file))
+        if (wanted && !contents.use(file))
             return bad("grain " + std::to_string(g.grain) + ": the library does not have its " + to_text(file));
         if (output) file = {wire::FileRole::output, file.name, {}, 0, {}};
     }
@@ -106,7 +127,7 @@ Status Import::keep_files(wire::ExportedGrain &g, Grain &grain) {
     return Status::ok();
 }
 
-void Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
+void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     const std::uint64_t size = g.out.length + g.err.length;
     const bool small = grain.status != GrainStatus::ready && size <= core::shared_bytes;
     grain.checkpoint_length = g.checkpoint.length;
@@ -131,7 +152,7 @@ void Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     keep_file(g.grain, File::grain_err, g.err.content);
 }
 
-Status Import::add(wire::ExportedGrain g) {
+Status ImportReader::Import::add(wire::ExportedGrain g, Contents &contents) {
     if (const auto wrong = check_.add(g)) return bad(*wrong);
     Grain grain;
     grain.status = status_of(g.state);
@@ -149,13 +170,12 @@ Status Import::add(wire::ExportedGrain g) {
     grain.signal = g.signal;
     grain.result_index = g.result_index;
     grain.input_length = wire::input_length(g.spec) + g.input.length;  // one of them is 0
-    if (Status s = keep_files(g, grain); !s) return s;
+    if (Status s = keep_files(g, grain, contents); !s) return s;
     grain.input_position = g.input_position;
     grain.past = g.usage;
     // A lease of before cannot be taken up again; where a grain ended is only for people.
-    if (grain.status != GrainStatus::ready) grain.host = known(g.host);
-    for (const std::string &name : g.nogo)
-        if (known(name) != core::no_host) grain.nogo.edit().push_back(known(name));
+    if (grain.status != GrainStatus::ready) grain.host = number_of(g.host);
+    for (const std::string &name : g.nogo) grain.nogo.edit().push_back(number_of(name));
     if (grain.status == GrainStatus::ready)
         places_.push_back({g.state == "running" ? 0 : g.queued ? 1 : 2, g.queue, g.grain,
                            grains_.size()});
@@ -165,7 +185,7 @@ Status Import::add(wire::ExportedGrain g) {
     return Status::ok();
 }
 
-void Import::make_queue() {
+void ImportReader::Import::make_queue() {
     std::sort(places_.begin(), places_.end(),
               [](const Place &a, const Place &b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < places_.size(); ++i)
@@ -174,42 +194,112 @@ void Import::make_queue() {
     content_.info.queue_back = static_cast<std::int64_t>(places_.size());
 }
 
-// The event log as it is, with what its grains knew; edited or not, it cannot make more of them than there is.
-Status Import::keep_log() {
-    std::string_view left = head_.log;
-    std::vector<wire::Event> events;
-    if (Status s = wire::take_events(left, events); !s) return bad(s.text);
-    if (!left.empty()) return bad("the event log: it ends inside a frame");
-    wire::History history;
-    for (const wire::Event &event : events) history.take(event);
-    const auto most = static_cast<std::uint32_t>(std::max(0, head_.handed_out));
+core::HostId ImportReader::Import::number_of(const std::string &host) {
+    if (host.empty()) return core::no_host;
+    return hosts_.try_emplace(host, static_cast<core::HostId>(hosts_.size())).first->second;
+}
+
+// The pool may have got hosts while the stream was read.
+void ImportReader::Import::name_hosts(const core::State &state) {
+    std::vector<core::HostId> here(hosts_.size(), core::no_host);
+    for (const auto &[name, number] : hosts_) here[static_cast<std::size_t>(number)] = state.host_id(name);
+    const auto known = [&](core::HostId number) {
+        return number == core::no_host ? number : here[static_cast<std::size_t>(number)];
+    };
     for (auto &[number, grain] : grains_) {
-        const auto found = history.grains.find(number);
-        if (found == history.grains.end()) continue;
-        grain.known = static_cast<std::int32_t>(std::min(found->second.known, most));
-        if (grain.status == GrainStatus::killed)
-            grain.killed_after = static_cast<std::int32_t>(std::min(found->second.killed_after, most));
+        grain.host = known(grain.host);
+        if (grain.nogo->empty()) continue;
+        auto &nogo = grain.nogo.edit();
+        for (core::HostId &id : nogo) id = known(id);
+        std::erase(nogo, core::no_host);
     }
-    content_.events = payload_of(std::move(head_.log));
+}
+
+Status ImportReader::Import::read_head() {
+    auto head = wire::unpack_exported_session(in_.text());
+    if (!head) return bad(head.status().text);
+    head_ = std::move(*head);
+    if (head_.log.size() > limits::import_log_bytes)
+        return fail(Code::limit, "the import is refused: its event log has " + std::to_string(head_.log.size()) +
+                                     " bytes, an import takes at most " + std::to_string(limits::import_log_bytes) +
+                                     ": import it without its file log");
     return Status::ok();
 }
 
-Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view stream) {
-    ByteReader in(stream);
-    auto head = wire::unpack_exported_session(in.text());
-    if (!head) return bad(head.status().text);
-    head_ = std::move(*head);
-    while (in.good() && !in.at_end()) {
-        const auto record = in.text();
-        if (!in.good()) break;
-        auto grain = wire::unpack_exported_grain(record);
-        if (!grain) return bad(grain.status().text);
-        if (Status s = add(std::move(*grain)); !s) return s;
-    }
-    if (!in.good()) return bad("the stream ends inside a record");
+Status ImportReader::Import::read_grain(Contents &contents) {
+    const auto record = in_.text();
+    if (!in_.good()) return bad("the stream ends inside a record");
+    auto grain = wire::unpack_exported_grain(record);
+    if (!grain) return bad(grain.status().text);
+    return add(std::move(*grain), contents);
+}
+
+Status ImportReader::Import::end_grains() {
     if (const auto wrong = check_.finish(head_)) return bad(*wrong);
     make_queue();
-    if (Status s = keep_log(); !s) return s;
+    std::vector<std::int32_t> numbers;
+    numbers.reserve(grains_.size());
+    for (const auto &[number, grain] : grains_) numbers.push_back(number);
+    known_.emplace(std::move(numbers));
+    log_.emplace(head_.log);
+    return Status::ok();
+}
+
+Status ImportReader::Import::read_log(std::size_t bytes) {
+    wire::Event event;
+    for (std::size_t spent = 0; spent < bytes; spent += event_cost) {
+        if (log_->next(event)) {
+            known_->take(event);
+            spent += event.text.size() + event.detail.size();
+            continue;
+        }
+        const std::string where = " at byte " + std::to_string(head_.log.size() - log_->left().size());
+        if (!log_->status()) return bad(log_->status().text + where);
+        if (!log_->left().empty()) return bad("the event log: it ends inside a frame," + where);
+        at_ = At::end;
+        break;
+    }
+    return Status::ok();
+}
+
+// The event log as it is, with what its grains knew; edited or not, it cannot make more of them than there is.
+void ImportReader::Import::keep_log() {
+    const auto most = static_cast<std::uint32_t>(std::max(0, head_.handed_out));
+    std::size_t index = 0;
+    for (auto &[number, grain] : grains_) {
+        const wire::ResultsKnown::OfGrain &told = known_->at(index++);
+        if (!told.told) continue;
+        grain.known = static_cast<std::int32_t>(std::min(told.known, most));
+        if (grain.status == GrainStatus::killed)
+            grain.killed_after = static_cast<std::int32_t>(std::min(told.killed_after, most));
+    }
+    log_.reset();
+    content_.events = payload_of(std::move(head_.log));
+}
+
+bool ImportReader::Import::step(std::size_t bytes, Contents &contents) {
+    const std::size_t before = in_.left();
+    if (at_ == At::head) {
+        wrong_ = read_head();
+        at_ = At::grains;
+    }
+    while (wrong_ && at_ == At::grains && before - in_.left() < bytes) {
+        if (in_.good() && !in_.at_end()) {
+            wrong_ = read_grain(contents);
+            continue;
+        }
+        wrong_ = in_.good() ? end_grains() : bad("the stream ends inside a record");
+        at_ = At::log;
+    }
+    if (wrong_ && at_ == At::log) wrong_ = read_log(bytes);
+    return wrong_ && at_ != At::end;
+}
+
+Result<std::shared_ptr<const core::ImportContent>> ImportReader::Import::take(const core::State &state) {
+    DCS_REQUIRE(!wrong_ || at_ == At::end, "an import was taken before it was read");
+    if (!wrong_) return wrong_;
+    name_hosts(state);
+    keep_log();
     core::SessionInfo &info = content_.info;
     info.ident = head_.ident;
     info.result_count = head_.results;
@@ -223,11 +313,16 @@ Result<std::shared_ptr<const core::ImportContent>> Import::read(std::string_view
     return std::make_shared<const core::ImportContent>(std::move(content_));
 }
 
-}  // namespace
+ImportReader::ImportReader(std::string stream, std::string user)
+    : import_(std::make_unique<Import>(std::move(stream), std::move(user))) {}
+ImportReader::~ImportReader() = default;
+ImportReader::ImportReader(ImportReader &&) noexcept = default;
+ImportReader &ImportReader::operator=(ImportReader &&) noexcept = default;
+bool ImportReader::step(std::size_t bytes, Contents &contents) { return import_->step(bytes, contents); }
+std::size_t ImportReader::held() const { return import_->held(); }
 
-Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
-                                                               const core::State &state, const Contents &contents) {
-    return Import(state, contents, user).read(stream);
+Result<std::shared_ptr<const core::ImportContent>> ImportReader::take(const core::State &state) {
+    return import_->take(state);
 }
 
 }  // namespace dcs::turn

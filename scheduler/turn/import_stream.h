@@ -2,7 +2,11 @@
 // An import stream (wire/session_calls.h) -> what the core makes a session of. The stream comes from
 // a user: everything that core::check or a launch relies on is checked here, whatever the client
 // checked before.
+//
+// It is read in steps, so that others are served between them: the steps of a stream together take a constant number
+// of steps for each of its bytes (sorting aside), and hold at most eight times its bytes and 512 for each grain.
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -11,8 +15,22 @@
 
 namespace dcs::turn {
 
-// Hosts that `state` does not know are forgotten. `user`: whose session it becomes.
-Result<std::shared_ptr<const core::ImportContent>> read_import(std::string_view stream, const std::string &user,
-                                                               const core::State &state, const Contents &contents);
+class ImportReader {
+public:
+    // `user`: whose session it becomes.
+    ImportReader(std::string stream, std::string user);
+    ~ImportReader();
+    ImportReader(ImportReader &&) noexcept;
+    ImportReader &operator=(ImportReader &&) noexcept;
+    // Reads about so many bytes on. A record is read at once. True: there is more to be read.
+    bool step(std::size_t bytes, Contents &contents);
+    // After the last step. Hosts that `state` does not know are forgotten.
+    Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
+    std::size_t held() const;  // bytes of the stream
+
+private:
+    class Import;
+    std::unique_ptr<Import> import_;
+};
 
 }  // namespace dcs::turn

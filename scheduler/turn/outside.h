@@ -34,6 +34,9 @@ public:
     // From now on something of this session is at hand (empty: of nobody in particular). If the
     // process aborts, this is who is suspected.
     virtual void working_on(const SessionKey &session) { (void)session; }
+    // From now on something is at hand that a user, or "host NAME", sent, and that is about no session of theirs. If
+    // the process aborts, they are named, and no session is blamed.
+    virtual void working_for(const std::string &who) { (void)who; }
     // Asks the addresses whether anybody is there, within some seconds; Turn::take_probe_result() is
     // called later with what came of it, never from in here.
     virtual void probe(const core::ProbeHost &probe) { (void)probe; }

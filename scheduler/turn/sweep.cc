@@ -19,6 +19,27 @@ bool something_is_set_aside(const core::State &state) {
 
 }  // namespace
 
+// A host brings what grains that are leased to it declared as their outputs; the grain's report names it, and from then
+// on it is its user's. More than that is nobody's, and the oldest goes: it comes again if it was wanted after all.
+void Contents::brought_by(const Peer &server, const std::string &digest, core::State &state) {
+    std::deque<std::string> &brought = of_hosts_[server.owner];
+    brought.push_back(digest);
+    std::erase_if(brought, [&](const std::string &d) { return !library_->find(d) || state.stored.is_had(d); });
+    const core::HostId host = state.host_id(server.owner.substr(server.owner.find(' ') + 1));
+    std::size_t most = limits::content_uploads_each;
+    if (host != core::no_host)
+        for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
+            most += state.grain(key)->files->outputs.size();
+    while (brought.size() > most) {
+        const std::string oldest = std::move(brought.front());
+        brought.pop_front();
+        if (checking_.count(oldest) != 0) continue;
+        library_->remove(oldest);
+        state.stored.gone(oldest);
+    }
+    if (brought.empty()) of_hosts_.erase(server.owner);
+}
+
 Instant Contents::sweep_wakeup() const {
     return library_->all().empty() && uploads_.empty() ? Instant::never() : sweep_not_before_;
 }

@@ -6,8 +6,6 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
-#include "scheduler/turn/concerns.h"
-#include "scheduler/turn/decode.h"
 #include "scheduler/turn/weight.h"
 
 namespace dcs::turn {
@@ -34,13 +32,6 @@ bool places_grains(const core::Input &input) {
            std::holds_alternative<core::Usurp>(input);
 }
 
-// The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
-// is set ends no connection that stands.
-void remember_end(Connection &who, Outside &outside) {
-    const std::int64_t end = who.certified.not_after_s;
-    if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
-}
-
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
@@ -49,52 +40,6 @@ Turn::Turn(Setup setup, store::Store &store, Outside &outside)
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
     measure();
-}
-
-// ---- what arrives -------------------------------------------------------------------------
-
-void Turn::take(Arrival arrival) {
-    if (phase_ == Phase::dead) return;
-    const ConnId conn = arrival.conn;
-    if (arrival.kind == Arrival::Kind::opened) {
-        Status s = connections_.add(conn, arrival);
-        if (s) return remember_end(*connections_.find(conn), outside_);
-        outside_.log(Level::warning, s.text);
-        if (arrival.door == Door::user)
-            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, 0);
-        outside_.close(conn);
-        return;
-    }
-    const Connection *who = connections_.find(conn);
-    if (!who) return;
-    if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
-        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, arrival.header.request);
-    intake_.put(who->door, who->user, std::move(arrival), who->privileged);
-}
-
-void Turn::take_limits(const UserLimits &limits) {
-    connections_.set_limits(limits);
-    intake_.set_limits(limits);
-}
-
-void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
-    delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
-}
-
-void Turn::take_policy(core::Policy policy) {
-    delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
-}
-
-void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
-
-void Turn::take_library_job(const library::JobDone &done) {
-    if (phase_ == Phase::dead) return;
-    contents_.done(done, state_.stored);
-}
-
-bool Turn::full() const {
-    return intake_.count() >= 2 * limits::inputs_per_turn ||
-           intake_.bytes() >= limits::bytes_per_turn;
 }
 
 // ---- one turn after the other -------------------------------------------------------------
@@ -118,7 +63,7 @@ void Turn::run() {
 
 Instant Turn::next_wakeup() const {
     if (phase_ != Phase::open) return Instant::never();
-    if (!intake_.empty()) return now_;
+    if (!intake_.empty() || !imports_.empty()) return now_;
     Instant wakeup = std::max(core::next_deadline(state_), tick_not_before_);
     if (!delayed_.empty()) wakeup = std::min(wakeup, delayed_.begin()->first);
     return wakeup;
@@ -155,37 +100,8 @@ bool Turn::gather() {
         tick_not_before_ = now_ + tick_pause;
         decide_new(core::Tick{});
     }
-    return !taken_.empty() || !intake_.empty();  // whoever had his share of this turn has another in the next
-}
-
-void Turn::take_one(Arrival arrival) {
-    if (!connections_.find(arrival.conn)) return;  // we hung up in the meantime
-    if (arrival.kind == Arrival::Kind::closed) {
-        connections_.erase(arrival.conn);
-        uploads_.drop(arrival.conn);
-        contents_.drop(arrival.conn);
-        decide_new(core::ConnectionClosed{arrival.conn});
-        return;
-    }
-    DecodeContext context{connections_, state_, outside_, uploads_, contents_};
-    Decoded decoded = decode(context, arrival);
-    if (!decoded.note.empty())
-        outside_.log(Level::warning,
-                     "connection " + std::to_string(arrival.conn) + ": " + decoded.note);
-    if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
-    if (decoded.close) hang_up(arrival.conn);
-    if (!decoded.input) return;
-    taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
-    intake_.charge(weight_of(*decoded.input));
-    decide_new(std::move(*decoded.input));
-}
-
-// No Arrival follows our own close, so the core is told like this.
-void Turn::hang_up(ConnId conn) {
-    outside_.close(conn);
-    uploads_.drop(conn);
-    contents_.drop(conn);
-    if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
+    read_imports();
+    return !taken_.empty() || !intake_.empty() || !imports_.empty();  // who had his share has another one
 }
 
 // ---- decide and apply ---------------------------------------------------------------------
@@ -207,7 +123,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
             work.pop_front();  // free slots are filled at the next call-in
             continue;
         }
-        outside_.working_on(concerns(work.front()));
+        suspect(concerns(state_, work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk =
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
@@ -219,10 +135,13 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
             work.pop_front();
             continue;
         }
+        // What was committed is bounded by commits.
+        const bool free = !decision.events.empty() && !needs_disk;
+        const std::string sender = free ? sender_of(connections_, state_, work.front()) : std::string();
         work.pop_front();
         for (const core::Change &change : decision.changes) apply(change);
         std::move(decision.effects.begin(), decision.effects.end(), std::back_inserter(effects_));
-        std::move(decision.events.begin(), decision.events.end(), std::back_inserter(events_));
+        for (std::string &event : decision.events) events_.push_back({std::move(event), sender});
         work.insert(work.begin(), std::make_move_iterator(decision.follow_ups.begin()),
                     std::make_move_iterator(decision.follow_ups.end()));
     }
@@ -290,15 +209,16 @@ void Turn::committed(const store::CommitResult &result) {
 
 void Turn::finish() {
     const std::vector<core::Effect> effects = std::exchange(effects_, {});
-    const std::vector<std::string> events = std::exchange(events_, {});
+    const std::vector<Line> events = std::exchange(events_, {});
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
     taken_.clear();
     taken_bytes_ = taken_weight_ = 0;
-    for (const std::string &event : events) outside_.log(Level::info, event);
+    for (const Line &event : events) say(Level::info, event);
+    tell_left_out();
     if (!effects.empty()) failpoint("turn.effects.before");
     for (const core::Effect &effect : effects) {
-        outside_.working_on(concerns(effect));
+        suspect(concerns(connections_, effect));
         perform_.perform(effect);
     }
     outside_.working_on({});

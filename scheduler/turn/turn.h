@@ -26,10 +26,14 @@
 #include "scheduler/core/decision.h"
 #include "scheduler/record/plan.h"
 #include "scheduler/record/scrub.h"
+#include "scheduler/turn/concerns.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
+#include "scheduler/turn/decode.h"
 #include "scheduler/turn/effects.h"
+#include "scheduler/turn/imports.h"
 #include "scheduler/turn/intake.h"
+#include "scheduler/turn/line_budget.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
 
@@ -82,11 +86,18 @@ private:
         bool needed_disk = false;  // its own decision, follow-ups aside
     };
 
+    struct Line { std::string text, sender; };  // for the log; sender: of whom there may be few (line_budget.h)
+
     bool pack_some();
     void scrub_some();
     bool gather();
     void measure();
     void take_one(Arrival arrival);
+    Decoded decode_one(const Arrival &arrival);
+    void read_imports();
+    void suspect(const Concern &concern);
+    void say(Level level, const Line &line);
+    void tell_left_out();
     void decide_new(core::Input input);
     // What may need the disk: everything, the input's own decision (not its follow-ups), nothing.
     enum class DiskFor : std::uint8_t { all, own, none };
@@ -109,10 +120,12 @@ private:
     Outside &outside_;
     Connections connections_;
     Uploads uploads_;
+    Imports imports_;
     Contents contents_;
     Intake intake_;
     record::Scrub scrub_;
     Effects perform_;
+    LineBudget lines_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
     std::set<GrainKey> reported_;          // damage that the log has named
@@ -135,7 +148,7 @@ private:
     core::Undo undo_;
     record::TurnChanges changes_;
     std::vector<core::Effect> effects_;
-    std::vector<std::string> events_;
+    std::vector<Line> events_;
 };
 
 }  // namespace dcs::turn

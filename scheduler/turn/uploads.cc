@@ -1,5 +1,7 @@
 #include "scheduler/turn/uploads.h"
 
+#include <algorithm>
+
 #include "base/checksum.h"
 #include "base/limits.h"
 
@@ -11,34 +13,49 @@ constexpr Duration stale_after = seconds(60);
 
 }  // namespace
 
-std::uint64_t Uploads::announced() const {
+std::uint64_t Uploads::held() const {
     std::uint64_t sum = 0;
-    for (const auto &[user, upload] : uploads_) sum += upload.total;
+    for (const auto &[user, upload] : uploads_) sum += upload.bytes.size();
     return sum;
 }
 
-Status Uploads::begin(ConnId conn, const std::string &user, Instant now, std::uint64_t total) {
+Status Uploads::begin(ConnId conn, const std::string &user, std::uint64_t total) {
     uploads_.erase(user);
     if (total > limits::import_bytes)
         return fail(Code::limit, "the session packs to " + std::to_string(total) +
                                      " bytes, an import takes at most " +
                                      std::to_string(limits::import_bytes));
-    if (announced() + total > limits::import_bytes_of_all)
-        std::erase_if(uploads_, [&](const auto &entry) {
-            return now - entry.second.last_piece > stale_after;
-        });
-    if (announced() + total > limits::import_bytes_of_all)
-        return fail(Code::limit, "other users' imports take all the room there is for imports; "
-                                 "repeat it in a minute");
     Upload &upload = uploads_[user];
     upload.conn = conn;
     upload.total = total;
     return Status::ok();
 }
 
-Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::ImportPiece piece) {
+// For that many bytes more of this user's upload. Whoever holds more than that upload then has would be in the way of
+// many by standing still; that one begins again.
+Status Uploads::make_room(const std::string &user, Instant now, std::uint64_t more, std::uint64_t being_read) {
+    const auto full = [&] { return held() + more + being_read > limits::import_bytes_of_all; };
+    if (!full()) return Status::ok();
+    std::erase_if(uploads_, [&](const auto &entry) {
+        return entry.first != user && now - entry.second.last_piece > stale_after;
+    });
+    const std::uint64_t own = uploads_.at(user).bytes.size() + more;
+    while (full()) {
+        const auto largest = std::max_element(uploads_.begin(), uploads_.end(), [](const auto &a, const auto &b) {
+            return a.second.bytes.size() < b.second.bytes.size();
+        });
+        if (largest->first == user || largest->second.bytes.size() <= own)
+            return fail(Code::limit, "other users' imports take all the room there is for imports; "
+                                     "repeat it in a minute");
+        uploads_.erase(largest);
+    }
+    return Status::ok();
+}
+
+Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::ImportPiece piece,
+                    std::uint64_t being_read) {
     if (piece.offset == 0)
-        if (Status s = begin(conn, user, now, piece.total); !s) return s;
+        if (Status s = begin(conn, user, piece.total); !s) return s;
     const auto found = uploads_.find(user);
     if (found == uploads_.end() || found->second.conn != conn ||
         found->second.bytes.size() != piece.offset || found->second.total != piece.total)
@@ -49,9 +66,13 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
         uploads_.erase(found);
         return fail(Code::invalid, "more was uploaded than was announced");
     }
-    if (upload.bytes.empty()) upload.bytes.reserve(upload.total);
-    upload.bytes += piece.bytes;
     upload.last_piece = now;
+    if (Status s = make_room(user, now, piece.bytes.size(), being_read); !s) {
+        uploads_.erase(user);
+        return s;
+    }
+    upload.bytes += piece.bytes;
+    upload.sum = crc32c(piece.bytes, upload.sum);
     return Status::ok();
 }
 
@@ -60,11 +81,11 @@ Result<std::string> Uploads::take(ConnId conn, const std::string &user,
     const auto found = uploads_.find(user);
     if (found == uploads_.end() || found->second.conn != conn)
         return fail(Code::not_found, "nothing was uploaded on this connection");
-    const std::string bytes = std::move(found->second.bytes);
+    Upload upload = std::move(found->second);
     uploads_.erase(found);
-    if (bytes.size() != call.total || crc32c(bytes) != call.crc)
+    if (upload.bytes.size() != call.total || upload.sum != call.crc)
         return fail(Code::invalid, "what was uploaded is not what was announced: begin again");
-    return bytes;
+    return std::move(upload.bytes);
 }
 
 void Uploads::drop(ConnId conn) {

@@ -7,10 +7,13 @@
 namespace dcs::turn {
 namespace {
 
-// What looks through lists of sessions, grains or hosts, or may have a file read from end to end.
+// What looks through lists of sessions, grains or hosts.
 constexpr std::size_t long_look = 64;
 // One piece of a file.
 constexpr std::size_t one_piece = 8;
+// Read through from the disk or the kernel's cache, and summed up; rows of an answer.
+constexpr std::uint64_t bytes_read_per_request = 64 * 1024;
+constexpr std::size_t rows_per_request = 2;
 // A session has folders and files of its own; a token is looked for among all of them.
 constexpr std::size_t new_session = 16, new_token = 4;
 
@@ -25,7 +28,7 @@ struct WeightOf {
     }
     std::size_t operator()(const wire::GwaitMany &r) const { return at_most(r.most, limits::batch_grains); }
     std::size_t operator()(const wire::ExportPage &r) const { return at_most(r.most, limits::batch_grains); }
-    std::size_t operator()(const wire::Fetch &r) const { return r.offset == 0 ? long_look : one_piece; }
+    std::size_t operator()(const wire::Fetch &) const { return one_piece; }
     std::size_t operator()(const wire::OpenSession &) const { return new_session; }
     std::size_t operator()(const core::BeginControl &) const { return new_token; }
     std::size_t operator()(const wire::Query &) const { return long_look; }
@@ -36,7 +39,42 @@ struct WeightOf {
     template <class Request> std::size_t operator()(const Request &) const { return 1; }
 };
 
+struct OfAnswer {
+    const core::State &state;
+    const record::Verified &verified;
+
+    std::uint64_t bytes(const GrainKey &key, wire::Stream stream, std::uint64_t max) const {
+        const core::Grain *grain = state.grain(key);
+        if (!grain || stream == wire::Stream::file || stream == wire::Stream::log) return 0;
+        if (stream == wire::Stream::input) return grain->params_length;
+        return record::checked_bytes(key, *grain, stream, max, verified);
+    }
+    std::size_t result(const GrainKey &key) const {
+        return (bytes(key, wire::Stream::out, limits::gwait_text_bytes) +
+                bytes(key, wire::Stream::err, limits::gwait_text_bytes)) / bytes_read_per_request;
+    }
+    std::size_t operator()(const core::ReplyPiece &e) const {
+        const bool first = e.fetch.offset == 0 || e.fetch.stream == wire::Stream::input;
+        return first ? bytes(e.key, e.fetch.stream, e.fetch.max) / bytes_read_per_request : 0;
+    }
+    std::size_t operator()(const core::ReplyResult &e) const { return result(e.key); }
+    std::size_t operator()(const core::ReplyResults &e) const {
+        std::size_t sum = 0;
+        for (const wire::GrainResult &head : e.heads) sum += result({e.session, head.grain});
+        return sum;
+    }
+    std::size_t operator()(const core::Reply &e) const {
+        const auto *rows = std::get_if<wire::QueryReply>(&e.message);
+        return rows ? (rows->hosts.size() + rows->sessions.size() + rows->grains.size()) / rows_per_request : 0;
+    }
+    template <class Other> std::size_t operator()(const Other &) const { return 0; }
+};
+
 }  // namespace
+
+std::size_t weight_of(const core::State &state, const core::Effect &answer, const record::Verified &verified) {
+    return std::visit(OfAnswer{state, verified}, answer);
+}
 
 std::size_t weight_of(const core::Input &input) {
     const auto *call = std::get_if<core::UserCall>(&input);

@@ -2,11 +2,14 @@
 // How much work an input is, in small requests. Turns are filled, and users charged, by it.
 #include <cstddef>
 
-#include "scheduler/core/input.h"
+#include "scheduler/core/decision.h"
+#include "scheduler/record/read_blob.h"
 
 namespace dcs::turn {
 
 // At least 1. A batch counts its grains, a page of an export those that it may have.
 std::size_t weight_of(const core::Input &input);
+// And what an answer adds to that: the bytes that are read through for it, the rows that it has.
+std::size_t weight_of(const core::State &state, const core::Effect &answer, const record::Verified &verified);
 
 }  // namespace dcs::turn

@@ -8,36 +8,49 @@
 
 namespace dcs::commands {
 
+Result<bool> EventSource::read_piece(std::string &log) {
+    wire::Fetch fetch;
+    fetch.user = user_;
+    fetch.session = number_;
+    fetch.stream = wire::Stream::log;
+    fetch.offset = offset_;
+    fetch.max = limits::fetch_chunk_bytes;
+    const auto piece = client::ask<wire::Piece>(fetch, client::How{client::With::any});
+    if (!piece) return piece.status();
+    if (piece->total < offset_) return fail(Code::io_error, "the session was replaced while its log was read");
+    offset_ += piece->bytes.size();
+    log += piece->bytes;
+    return !piece->bytes.empty();
+}
+
 Status EventSource::read_raw(std::string &log) {
     for (;;) {
-        wire::Fetch fetch;
-        fetch.user = user_;
-        fetch.session = number_;
-        fetch.stream = wire::Stream::log;
-        fetch.offset = offset_;
-        fetch.max = limits::fetch_chunk_bytes;
-        const auto piece = client::ask<wire::Piece>(fetch, client::How{client::With::any});
-        if (!piece) return piece.status();
-        if (piece->total < offset_) return fail(Code::io_error, "the session was replaced while its log was read");
-        if (piece->bytes.empty()) return Status::ok();
-        offset_ += piece->bytes.size();
-        log += piece->bytes;
+        const auto more = read_piece(log);
+        if (!more) return more.status();
+        if (!*more) return Status::ok();
+    }
+}
+
+Status EventSource::read(const wire::EventSink &each) {
+    for (;;) {
+        const auto more = read_piece(rest_);
+        if (!more) return more.status();
+        if (!*more) return Status::ok();
+        std::string_view left = rest_;
+        const Status s = wire::take_events(left, each);
+        rest_.erase(0, rest_.size() - left.size());
+        if (!s) return s;
     }
 }
 
 Status EventSource::read(std::vector<wire::Event> &events) {
-    if (Status s = read_raw(rest_); !s) return s;
-    std::string_view left = rest_;
-    Status s = wire::take_events(left, events);
-    rest_ = std::string(left);
-    return s;
+    return read([&](const wire::Event &event) { events.push_back(event); });
 }
 
 Result<wire::History> history_of(const Session &session) {
-    std::vector<wire::Event> events;
-    if (Status s = EventSource(session).read(events); !s) return s;
     wire::History history;
-    for (const wire::Event &event : events) history.take(event);
+    const Status s = EventSource(session).read([&](const wire::Event &event) { history.take(event); });
+    if (!s) return s;
     return history;
 }
 

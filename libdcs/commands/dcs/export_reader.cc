@@ -220,6 +220,10 @@ Status Reader::read_log() {
         frame.add(*event);
     }
     if (!frame.empty()) out_.head.log += frame.framed(at_ms);
+    if (out_.head.log.size() > limits::import_log_bytes)
+        return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) + " bytes, an import takes "
+                                 "at most " + std::to_string(limits::import_log_bytes) +
+                                     ": move it out of the directory, and import the session without it");
     return Status::ok();
 }
 

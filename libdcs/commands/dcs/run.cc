@@ -19,6 +19,7 @@
 #include "file_words.h"
 #include "fresh_session.h"
 #include "launch_words.h"
+#include "unicode.h"
 
 extern char **environ;
 
@@ -138,7 +139,8 @@ void tell_broken_limit(int session) {
     if (row.move_count == 0) return;
     const d_move_row &last = row.moves[row.move_count - 1];
     if (std::string(last.reason) == "over_limit")
-        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", last.host, last.detail);
+        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
+                     printable(last.detail).c_str());
 }
 
 int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {

@@ -6,6 +6,7 @@
 #include "call.h"
 #include "events.h"
 #include "json.h"
+#include "unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -13,20 +14,21 @@ namespace {
 constexpr long poll_ms = 500;
 constexpr int away_patience_s = 600;  // while following
 
-Status print(const Call &call, const Session &session, const std::vector<wire::Event> &events) {
-    if (call.format == Format::json) {
-        std::vector<std::string> lines;
-        lines.reserve(events.size());
-        for (const wire::Event &e : events) lines.push_back(wire::to_line(e));
+// What came since the last time. `always`: a document even if nothing did.
+Status print(const Call &call, const Session &session, EventSource &source, bool always) {
+    std::vector<std::string> lines;
+    const Status s = source.read([&](const wire::Event &e) {
+        if (call.format == Format::json) lines.push_back(wire::to_line(e));
+        else if (call.format == Format::name) std::printf("%s\n", wire::name_of(e.kind));
+        else std::printf("%s  %s\n", local_time(e.at_ms).c_str(), printable(sentence_of(e)).c_str());
+    });
+    if (call.format == Format::json && (always || !lines.empty())) {
         JsonObject document;
         document.add("schema", "dcs.session.log/1").add("user", session.user).add("session", session.number);
         std::printf("%s\n", document.add_raw("events", json_array(lines)).text().c_str());
-    } else {
-        for (const wire::Event &e : events)
-            if (call.format == Format::name) std::printf("%s\n", wire::name_of(e.kind));
-            else std::printf("%s  %s\n", local_time(e.at_ms).c_str(), sentence_of(e).c_str());
     }
-    return std::fflush(stdout) == 0 ? Status::ok() : fail_errno(Code::io_error, "standard output", errno);
+    if (std::fflush(stdout) != 0) return fail_errno(Code::io_error, "standard output", errno);
+    return s;
 }
 
 bool is_over(const Session &session) {
@@ -39,10 +41,7 @@ Status follow(const Call &call, const Session &session, EventSource &source) {
     set_patience(away_patience_s);
     for (;;) {
         const bool over = is_over(session);
-        std::vector<wire::Event> events;
-        if (Status s = source.read(events); !s) return s;
-        if (!events.empty())
-            if (Status s = print(call, session, events); !s) return s;
+        if (Status s = print(call, session, source, false); !s) return s;
         if (over) return Status::ok();
         const timespec pause = {0, poll_ms * 1'000'000};
         ::nanosleep(&pause, nullptr);
@@ -61,9 +60,7 @@ int log(const Call &call) {
         return call.fail({exits::error, "io_error", "session " + session.name() + " is damaged",
                           "`dcs doctor` says how"});
     EventSource source(session);
-    std::vector<wire::Event> events;
-    Status s = source.read(events);
-    if (Status printed = print(call, session, events); s) s = printed;
+    Status s = print(call, session, source, true);
     if (s && call.arguments.has("--follow")) s = follow(call, session, source);
     return s ? exits::ok : call.fail(failure_of("the event log of session " + session.name(), s));
 }

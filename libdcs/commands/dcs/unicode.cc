@@ -32,16 +32,25 @@ std::size_t width_of(std::string_view text) {
     return columns;
 }
 
+namespace {
+
+// Control characters, U+0080..U+009F among them, and those that turn the direction of writing or end a line.
+bool drives_terminals(std::string_view character) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+    if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+    if (character.size() == 2) return (byte(0) == 0xc2 && byte(1) < 0xa0) || character == "\xd8\x9c";
+    if (character.size() != 3 || byte(0) != 0xe2) return false;
+    if (byte(1) == 0x80) return byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xa8 && byte(2) <= 0xae);
+    return byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
     std::string out;
     while (!text.empty()) {
         const std::size_t length = character_length(text);
-        const unsigned char c = static_cast<unsigned char>(text[0]);
-        // U+0080..U+009F are control characters too
-        const bool control =
-            length == 0 || c < 0x20 || c == 0x7f ||
-            (length == 2 && c == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
-        if (control) out += '?';
+        if (length == 0 || drives_terminals(text.substr(0, length))) out += '?';
         else out += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);
     }

@@ -89,7 +89,8 @@ TEST_CASE("event logs that cannot be shown") {
     bench.answer([](const wire::AnyMessage &m) {
         const auto *fetch = std::get_if<wire::Fetch>(&m);
         if (fetch == nullptr) return CommandBench::Reply();
-        return CommandBench::Reply(fetch->offset == 0 ? wire::Piece{200, std::string(100, '\0')} : wire::Piece{50, ""});
+        const wire::Piece first{200, std::string(100, '\x7f')}, later{50, ""};
+        return CommandBench::Reply(fetch->offset == 0 ? first : later);
     });
     check(bench.dcs({"session", "log", "2"}), 1,
           "dcs: the event log of session 2: the session was replaced while its log was read\n");

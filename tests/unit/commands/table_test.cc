@@ -28,6 +28,7 @@ TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
     CHECK(table.text() == "A       B\n?[2Jx?  y\n\xc3\xa4\xc3\xb6      z\n");
     CHECK(printable("\xc2\x9b"
                     "1m\xff") == "?1m?");
+    CHECK(printable("a\xe2\x80\xae" "b\xe2\x81\xa6" "c\xe2\x80\xa8" "d\xd8\x9c\xe2\x80\x93") == "a?b?c?d?\xe2\x80\x93");
     CHECK(width_of("a\xe2\x82\xac") == 2);
     CHECK(shortened("abcdef", 6) == "abcdef");
     CHECK(shortened("abcdefg", 6) == "abcd..");

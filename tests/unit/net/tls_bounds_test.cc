@@ -181,3 +181,38 @@ TEST_CASE("addresses of TLS doors") {
         CHECK_FALSE(parse_tcp_addresses(bad));
     }
 }
+
+TEST_CASE("TLS: what is held for a user's connections is counted together, and for nobody else") {
+    Two two;
+    Limits limits = limits_of(8u << 20, 60'000, 60'000);
+    TlsTrust trust = two.issuer.trust(pki::Role::program);
+    two.open_door(two.issuer.scheduler(), trust, false, limits);
+    std::string half = frame_of(1, std::string(8'000'000, 'x'));
+    half.pop_back();
+    const auto say_half = [&](const std::string &name) {
+        const TlsSelf self = two.issuer.self(pki::Role::program, name);
+        const ConnId conn = two.here->connect_tls(two.address(), limits_of(64u << 20, 60'000, 60'000),
+                                                  context_of(self, two.issuer.trust(pki::Role::scheduler)));
+        two.here->send(conn, half);
+        REQUIRE(two.until([&] {
+            return std::any_of(two.at_door.begin(), two.at_door.end(),
+                               [&](const Arrival &a) { return a.certified.name == name; });
+        }));
+    };
+    say_half("bob/h1/p");
+    const auto cut_off = [&] {
+        return std::count_if(two.at_door.begin(), two.at_door.end(), [](const Arrival &a) {
+            return a.what == What::closed && a.why.find("bytes are held for this user") != std::string::npos;
+        });
+    };
+    // Sixteen halves are less than limits::held_bytes, the seventeenth is not, whichever host they come from.
+    for (int i = 0; i < 17; ++i) say_half("ann/h" + std::to_string(i) + "/p");
+    REQUIRE(two.until([&] { return cut_off() > 0; }));
+    for (int i = 0; i < 50; ++i) two.turn();
+    CHECK(cut_off() < 17);  // what is held is counted with the room that a buffer has, up to twice what came
+    const auto bob = std::find_if(two.at_door.begin(), two.at_door.end(),
+                                  [](const Arrival &a) { return a.certified.name == "bob/h1/p"; });
+    REQUIRE(bob != two.at_door.end());
+    CHECK(std::none_of(two.at_door.begin(), two.at_door.end(),
+                       [&](const Arrival &a) { return a.what == What::closed && a.conn == bob->conn; }));
+}

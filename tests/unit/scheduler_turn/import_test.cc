@@ -157,20 +157,30 @@ TEST_CASE("pieces belong to one upload of one connection") {
     pool.verify();
 }
 
-TEST_CASE("uploads of all users together are bounded, and one that stands still gives way") {
-    Pool pool({host("h1", 1)});
-    const wire::ImportPiece half{0, limits::import_bytes, "x"};
-    const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog"),
-                 cat = pool.control("cat", "prog");
-    pool.ask<wire::Done>(ann, half);
-    pool.ask<wire::Done>(bob, half);
-    CHECK(pool.refusal(cat, half) == Code::limit);
-    pool.outside->clock = pool.outside->clock + seconds(50);
-    pool.ask<wire::Done>(bob, wire::ImportPiece{1, limits::import_bytes, "y"});
-    pool.outside->clock = pool.outside->clock + seconds(20);
-    pool.ask<wire::Done>(cat, half);
-    CHECK(pool.refusal(ann, wire::ImportPiece{1, limits::import_bytes, "y"}) == Code::not_found);
-    pool.ask<wire::Done>(bob, wire::ImportPiece{2, limits::import_bytes, "y"});
+TEST_CASE("imports take room by the bytes that came, and where it ends the largest gives way to smaller ones") {
+    turn::Uploads uploads;
+    const Instant now{seconds(1000).ns};
+    const auto add = [&](ConnId conn, const std::string &user, std::uint64_t offset, std::size_t bytes, Instant at,
+                         std::uint64_t room) {
+        return uploads.add(conn, user, at, {offset, limits::import_bytes, std::string(bytes, 'x')},
+                           limits::import_bytes_of_all - room).code;
+    };
+    // What is only announced is in nobody's way.
+    CHECK(add(1, "ann", 0, 1, now, 1000) == Code::ok);
+    CHECK(add(2, "bob", 0, 1, now, 1000) == Code::ok);
+    CHECK(add(3, "cat", 0, 100, now, 1000) == Code::ok);
+    CHECK(add(1, "ann", 1, 599, now, 1000) == Code::ok);  // 701 bytes in all
+    // Who has the most gets no more, and begins anew where others, with less, need the room.
+    CHECK(add(2, "bob", 1, 199, now, 1000) == Code::ok);
+    CHECK(add(3, "cat", 100, 200, now, 1000) == Code::ok);
+    CHECK(add(1, "ann", 600, 1, now, 1000) == Code::not_found);
+    CHECK(add(1, "ann", 0, 600, now, 1000) == Code::limit);
+    CHECK(add(2, "bob", 200, 1, now, 1000) == Code::ok);
+    // One that stands still gives way to whoever comes.
+    const Instant later = now + seconds(61);
+    CHECK(add(2, "bob", 201, 1, later, 1000) == Code::ok);
+    CHECK(add(1, "ann", 0, 700, later, 1000) == Code::ok);
+    CHECK(add(3, "cat", 300, 1, later, 1000) == Code::not_found);
 }
 
 TEST_CASE("much that is answered on the spot does not use up a turn") {

@@ -1,6 +1,9 @@
 // The event log of a session as bytes and as text, and the history that it tells.
+#include <random>
+
 #include "support/catch.h"
 #include "wire/history.h"
+#include "wire/results_known.h"
 
 using namespace dcs;
 using namespace dcs::wire;
@@ -143,4 +146,66 @@ TEST_CASE("a history complains about what cannot have been") {
     CHECK(after({opened, event(Kind::closed)}, one) == "grain 1 is submitted to a closed session");
     CHECK(after({opened, one, runs, event(Kind::checkpoint, 1, 3)}, event(Kind::checkpoint, 1, 3)) ==
           "grain 1 has a checkpoint that is older than the one before");
+}
+
+namespace {
+
+// Any event of a few grains; what is said need not be true.
+Event any_event(std::mt19937 &random, std::int32_t grains) {
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    Event e;
+    do e.kind = static_cast<Kind>(1 + below(static_cast<std::uint32_t>(last_event_kind)));
+    while (e.kind == Kind::imported && below(4) != 0);
+    const bool of_session = e.kind <= Kind::imported || e.kind == Kind::handed_out || e.kind == Kind::set_back;
+    e.grain = of_session ? -1 : static_cast<std::int32_t>(below(static_cast<std::uint32_t>(grains)));
+    e.number = below(12);
+    e.host = e.kind == Kind::started || e.kind == Kind::left ? "h1" : "";
+    return e;
+}
+
+}  // namespace
+
+TEST_CASE("what grains knew of results is the same for an import as for the whole history") {
+    std::mt19937 random(20261123);
+    const std::vector<std::int32_t> grains = {0, 1, 3, 4, 6};
+    for (int round = 0; round < 3000; ++round) {
+        History history;
+        ResultsKnown known(grains);
+        for (std::size_t i = 0; i < 40; ++i) {
+            const Event e = i == 0 && round % 2 == 0 ? event(Kind::opened) : any_event(random, 7);
+            history.take(e);
+            known.take(e);
+        }
+        for (std::size_t i = 0; i < grains.size(); ++i) {
+            CAPTURE(round, grains[i]);
+            const auto found = history.grains.find(grains[i]);
+            REQUIRE(known.at(i).told == (found != history.grains.end()));
+            if (found == history.grains.end()) continue;
+            CHECK(known.at(i).known == found->second.known);
+            CHECK(known.at(i).killed_after == found->second.killed_after);
+        }
+    }
+}
+
+TEST_CASE("a log costs by its bytes, whatever it says") {
+    // Places of results that nobody has: each event would have made the list a hundred million places longer.
+    History jumps;
+    for (std::uint32_t i = 0; i < 20; ++i) jumps.take(event(Kind::finished, 1, (i + 1) * 100'000'000));
+    CHECK(jumps.results.size() <= 20);
+    // A million grains shown, and a million imports over them: each of these once cost all that stood before it.
+    History many;
+    for (std::int32_t i = 0; i < 1'000'000; ++i) many.take(event(Kind::shown, i, 1));
+    CHECK(many.grains.size() == 1'000'000);
+    for (std::int32_t i = 0; i < 1'000'000; ++i) many.take(event(Kind::imported));
+    CHECK(many.grains.at(7).state == GrainState::unknown);
+    many.take(event(Kind::submitted, 1'000'001));
+    CHECK(many.grains.at(1'000'001).peeked.size() == 1'000'000);
+    // A host's name is repeated by number: it must not be a book.
+    std::vector<Event> none;
+    const std::string long_name = framed({event(Kind::started, 1, 1, std::string(65, 'h'))});
+    std::string_view left = long_name;
+    CHECK(take_events(left, none).text == "the event log: a frame does not decode");
+    const std::string just = framed({event(Kind::started, 1, 1, std::string(64, 'h'))});
+    left = just;
+    CHECK(take_events(left, none));
 }

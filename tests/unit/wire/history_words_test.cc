@@ -96,6 +96,8 @@ TEST_CASE("lines that are no event: each error says why") {
     const auto said = [](const char *line) { return event_of_line(line).status().text; };
     CHECK(said("[]") == "it is no JSON object");
     CHECK(said("{") == "it is no JSON: incomplete JSON");
+    CHECK(said(("{\"time_s\":1,\"event\":\"started\",\"grain\":1,\"incarnation\":1,\"host\":\"" + std::string(65, 'h') +
+                "\"}").c_str()) == "\"host\" is no name of a host");
     CHECK(said("{\"event\":\"closed\"}") == "the key \"time_s\" is missing");
     CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == "\"time_s\" must be a number of seconds since 1970");
     CHECK(said("{\"time_s\":1,\"event\":5}") == "\"event\" must be a string");

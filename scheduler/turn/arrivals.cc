@@ -1,0 +1,144 @@
+// What arrives: taken, chosen, decoded. turn.cc decides it.
+#include <new>
+
+#include "scheduler/turn/turn.h"
+#include "scheduler/turn/weight.h"
+
+namespace dcs::turn {
+namespace {
+
+// The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
+// is set ends no connection that stands.
+void remember_end(Connection &who, Outside &outside) {
+    const std::int64_t end = who.certified.not_after_s;
+    if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
+}
+
+}  // namespace
+
+void Turn::take(Arrival arrival) {
+    if (phase_ == Phase::dead) return;
+    const ConnId conn = arrival.conn;
+    if (arrival.kind == Arrival::Kind::opened) {
+        Status s = connections_.add(conn, arrival);
+        if (s) return remember_end(*connections_.find(conn), outside_);
+        outside_.log(Level::warning, s.text);
+        if (arrival.door == Door::user)
+            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, 0);
+        outside_.close(conn);
+        return;
+    }
+    const Connection *who = connections_.find(conn);
+    if (!who) return;
+    if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
+        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, arrival.header.request);
+    intake_.put(who->door, who->user, std::move(arrival), who->privileged);
+}
+
+void Turn::take_limits(const UserLimits &limits) {
+    connections_.set_limits(limits);
+    intake_.set_limits(limits);
+}
+
+void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
+    delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
+}
+
+void Turn::take_policy(core::Policy policy) {
+    delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
+}
+
+void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
+
+void Turn::take_library_job(const library::JobDone &done) {
+    if (phase_ == Phase::dead) return;
+    contents_.done(done, state_);
+}
+
+bool Turn::full() const {
+    return intake_.count() >= 2 * limits::inputs_per_turn ||
+           intake_.bytes() >= limits::bytes_per_turn;
+}
+
+void Turn::take_one(Arrival arrival) {
+    if (!connections_.find(arrival.conn)) return;  // we hung up in the meantime
+    if (arrival.kind == Arrival::Kind::closed) {
+        connections_.erase(arrival.conn);
+        uploads_.drop(arrival.conn);
+        imports_.drop(arrival.conn);
+        contents_.drop(arrival.conn);
+        decide_new(core::ConnectionClosed{arrival.conn});
+        return;
+    }
+    Decoded decoded = decode_one(arrival);
+    if (!decoded.note.empty())
+        say(Level::warning, {"connection " + std::to_string(arrival.conn) + ": " + decoded.note,
+                             sender_of(*connections_.find(arrival.conn))});
+    if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
+    if (decoded.close) hang_up(arrival.conn);
+    intake_.charge(decoded.weight);
+    if (!decoded.input) return;
+    taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
+    intake_.charge(weight_of(*decoded.input));
+    const std::size_t before = effects_.size();
+    decide_new(std::move(*decoded.input));
+    std::size_t more = 0;
+    for (std::size_t i = before; i < effects_.size(); ++i) more += weight_of(state_, effects_[i], perform_.verified());
+    taken_weight_ += more;
+    intake_.charge(1 + more);
+}
+
+// Whatever it does to the process is the sender's doing.
+Decoded Turn::decode_one(const Arrival &arrival) {
+    suspect(concerns(*connections_.find(arrival.conn)));
+    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_};
+    try {
+        return decode(context, arrival);
+    } catch (const std::bad_alloc &) {
+        Decoded refused;
+        refused.note = "there is no memory for a message of " + std::to_string(arrival.payload.size()) + " bytes";
+        refused.close = is_link(connections_.find(arrival.conn)->door);  // a server says it again
+        if (!refused.close)
+            refused.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit), "the scheduler has no memory for "
+                                             "this call: repeat it later, or make it smaller"};
+        return refused;
+    }
+}
+
+void Turn::read_imports() {
+    if (imports_.empty()) return;
+    suspect({{}, imports_.whose()});
+    auto read = imports_.next(state_, contents_);
+    if (!read) return;
+    if (read->status)
+        decide_new(std::move(read->call));
+    else
+        outside_.send(read->call.caller.conn, wire::ErrorReply{static_cast<std::int32_t>(read->status.code),
+                                                               read->status.text}, read->call.caller.request);
+}
+
+void Turn::suspect(const Concern &concern) {
+    if (concern.sender.empty()) outside_.working_on(concern.session);
+    else outside_.working_for(concern.sender);
+}
+
+void Turn::say(Level level, const Line &line) {
+    if (lines_.allow(line.sender, now_)) outside_.log(level, line.text);
+}
+
+void Turn::tell_left_out() {
+    for (const auto &[sender, count] : lines_.left_out(now_))
+        outside_.log(Level::warning, "audit: " + std::to_string(count) + " more lines about " + sender +
+                                         " were left out in the last minute");
+}
+
+// No Arrival follows our own close, so the core is told like this.
+void Turn::hang_up(ConnId conn) {
+    outside_.close(conn);
+    uploads_.drop(conn);
+    imports_.drop(conn);
+    contents_.drop(conn);
+    if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
+}
+
+}  // namespace dcs::turn

@@ -1,0 +1,31 @@
+#pragma once
+// Lines of the log that a user or a host can have written as often as it likes, because they cost it no commit: orders
+// that are refused, nonsense, a host that shuts and opens. Each sender has so many of them; of the rest the number is
+// told.
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/instant.h"
+
+namespace dcs::turn {
+
+class LineBudget {
+public:
+    // May one more line about this sender be written? Empty: nobody's in particular, always.
+    bool allow(const std::string &sender, Instant now);
+    // Once a minute: of whom how many lines were left out since the last time.
+    std::vector<std::pair<std::string, std::size_t>> left_out(Instant now);
+
+private:
+    struct Of {
+        Instant paid_until{};  // a line costs its interval; a burst is paid in advance
+        std::size_t left_out = 0;
+    };
+    std::map<std::string, Of> senders_;
+    Instant told_{};
+};
+
+}  // namespace dcs::turn

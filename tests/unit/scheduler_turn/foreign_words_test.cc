@@ -1,0 +1,128 @@
+// What others send costs them, and not those who wait beside them.
+#include "import_stream.h"
+#include "scheduler/record/read_blob.h"
+#include "scheduler/turn/line_budget.h"
+#include "scheduler/turn/weight.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+TEST_CASE("a sender's lines are some at once and one a second; of the rest the number is told") {
+    turn::LineBudget lines;
+    Instant now{seconds(5000).ns};
+    CHECK(lines.left_out(now).empty());
+    std::size_t written = 0;
+    for (int i = 0; i < 1000; ++i) written += lines.allow("user ann", now);
+    CHECK(written == limits::log_lines_at_once);
+    CHECK(lines.allow("user bob", now));
+    CHECK(lines.allow("", now));
+    now = now + seconds(3);
+    for (int i = 0; i < 10; ++i) written += lines.allow("user ann", now);
+    CHECK(written == limits::log_lines_at_once + 3);
+    CHECK(lines.left_out(now).empty());  // once a minute
+    now = now + seconds(60);
+    const auto told = lines.left_out(now);
+    REQUIRE(told.size() == 1);
+    CHECK(told[0] == std::pair<std::string, std::size_t>("user ann", 1010 - written));
+    CHECK(lines.left_out(now + seconds(60)).empty());
+}
+
+TEST_CASE("refused orders fill no log") {
+    Pool pool({host("h1", 1)});
+    const ConnId ann = pool.control("ann", "prog");
+    for (int i = 0; i < 3000; ++i) pool.post(ann, wire::Gkill{"bob", 1, 1});
+    pool.pump();
+    const auto count = [&](const char *words) {
+        const auto &lines = pool.outside->lines;
+        return std::count_if(lines.begin(), lines.end(),
+                             [&](const std::string &line) { return line.find(words) != std::string::npos; });
+    };
+    CHECK(count("ann asked to kill a grain") == static_cast<long>(limits::log_lines_at_once));
+    pool.outside->clock = pool.outside->clock + seconds(61);
+    pool.call(ann, wire::Gkill{"bob", 1, 1});
+    CHECK(count("2900 more lines about user ann were left out") == 1);
+}
+
+TEST_CASE("a host that says it holds thousands is told to give up some of them, and calls again") {
+    Pool pool({host("h1", 2)});
+    const ConnId server = pool.open(turn::Door::server, "dcs");
+    wire::FirstCall call;
+    call.protocol = wire::protocol_version;
+    call.host = "h1";
+    for (int i = 0; i < 5000; ++i) call.held.push_back({{"ann", 1, i}, 1u << 30, 0});
+    pool.post(server, call);
+    pool.pump();
+    std::size_t withdrawn = 0;
+    for (const Sent &sent : pool.outside->sent) withdrawn += std::holds_alternative<wire::Withdraw>(sent.message);
+    CHECK(withdrawn == 1026);
+    CHECK(pool.outside->closed == std::vector<ConnId>{server});
+    CHECK(pool.turn->state().hosts[0].fence == 0);  // no lease of ours has such a number
+    call.held.assign(limits::held_grains + 1, {{"ann", 1, 1}, 1, 0});
+    const ConnId again = pool.open(turn::Door::server, "dcs");
+    pool.post(again, call);
+    pool.pump();
+    CHECK(pool.outside->closed.back() == again);
+}
+
+TEST_CASE("reading a long output through is charged once, and done once") {
+    core::Grain grain;
+    grain.out_length = 64u << 20;
+    grain.own_tree = true;
+    core::State state;
+    state.sessions[{"ann", 1}].grains[1] = grain;
+    const GrainKey key{{"ann", 1}, 1};
+    record::Verified verified;
+    wire::Fetch first;
+    first.stream = wire::Stream::out;
+    first.max = 1;
+    const core::Effect piece = core::ReplyPiece{1, 1, key, first};
+    CHECK(turn::weight_of(state, piece, verified) == 1024);
+    first.offset = 1;
+    CHECK(turn::weight_of(state, core::ReplyPiece{1, 1, key, first}, verified) == 0);
+    verified.add(record::place_of(key, grain, record::Part::out));
+    CHECK(turn::weight_of(state, piece, verified) == 0);
+    grain.out_sum = 7;  // it was written anew
+    CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
+}
+
+TEST_CASE("an import is read in slices: others are answered before it is, and what ends meanwhile is forgotten") {
+    Pool pool({host("h1", 1)});
+    const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");
+    Exported session;
+    session.head.ident = "prog";
+    session.head.state = "terminated";
+    session.head.grains = 3000;
+    for (int i = 0; i < 3000; ++i) {
+        wire::ExportedGrain g;
+        g.grain = i;
+        g.spec = copying_grain("");
+        g.spec.label = std::string(200, 'l');
+        g.state = "ready";
+        for (wire::ExportedStream *s : {&g.input, &g.out, &g.err, &g.checkpoint, &g.message}) s->whole = true;
+        session.grains.push_back(g);
+    }
+    const std::string stream = stream_of(session);
+    REQUIRE(stream.size() > 4 * 256 * 1024);
+    upload(pool, ann, stream);
+    const auto import = pool.post(ann, wire::ImportSession{1, false, stream.size(), crc32c(stream)});
+    const auto query = pool.post(bob, wire::Query{});
+    pool.pump();
+    const auto place = [&](ConnId conn, std::uint64_t request) {
+        const auto &sent = pool.outside->sent;
+        const auto at = std::find_if(sent.begin(), sent.end(),
+                                     [&](const Sent &s) { return s.conn == conn && s.request == request; });
+        REQUIRE(at != sent.end());
+        return at - sent.begin();
+    };
+    CHECK(place(bob, query) < place(ann, import));
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(ann, import)));
+    pool.verify();
+    // One that may not be made is refused before it is read; one whose connection ended is none.
+    upload(pool, ann, stream);
+    CHECK(pool.refusal(ann, wire::ImportSession{1, false, stream.size(), crc32c(stream)}) == Code::session_closed);
+    upload(pool, ann, stream);
+    pool.post(ann, wire::ImportSession{2, false, stream.size(), crc32c(stream)});
+    pool.hang_up(ann);
+    pool.pump();
+    CHECK(pool.turn->state().session({"ann", 2}) == nullptr);
+}
