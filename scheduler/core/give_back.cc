@@ -4,7 +4,7 @@
 //             that speaks for it is its own word. So after limits::returns it is a result that says why. A checkpoint
 //             that differs from the one before begins the count anew.
 //   refusals  starts that the host's trouble prevented. Nothing ran, and the trouble is the host's: such a grain is
-//             tried every two intervals in the end, for as long as its session is active. A start begins the count anew.
+//             tried every two intervals in the end, as long as its session is active. A start begins the count anew.
 // A host that dies, withdrawals, courtesy to a host's owner and the end of a launcher count for neither.
 #include <algorithm>
 
