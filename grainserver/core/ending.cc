@@ -126,10 +126,14 @@ void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, st
     repeat_ending(t, id, g);
 }
 
-void lose(Turn &t, const GrainId &id, const std::string &reason) {
+void lose(Turn &t, const GrainId &id, const std::string &reason, Code code) {
     t.log(Level::warning, to_text(id) + " is given up: " + reason);
+    const bool told = t.state.with_scheduler();
+    if (told)
+        t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, false, false,
+                                       static_cast<std::int32_t>(code), reason}});
     discard(t, id, reason);
-    reconnect(t);
+    if (!told) reconnect(t);  // the next FirstCall does not name it
 }
 
 void exited(Turn &t, const GrainExited &x) {

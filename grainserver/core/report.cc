@@ -52,11 +52,28 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
     const std::uint64_t pile = bytes_of(g, g.acked + 1, checkpoint) + g.facts.checkpoints.at(checkpoint);
     if (pile <= limits::report_bytes) return;
     if (checkpoint == g.acked + 1) return too_much(t, id, g);
-    lose(t, id, limit_words("while the scheduler took nothing"));
+    lose(t, id, limit_words("while the scheduler took nothing"), Code::limit);
 }
 
+// The two marks count for a grain that speaks the protocol. Of any other program they are results like all codes: 74 is
+// EX_IOERR of sysexits.h.
+bool ended_with(const Grain &g, std::int32_t mark) {
+    return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == mark;
+}
+
+// Its checkpoints go first, so whichever this run took and was believed is acknowledged by now.
+bool took_checkpoint(const Grain &g) { return g.acked >= g.next_seq; }
+
 bool could_not_write(const Grain &g) {
-    return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == exit_write_error;
+    return ended_with(g, exit_write_error) && (g.facts.announced || took_checkpoint(g));
+}
+
+bool asks_again(const Grain &g) { return ended_with(g, exit_again) && took_checkpoint(g); }
+
+void put_mark(SendReport &report, const char *reason) {
+    report.innocent = true;
+    report.given_back = wire::GivenBack::by_itself;
+    report.reason = reason;
 }
 
 // How the grain ended, in the words of the report.
@@ -78,12 +95,9 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.innocent = true;
         report.reason = g.exit->reason;
     } else if (could_not_write(g)) {
-        report.innocent = true;
-        report.reason = "the grain could not write its output on this host";
-    } else if (g.exit->signal == 0 && g.exit->code == exit_again && g.acked >= g.next_seq) {
-        // Its checkpoints go first, so whichever this run took and was believed is acknowledged by now.
-        report.innocent = true;
-        report.reason = "the grain asked to be run again from its checkpoint";
+        put_mark(report, "the grain could not write its output on this host");
+    } else if (asks_again(g)) {
+        put_mark(report, "the grain asked to be run again from its checkpoint");
     }
     if (report.innocent || !g.content.outputs) return;
     report.files = *g.content.outputs;
@@ -233,7 +247,8 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
         g->bad_checkpoints.insert(x.checkpoint);
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::too_big:
-        if (x.checkpoint > g->acked + 1) return lose(t, x.id, limit_words("while the scheduler took nothing"));
+        if (x.checkpoint > g->acked + 1)
+            return lose(t, x.id, limit_words("while the scheduler took nothing"), Code::limit);
         too_much(t, x.id, *g);
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::unreadable:

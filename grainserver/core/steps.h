@@ -85,7 +85,9 @@ void withdraw(Turn &t, const wire::Withdraw &w);
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
 void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain
 void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal);
-void lose(Turn &t, const GrainId &id, const std::string &reason);     // as if the host had lost it: innocent
+// It cannot be reported: the scheduler hears that this host does not have it any more. Code::limit: and that it is not
+// because of the grain.
+void lose(Turn &t, const GrainId &id, const std::string &reason, Code code = Code::io_error);
 void exited(Turn &t, const GrainExited &x);
 void ending_tick(Turn &t);
 void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have heard of it

@@ -38,19 +38,32 @@ std::string exec_words(const std::string &program, const Failure &failure) {
     if (error == ENOENT && there) return program + " is there, but the interpreter or loader that it names is not";
     if (error == EACCES && there) return program + " is not executable for this user";
     if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";
+    if (error == E2BIG)
+        return "an argument or the environment is longer than this host's system takes: " +
+               std::string(std::strerror(error));
     return "cannot start " + program + ": " + std::strerror(error);
 }
 
-// Trouble of the host now, as opposed to a program that cannot run here at all.
+// Trouble of the host now, as opposed to what the grain asks for and this host does not have.
 bool host_trouble(int error) {
-    return error == ENOMEM || error == EAGAIN || error == EMFILE || error == ENFILE || error == EIO ||
-           error == ENOSPC || error == EDQUOT || error == ETXTBSY;
+    for (const int passing :
+         {ENOMEM, EAGAIN, EMFILE, ENFILE, EIO, ENOSPC, EDQUOT, ETXTBSY, ESTALE, ENOTCONN, ETIMEDOUT})
+        if (error == passing) return true;
+    return false;
+}
+
+// Whose fault a failed step is (wire::LaunchResult). not_found marks the program on this host for all of its user's
+// grains; invalid is about this grain alone: its arguments and environment, its working directory.
+Code fault_of(const Failure &failure) {
+    if (failure.error == ENOSPC || failure.error == EDQUOT) return Code::no_space;
+    if (host_trouble(failure.error)) return Code::io_error;
+    return failure.step == Step::exec && failure.error != E2BIG ? Code::not_found : Code::invalid;
 }
 
 StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const std::string why = std::strerror(failure.error);
     const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
-    const Code code = host_trouble(failure.error) ? trouble : Code::not_found;
+    const Code code = fault_of(failure);
     switch (failure.step) {
     case Step::exec: return failed(code, exec_words(launch.program, failure));
     case Step::runner:
@@ -266,7 +279,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (!launch) outcome = failed(Code::io_error, launch.status().text);
     else if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
-        outcome = failed(Code::not_found, "the grain names no program");
+        outcome = failed(Code::invalid, "the grain names no program");
     else if (const Status s = allowed(place, *launch); !s) outcome = failed(Code::io_error, s.text);
     else return Ready{std::move(*grain), std::move(*launch)};
     return {};

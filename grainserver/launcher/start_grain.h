@@ -30,7 +30,7 @@ struct StartOutcome {
     files::Limits limits;     // started; and which of them its control group sees to, if it has one
     bool in_group = false, memory_by_group = false, processes_by_group = false;
     files::Account account;   // started: as its record says
-    Code code = Code::ok;     // failed. not_found: this program cannot run on this host; others: the host's trouble
+    Code code = Code::ok;     // failed. not_found, invalid: see wire::LaunchResult; others: the host's trouble
     bool again = false;       // failed: no slot is free just now
     std::string text;         // failed: in words
 };

@@ -183,13 +183,13 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     files::LaunchRecord record;
     record.boot_id = boot_id_;
     record.argv = launch.argv;
-    if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::not_found, "the grain names no program");
+    if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::invalid, "the grain names no program");
     record.program = absolute(launch.argv[0]);
     record.argv[0] = record.program.substr(record.program.rfind('/') + 1);
     if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
     for (const auto *list : {&launch.argv, &launch.env})
         for (const std::string &item : *list)
-            if (item.find('\0') != std::string::npos) return fail(Code::not_found, "an argument holds a NUL byte");
+            if (item.find('\0') != std::string::npos) return fail(Code::invalid, "an argument holds a NUL byte");
     record.env = launch.env;
     record.runner = runner_;
     if (!launch.directory.empty()) record.directory = absolute(launch.directory);

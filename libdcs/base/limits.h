@@ -52,7 +52,7 @@ inline constexpr std::size_t packed_at_once = 512;
 inline constexpr std::size_t packed_bytes_at_once = 4u << 20;
 // Kept of the times that a grain changed places, and of the words to each.
 inline constexpr std::size_t moves_kept = 8;
-inline constexpr std::size_t move_detail_bytes = 120;
+inline constexpr std::size_t move_detail_bytes = 160;
 // Kinds of grains that one session may have waiting, by class and what they ask for: a host looks at each.
 inline constexpr std::size_t shapes_per_session = 1024;
 // Staged, brought back or otherwise named by one grain (C13): its record lists them.
@@ -114,6 +114,12 @@ inline constexpr std::size_t restart_bytes = report_bytes - (1u << 20);
 inline constexpr std::size_t disk_low_bytes = 64u << 20;
 // Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
 inline constexpr int attempts = 3;
+// Innocent ends of a grain's own (status 74 or 85, reports that do not fit, files that cannot be read) without a new
+// checkpoint between them: with so many it has failed. `dcs doctor` names a grain from the smaller number on.
+inline constexpr int returns = 10;
+inline constexpr int returns_told = 3;
+// Longest rest between two such starts, or two that the host's trouble prevented.
+inline constexpr std::int64_t rest_s = 3600;
 // Token entries without sessions age out (S11).
 inline constexpr std::int64_t token_age_s = 24 * 3600;
 

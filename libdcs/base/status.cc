@@ -47,8 +47,8 @@ constexpr CodeWords words[] = {
     {"NOTHING_LEFT",
      "Every grain of the session has been reported: submit more, or close the session."},
     {"CANNOT_RUN",
-     "No configured host can ever run what remains: check host classes, permitted users and "
-     "the program's path."},
+     "No configured host can run what remains, and the text says why: put that right, then run the control "
+     "program again, or wait again."},
     {"NO_SPACE",
      "The scheduler's disk is full and the call changed nothing: make room and repeat it."},
     {"IO_ERROR",

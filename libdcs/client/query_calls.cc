@@ -212,6 +212,7 @@ d_grain_row shown(Answer &a, wire::GrainRow &g) {
     r.message = g.message.c_str();
     r.session = g.session;
     r.grain = g.grain;
+    r.starts = g.starts;
     r.restarts = g.restarts;
     r.failures = g.failures;
     r.exit_code = g.exit_code;

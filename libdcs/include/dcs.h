@@ -279,8 +279,8 @@ struct d_file_row {
 };
 struct d_grain_row {
     const char *user, *state, *host, *label, *message;
-    int session, grain, restarts, failures, exit_code, signal, result_index;
-    unsigned incarnation, host_class;
+    int session, grain, starts, restarts, failures, exit_code, signal, result_index;
+    unsigned incarnation, host_class; /* incarnation: the number of its latest lease; starts counts those that ran */
     double cpu_s, run_cpu_s; /* of all incarnations; of the present or last one */
     double saved_cpu_s;   /* CPU time that was not spent again, because a run began at a checkpoint (5.4) */
     double last_contact_s, checkpoint_age_s;

@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /* Exit status by which a grain says "my output could not be written here" (disk full): the
- * scheduler starts it elsewhere from its last checkpoint and does not blame it. */
+ * scheduler starts it elsewhere from its last checkpoint and does not blame it. Believed of a grain that called
+ * d_handler; with ten such ends in a row, without a new checkpoint between them, the grain has failed. */
 #define D_EXIT_WRITE_ERROR 74
 
 /* Exit status by which a grain says "I took a checkpoint; run me again from it, here or elsewhere".

@@ -41,11 +41,12 @@ struct CallIn {
     bool boundary = false;  // a time slice ends with it: running grains may be usurped (S4)
     std::string shut;       // not empty: why this host takes no grains now (W2); for people
 };
-// W2: the host's owner comes first.
+// Whose doing an innocent end is that nobody ordered.
 enum class GivenBack : std::uint8_t {
     no,
-    shut_out,   // the owner's work left it hardly any processor time
-    thrashing   // the host pages, or runs out of memory
+    shut_out,   // W2, the host's owner comes first: his work left it hardly any processor time
+    thrashing,  // W2: the host pages, or runs out of memory
+    by_itself   // the grain ended with the status of grainlib.h that says "not my fault" or "run me again"
 };
 // State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the
 // one after the last that the scheduler acknowledged, empty range (first > last): nothing new.
@@ -63,12 +64,16 @@ struct GrainReport {
     bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
     std::string reason;                 // in words, when innocent or a limit was hit
     bool limit = false;                 // ended by a limit that it would meet again wherever it ran
-    GivenBack given_back = GivenBack::no;  // innocent and ended by the server itself: why
+    GivenBack given_back = GivenBack::no;  // innocent and not withdrawn by the scheduler: why
     std::vector<GrainFile> files;       // ended: what it brought back; their contents came before
 };
-// Answer to Launch. ok: the process exists. Otherwise code/text say why not (not_found: no such
-// program; the host becomes nogo for this grain. other codes: host trouble, innocent). A tentative
-// launch is answered twice: staged, as soon as it is known that it can run; ok, when it does.
+// Answer to Launch. ok: the process exists. Otherwise code and text say why not:
+//   not_found      the program is not there or cannot be executed; so it is for all of this user's grains of it
+//   invalid        what this grain itself asks for: its arguments, its environment, its working directory
+//   limit, refused the host takes nothing now, or was told not to
+//   others         trouble of the host
+// After the first two the host is nogo for this grain. A tentative launch is answered twice: staged, as soon as it is
+// known that it can run; ok, when it does. Not ok after ok: the server had to give the running grain up.
 struct LaunchResult {
     WireGrain key;
     std::uint32_t incarnation = 0;
@@ -115,7 +120,7 @@ struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = f
 struct LogLevel { std::string level; };  // a word of log_levels
 
 constexpr Verdict last_of(Verdict) { return Verdict::later; }
-constexpr GivenBack last_of(GivenBack) { return GivenBack::thrashing; }
+constexpr GivenBack last_of(GivenBack) { return GivenBack::by_itself; }
 
 // clang-format off
 template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }

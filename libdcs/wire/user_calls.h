@@ -156,7 +156,7 @@ struct GrainRow {
     std::int32_t session = 0, grain = 0;
     std::string user, state, host, label;   // state: ready running finished killed
     std::uint32_t incarnation = 0, host_class = 0;
-    std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
+    std::int32_t starts = 0, restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
     double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
     double saved_cpu_s = 0;                 // that incarnations did not need, because they began at a checkpoint
     double last_contact_s = -1, checkpoint_age_s = -1;
@@ -247,8 +247,8 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(user) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(label)
-      & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(restarts) & DCS_FIELD(failures) & DCS_FIELD(exit_code)
-      & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s) & DCS_FIELD(saved_cpu_s)
+      & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(starts) & DCS_FIELD(restarts) & DCS_FIELD(failures)
+      & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s) & DCS_FIELD(saved_cpu_s)
       & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
       & DCS_FIELD(thrash) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s)
       & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves)

@@ -68,6 +68,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
 
 // What its grains count for outside of their session.
 void count_grains_outside(State &state, const SessionKey &key, const Session &session, bool in) {
+    note_returns(state, key, session, in);
     if (session.counts[static_cast<int>(GrainStatus::running)] == 0 && session.with_files == 0) return;
     for (const auto &[number, g] : session.grains) {
         if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, in);

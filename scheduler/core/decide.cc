@@ -57,6 +57,7 @@ struct Dispatch {
     void operator()(const Tick &) {
         lose_hosts(d);
         wait_no_longer(d);
+        let_lapse(d);
     }
     void operator()(const HostTable &in) { take_host_table(d, in); }
     void operator()(const PolicyTable &in) { take_policy(d, in); }

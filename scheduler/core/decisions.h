@@ -150,6 +150,27 @@ void hold_back(Draft &d, HostId id, const GrainKey &key);
 // S6: an abnormal end with attempts left.
 void fail_grain(Draft &d, const GrainKey &key, HostId id);
 
+// ---- again and again (give_back.cc), and starts that are in vain (nogo.cc) -------------------
+// The code of a grain that could not be brought to its end, as of a command that could not do its work.
+inline constexpr int exit_given_up = 125;
+// Once more by its own doing, and it has failed.
+bool last_return(const Grain &grain);
+// It ran and came back by its own doing: to its queue, where it rests if it did so before.
+void come_back(Draft &d, const GrainKey &key, HostId id);
+// The same for a start that the host's trouble prevented.
+void refuse_start(Draft &d, const GrainKey &key, HostId id);
+void rest_no_more(Draft &d, const GrainKey &key);
+// Tick: what rested or was held back long enough is tried again.
+void let_lapse(Draft &d);
+// A running grain is a result from now on.
+void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code);
+// The same without a report of its end: `why` stands on its standard error.
+void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why);
+// It is submitted anew, or its session is resumed: starts that failed before do not count any more.
+void try_again(Draft &d, const GrainKey &key);
+void try_all_again(Draft &d, const SessionKey &key);
+void forgive_program(Draft &d, const ProgramOf &program);
+
 // Of all incarnations; the largest of the sizes, the sum of the rest.
 wire::Usage total_usage(const Grain &grain);
 std::int64_t cpu_us(const wire::Usage &used);

@@ -54,6 +54,25 @@ void set_result(Session &session, std::int32_t index, GrainNumber value) {
 
 }  // namespace
 
+// Grains that rest, or that people should hear of.
+static void note_return(State &state, const GrainKey &key, const Grain &g, bool in) {
+    const bool rests = g.status == GrainStatus::ready && g.rest_until != Instant{};
+    if (in && rests) state.resting.emplace(g.rest_until, key);
+    if (!in && rests) state.resting.erase({g.rest_until, key});
+    if (in && circles(g)) state.circling.insert(key);
+    if (!in && circles(g)) state.circling.erase(key);
+}
+
+void note_returns(State &state, const SessionKey &key, const Session &session, bool in) {
+    if (!in) {
+        const auto of_session = [&](const GrainKey &grain) { return grain.session == key; };
+        std::erase_if(state.resting, [&](const auto &r) { return of_session(r.second); });
+        std::erase_if(state.circling, of_session);
+        return;
+    }
+    for (const auto &[number, g] : session.grains) note_return(state, GrainKey{key, number}, g, true);
+}
+
 // What an active session counts for outside of itself, in or out.
 void count_session(State &state, const SessionKey &key, const Session &session, bool in) {
     if (session.info.status != SessionStatus::active) return;
@@ -141,6 +160,7 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     else if (!session.packable.empty())
         session.packable.erase(key.grain);
     if (g.status == GrainStatus::ready) queue_grain(state, session, key, g, in);
+    note_return(state, key, g, in);
     if (g.status == GrainStatus::finished) set_result(session, g.result_index, in ? key.grain : -1);
     if (g.status == GrainStatus::running) run_there(state, key, g, in);
     if (g.files.get() != GrainFiles()) {
@@ -178,15 +198,34 @@ void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter>
     }
 }
 
+namespace {
+void note_missing(State &state, HostId id, const Host &host, bool in) {
+    for (const auto &[program, until] : host.missing) {
+        if (in) {
+            state.lacking[program].insert(id);
+            continue;
+        }
+        const auto it = state.lacking.find(program);
+        if (it == state.lacking.end()) continue;
+        it->second.erase(id);
+        if (it->second.empty()) state.lacking.erase(it);
+    }
+}
+}  // namespace
+
 // What is derived from a host, in or out.
 void index_host(State &state, HostId id, const Host &host, bool in) {
     const Instant deadline = deadline_of(host);
+    const Instant lapse = lapse_of(host);
+    note_missing(state, id, host, in);
     if (in) {
         if (deadline != Instant::never()) state.deadlines.emplace(deadline, id);
+        if (lapse != Instant::never()) state.lapses.emplace(lapse, id);
         if (host.conn != 0) state.host_of_conn[host.conn] = id;
         return;
     }
     state.deadlines.erase({deadline, id});
+    state.lapses.erase({lapse, id});
     const auto by_conn = state.host_of_conn.find(host.conn);
     if (by_conn != state.host_of_conn.end() && by_conn->second == id) state.host_of_conn.erase(by_conn);
     const auto open = state.open_hosts.find(host.config.host_class);

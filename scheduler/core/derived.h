@@ -10,6 +10,8 @@ void count_session(State &state, const SessionKey &key, const Session &session, 
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in);
 // The part of count_grain that concerns the host of a running grain.
 void run_there(State &state, const GrainKey &key, const Grain &g, bool in);
+// The parts that concern State::resting and circling, of all grains of a session.
+void note_returns(State &state, const SessionKey &key, const Session &session, bool in);
 void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter> &waiters, bool in);
 void index_host(State &state, HostId id, const Host &host, bool in);
 // Whose contents the library must keep.

@@ -6,6 +6,8 @@
 namespace dcs::core {
 namespace {
 
+constexpr std::size_t most_problems = 100;  // of which grains are told: what is wrong with the next is the same
+
 wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) {
     const std::size_t colon = why.find(": ");
     wire::ProblemRow row;
@@ -62,6 +64,28 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     return row;
 }
 
+// How often it came back from hosts, why, and what becomes of it.
+wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
+    const Grain &g = *d.state.grain(key);
+    const std::string name = std::to_string(key.session.number) + ":" + std::to_string(key.grain);
+    const bool ran = g.returns >= limits::returns_told;
+    wire::ProblemRow row;
+    row.entity = "grain " + to_text(key);
+    row.problem = ran ? "was given back " + std::to_string(g.returns) + " times in a row"
+                      : "could not be started " + std::to_string(g.refusals) + " times in a row";
+    if (!g.moves->empty()) {
+        const Host *host = d.state.host(g.moves->back().host);
+        row.problem += (host ? ", at last by " + host->config.name : ", at last") + ": " + g.moves->back().detail;
+    }
+    const auto pause = static_cast<std::int64_t>((g.rest_until - d.now).seconds()) + 1;
+    row.affects = g.rest_until > d.now ? "it rests and is tried again in " + std::to_string(pause) + " s"
+                                       : "it is being tried once more";
+    if (ran) row.affects += "; after " + std::to_string(limits::returns) + " times it has failed";
+    row.advice = "look at it with dcs grain show " + name + "; dcs grain restart " + name +
+                 " tries it at once, dcs grain kill " + name + " ends it";
+    return row;
+}
+
 }  // namespace
 
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
@@ -70,6 +94,11 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     for (const auto &[key, session] : d.state.sessions)
         for (const auto &[number, why] : session.damaged)
             problems.push_back(damaged_grain(GrainKey{key, number}, why));
+    for (const GrainKey &key : d.state.circling) {
+        if (problems.size() >= most_problems) break;
+        if (!caller.privileged && caller.user != key.session.user) continue;
+        problems.push_back(circling_grain(d, key));
+    }
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});

@@ -11,16 +11,6 @@ constexpr std::size_t names_shown = 8;
 // Grains before this one are counted up to here: a session may have a million of them.
 constexpr std::int32_t most_ahead = 65536;
 
-Why why_nogo(const Grain &grain, HostId id) {
-    Why why = Why::nogo;
-    for (const Move &m : grain.moves.get()) {
-        if (m.host != id) continue;
-        if (m.reason == MoveReason::no_program) why = Why::no_program;
-        if (m.reason == MoveReason::failed) why = Why::failed_there;
-    }
-    return why;
-}
-
 std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
     if (!class_fits(grain.host_class, host.config.host_class)) return Why::other_class;
     if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
@@ -61,7 +51,7 @@ private:
     void put(Why why, std::int32_t hosts, std::vector<std::string> names);
     void order(const Grain &g, const std::vector<HostId> &hosts);
     void count_ahead(const Grain &g, std::uint32_t classes);
-    std::string summary() const;
+    std::string summary(const Grain &g) const;
 
     const State &state_;
     const Instant now_;
@@ -80,6 +70,14 @@ void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
     out.reasons.push_back({reason.word, reason.sentence, reason.hint, hosts, std::move(names)});
 }
 
+// What ended it, where that was not the program itself.
+std::string why_ended(const Grain &g) {
+    if (g.moves->empty()) return {};
+    const Move &last = g.moves->back();
+    const bool told = last.reason == MoveReason::over_limit || last.reason == MoveReason::given_up;
+    return told ? ": " + last.detail : std::string();
+}
+
 void Report::settled_or_running(const Grain &g) {
     const Host *host = state_.host(g.host);
     const std::string where = host ? " on " + host->config.name : "";
@@ -88,6 +86,7 @@ void Report::settled_or_running(const Grain &g) {
         out.summary = std::string("it was ") + (g.status == GrainStatus::killed ? "killed" : "finished" + where);
         if (g.status == GrainStatus::finished && g.signal != 0) out.summary += " by signal " + std::to_string(g.signal);
         if (g.status == GrainStatus::finished && g.signal == 0) out.summary += ", code " + std::to_string(g.exit_code);
+        if (g.status == GrainStatus::finished) out.summary += why_ended(g);
         return;
     }
     Why why = g.launched ? Why::running : Why::starting;
@@ -147,7 +146,15 @@ void Report::count_ahead(const Grain &g, std::uint32_t classes) {
     }
 }
 
-std::string Report::summary() const {
+// Why it came back again and again. (What hosts said that could not start it is told with its moves.)
+std::string own_trouble(const State &state, const Grain &g) {
+    if (!circles(g) || g.moves->empty()) return {};
+    const Host *host = state.host(g.moves->back().host);
+    return "; it came back " + std::to_string(std::max(g.returns, g.refusals)) + " times in a row, at last" +
+           (host ? " from " + host->config.name : "") + ": " + g.moves->back().detail;
+}
+
+std::string Report::summary(const Grain &g) const {
     std::string counts;
     for (const wire::WhyRow &row : out.reasons)
         if (row.hosts > 0)
@@ -157,7 +164,7 @@ std::string Report::summary() const {
     for (const wire::WhyRow &row : out.reasons)
         if (row.reason == reason_of(Why::takes_it).word)
             return "it starts on " + row.names.front() + " when that host calls in next";
-    std::string text = "it waits for a host: " + counts;
+    std::string text = "it waits for a host: " + counts + own_trouble(state_, g);
     if (out.ahead > 0)
         text += "; " + std::to_string(out.ahead) + (out.ahead == most_ahead ? " or more" : "") +
                 " of its session come before it";
@@ -187,7 +194,7 @@ void Report::waiting(const Grain &g) {
     order(g, able);
     for (std::size_t w = 0; w < by_reason.size(); ++w)
         for (const HostId id : by_reason[w]) about_host(static_cast<Why>(w), id);
-    out.summary = summary();
+    out.summary = summary(g);
 }
 
 }  // namespace
@@ -196,11 +203,13 @@ Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, con
     const Host &host = *state.host(id);
     if (const auto why = for_ever_not(host, id, key, grain)) return *why;
     if (const auto why = why_away(host)) return *why;
-    if (grain.program != 0 && lacks_program(host, grain.program, now)) return Why::program_missing;
+    if (lacks_program(host, key.session.user, grain.program, now)) return Why::program_missing;
     if (held_back(host, key, now)) return Why::held_back;
+    if (rests(grain, now)) return Why::resting;
     if (state.free_slots(id) == 0) return would_usurp(state, now, id) == key ? Why::usurps : Why::busy;
     if (over_quota(state, key.session.user)) return Why::user_quota;
-    if (!accepts_now(state, now, id)) return on_probation(state, host) ? Why::probation : Why::trouble;
+    if (!accepts_now(state, id)) return Why::probation;
+    if (in_trouble(host, key.session.user, now)) return Why::trouble;
     if (!cores_fit(state, id, grain.demand->cores, {})) return Why::cores_in_use;
     if (!memory_fits(state, id, grain, {})) {
         const bool short_now = grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512;

@@ -34,12 +34,21 @@ void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
     wake_waiters(d, key.session);  // it may be one that no host can run any more
 }
 
+// Both ends say the most: what it is about, and what is wrong with it. Cut between characters of UTF-8.
+std::string shortened(const std::string &text, std::size_t most) {
+    if (text.size() <= most) return text;
+    const auto inside = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+    std::size_t front = most / 3, back = text.size() - (most - front - 3);
+    while (front > 0 && inside(front)) --front;
+    while (back < text.size() && inside(back)) ++back;
+    return text.substr(0, front) + "..." + text.substr(back);
+}
+
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail) {
     Grain &g = d.grain(key);
     std::vector<Move> &moves = g.moves.edit();
     if (moves.size() >= limits::moves_kept) moves.erase(moves.begin());
-    detail.resize(std::min(detail.size(), limits::move_detail_bytes));
-    moves.push_back(Move{reason, g.host, g.lease, std::move(detail), d.now});
+    moves.push_back(Move{reason, g.host, g.lease, shortened(detail, limits::move_detail_bytes), d.now});
 }
 
 void requeue_all(Draft &d, HostId id, MoveReason reason) {

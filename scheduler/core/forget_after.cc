@@ -24,7 +24,7 @@ void begin_anew(Draft &d, const GrainKey &key) {
     g.result_index = -1;
     g.killed_after = 0;
     g.exit_code = g.signal = 0;
-    g.failures = g.failures_there = 0;
+    g.failures = g.failures_there = g.returns = 0;
     g.failed_on = g.host = no_host;
     g.old_lease = OldLease{};
     g.nogo = std::vector<HostId>();

@@ -15,6 +15,8 @@ struct Checker {
     std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
 
     std::map<std::string, std::int64_t> contents;
+    std::set<std::pair<Instant, GrainKey>> resting;
+    std::set<GrainKey> circling;
 
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
@@ -120,6 +122,9 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
         ++counts[static_cast<int>(g.status)];
+        const GrainKey grain{key, number};
+        if (g.status == GrainStatus::ready && g.rest_until != Instant{}) resting.emplace(g.rest_until, grain);
+        if (circles(g)) circling.insert(grain);
         saved += static_cast<std::uint64_t>(g.kept->saved);
         with_files += g.files.get() != GrainFiles();
         for (const std::string &digest : g.files->digests) ++contents[digest];
@@ -160,13 +165,16 @@ void Checker::check_hosts() {
     std::map<std::string, HostId> ids;
     std::map<std::uint32_t, std::set<HostId>> open;
     std::map<ConnId, HostId> conns;
-    std::set<std::pair<Instant, HostId>> deadlines;
+    std::set<std::pair<Instant, HostId>> deadlines, lapses;
+    decltype(state.lacking) lacking;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const Host &host = state.hosts[i];
         const auto id = static_cast<HostId>(i);
         require(ids.emplace(host.config.name, id).second, "two hosts named " + host.config.name);
         require(host.conn == 0 || conns.emplace(host.conn, id).second, "two hosts on one connection");
         if (deadline_of(host) != Instant::never()) deadlines.emplace(deadline_of(host), id);
+        if (lapse_of(host) != Instant::never()) lapses.emplace(lapse_of(host), id);
+        for (const auto &[program, until] : host.missing) lacking[program].insert(id);
         require(host.status != HostStatus::dead || host.conn == 0,
                 "dead host " + host.config.name + " is connected");
         if (state.free_slots(id) > 0) open[host.config.host_class].insert(id);
@@ -175,6 +183,8 @@ void Checker::check_hosts() {
     require(open == state.open_hosts, "open hosts differ from the hosts");
     require(conns == state.host_of_conn, "connections differ from the hosts");
     require(deadlines == state.deadlines, "deadlines differ from the hosts");
+    require(lapses == state.lapses, "when marks lapse differs from the hosts");
+    require(lacking == state.lacking, "missing programs differ from the hosts");
     require(state.waiting_calls.empty() || state.backup.patience != Instant::never(), "first calls wait for ever");
 }
 
@@ -224,6 +234,8 @@ void Checker::check_indexes() {
     require(active == state.by_seniority, "order of seniority differs from the sessions");
     require(waiting == state.waiting, "sessions with ready grains differ");
     require(running == state.running, "running grains differ from their hosts");
+    require(resting == state.resting, "grains that rest differ");
+    require(circling == state.circling, "grains that come back and back differ");
     require(users == state.users, "counts of users differ from their sessions");
     require(contents == state.contents, "contents that grains name differ");
     check_stored();

@@ -1,7 +1,80 @@
 // The server's answer to a launch (S3: a failed start makes the host nogo and the search goes on).
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
+namespace {
+
+constexpr int exit_cannot_start = 126;  // as a shell says it
+
+// The next of a million grains of the same program need not be tried there at once. But where no host is left
+// without a mark, each of them is to be tried itself: the marks then only keep what is surely in vain to about a
+// thousand starts a second in the whole pool.
+void mark_program(Draft &d, const GrainKey &key, const Grain &grain, HostId here) {
+    if (grain.program == 0) return;
+    const ProgramOf program{key.session.user, grain.program};
+    d.host(here).missing[program] = d.now + d.state.host(here)->config.interval;
+    Grain untried = grain;
+    untried.nogo = std::vector<HostId>();
+    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
+        const Host &host = d.state.hosts[i];
+        const auto id = static_cast<HostId>(i);
+        const bool marked = id == here || lacks_program(host, program.user, program.program, d.now);
+        if (!marked && could_run(host, id, key.session, untried)) return;
+    }
+    std::set<HostId> all{here};
+    if (const auto known = d.state.lacking.find(program); known != d.state.lacking.end())
+        all.insert(known->second.begin(), known->second.end());
+    const Instant soon = d.now + milliseconds(static_cast<std::int64_t>(all.size()));
+    for (const HostId id : all) {
+        Instant &until = d.host(id).missing[program];
+        until = std::min(until, soon);
+    }
+}
+
+bool runs_somewhere(const State &state, const GrainKey &key, const Grain &grain) {
+    for (std::size_t i = 0; i < state.hosts.size(); ++i)
+        if (could_run(state.hosts[i], static_cast<HostId>(i), key.session, grain)) return true;
+    return false;
+}
+
+std::string all_said(const State &state, const Grain &grain, HostId last, const std::string &text) {
+    std::string words = "it could not be started on ";
+    for (const auto &[id, why] : failed_starts(grain))
+        if (id != last) words += state.host(id)->config.name + ": " + why + "; on ";
+    return words + state.host(last)->config.name + ": " + text;
+}
+
+// For a reason that this host will give again: the search goes on elsewhere. Where no elsewhere is left, a program
+// may still be put there (C8), so the grain waits; what the grain itself asks for does not change, so that is its end.
+void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &text, MoveReason reason) {
+    note_move(d, key, reason, text);
+    Grain &g = d.grain(key);
+    g.nogo.edit().push_back(id);
+    const bool elsewhere = runs_somewhere(d.state, key, g);
+    bool own = false;
+    for (const Move &m : g.moves.get()) own = own || (m.reason == MoveReason::cannot_start && is_nogo(g, m.host));
+    if (!elsewhere && own) return give_up(d, key, id, exit_cannot_start, all_said(d.state, g, id, text));
+    requeue_front(d, key, false);
+    // Those that no host can start are in nobody's way at the end of their queue.
+    if (!elsewhere) g.queue_position = d.take_back(key.session);
+    if (reason == MoveReason::no_program) mark_program(d, key, g, id);
+}
+
+// Not for good. ordered: the host has something else to do, or was told to end it.
+void not_now(Draft &d, const GrainKey &key, HostId id, const std::string &text, bool ordered, bool ran) {
+    const bool own = ran && !ordered;  // it was given up on the way
+    if (own && last_return(*d.state.grain(key)))
+        return give_up(d, key, id, exit_given_up,
+                       "it came back from hosts again and again, at last from " + d.state.host(id)->config.name + ": " +
+                           text);
+    note_move(d, key, own ? MoveReason::given_back : MoveReason::start_failed, text);
+    if (own) come_back(d, key, id);
+    else if (ordered) requeue_front(d, key, false);
+    else refuse_start(d, key, id);
+    hold_back(d, id, key);
+}
+
+}  // namespace
 
 void launch_result(Draft &d, const ServerLaunchResult &in) {
     const Host *host = d.state.host(in.host);
@@ -19,22 +92,23 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         return;
     }
     if (result.ok || result.staged) {
-        if (grain->program != 0) d.host(in.host).missing.erase(grain->program);
-        d.grain(key).launched = result.ok;
-        d.grain(key).last_contact = d.now;
+        if (grain->program != 0) d.host(in.host).missing.erase(ProgramOf{key.session.user, grain->program});
+        Grain &g = d.grain(key);
+        g.launched = result.ok;
+        g.last_contact = d.now;
+        if (result.ok) g.refusals = 0;
         d.volatile_only(key);
         return result.staged ? staged(d, key, in.host) : void();
     }
-    const bool no_program = static_cast<Code>(result.code) == Code::not_found;
-    note_move(d, key, no_program ? MoveReason::no_program : MoveReason::start_failed, result.text);
-    requeue_front(d, key, false);
-    if (no_program) {
-        d.grain(key).nogo.edit().push_back(in.host);
-        // The next of a million grains of the same program need not be tried at once.
-        if (grain->program != 0) d.host(in.host).missing[grain->program] = d.now + host->config.interval;
-    } else {
-        hold_back(d, in.host, key);
-    }
+    const auto code = static_cast<Code>(result.code);
+    const bool ordered = code == Code::limit || code == Code::refused;
+    const bool ran = grain->launched;
+    if (!ran) d.grain(key).skipped += 1;  // nothing ran under this number
+    if (code == Code::not_found || code == Code::invalid)
+        cannot_start(d, key, in.host, result.text,
+                     code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);
+    else
+        not_now(d, key, in.host, result.text, ordered, ran);
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});
     d.event("grain " + to_text(key) + " could not be started on " + host->config.name + ": " +

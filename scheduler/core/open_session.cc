@@ -62,6 +62,7 @@ void take_over(Opening &o, const Session &session) {
     bind(o, info);
     if (o.call.sent_reset) info.sent = 0;
     answer(o, wire::OpenedAs::resumed, info.sent);
+    try_all_again(o.d, o.key);
     o.d.event("session " + to_text(o.key) + " resumed by " + info.ident);
 }
 
@@ -79,6 +80,7 @@ void reopen(Opening &o) {
     bind(o, info);
     if (o.call.sent_reset) info.sent = 0;
     answer(o, wire::OpenedAs::resumed, info.sent);
+    try_all_again(o.d, o.key);
     for (const auto &[host_class, hosts] : o.d.state.open_hosts)
         for (const HostId id : hosts) o.d.follow_up(FillHost{id});
     o.d.event("session " + to_text(o.key) + " reopened by " + info.ident);

@@ -8,15 +8,9 @@
 namespace dcs::core {
 namespace {
 
-// With so many grains held back at one moment the trouble is the host's: it gets nothing for a
-// while.
-constexpr std::size_t held_back_max = 16;
-
-std::size_t held_back_now(const Host &host, Instant now) {
-    std::size_t n = 0;
-    for (const HeldBack &h : host.held_back) n += h.until > now;
-    return n;
-}
+// With so many grains of one user held back at one moment the trouble is not one grain's. It is counted by user, so
+// that nobody keeps a host from others.
+constexpr std::ptrdiff_t held_back_max = 16;
 
 // By the tables, whatever the host has free.
 bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
@@ -39,7 +33,7 @@ std::optional<GrainNumber> first_of_session(const State &state, Instant now, Hos
     for (const auto &[shape, queue] : session.ready) {
         if (!shape_fits(state, id, shape, room)) continue;
         const std::uint32_t program = queue.program();
-        if (program != 0 && lacks_program(host, program, now)) continue;
+        if (lacks_program(host, key.user, program, now)) continue;
         for (const auto &[position, number] : queue.grains) {
             if (position >= best) break;
             if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), room)) continue;
@@ -60,13 +54,13 @@ struct Cursor {
     }
 };
 
-std::vector<Cursor> cursors_for(const State &state, HostId id, const Room &room) {
+std::vector<Cursor> cursors_for(const State &state, Instant now, HostId id, const Room &room) {
     const Host &host = *state.host(id);
     std::vector<Cursor> cursors;
     for (const auto &[shape, users] : state.waiting) {
         if (!shape_fits(state, id, shape, room)) continue;
         for (const auto &[user, sessions] : users) {
-            if (!permits(host.config, user) || over_quota(state, user)) continue;
+            if (!permits(host.config, user) || over_quota(state, user) || in_trouble(host, user, now)) continue;
             const std::int64_t share = state.policy.fair_share ? state.users.at(user).running : 0;
             cursors.push_back({sessions.begin(), sessions.end(), share});
         }
@@ -88,11 +82,6 @@ bool class_fits(std::uint32_t mask, std::uint32_t host_class) {
 bool binary_fits(const Host &host, const std::vector<std::string> &classes) {
     const std::string &own = binary_class_of(host);
     return classes.empty() || own.empty() || std::binary_search(classes.begin(), classes.end(), own);
-}
-
-bool is_nogo(const Grain &grain, HostId id) {
-    const std::vector<HostId> &nogo = grain.nogo;
-    return std::find(nogo.begin(), nogo.end(), id) != nogo.end();
 }
 
 bool over_quota(const State &state, const std::string &user) {
@@ -124,8 +113,9 @@ bool ever_fits(const HostConfig &config, const Grain &grain) {
            (config.memory_mb == 0 || demand.memory_mb <= config.memory_mb);
 }
 
-bool lacks_program(const Host &host, std::uint32_t program, Instant now) {
-    const auto it = host.missing.find(program);
+bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now) {
+    if (program == 0 || host.missing.empty()) return false;
+    const auto it = host.missing.find(ProgramOf{user, program});
     return it != host.missing.end() && it->second > now;
 }
 
@@ -138,14 +128,20 @@ bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &r
     return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
 }
 
-bool accepts_now(const State &state, Instant now, HostId id) {
+bool accepts_now(const State &state, HostId id) {
     const Host &host = *state.host(id);
-    if (held_back_now(host, now) >= held_back_max) return false;
     return !on_probation(state, host) || state.running[static_cast<std::size_t>(id)].empty();
 }
 
 bool on_probation(const State &state, const Host &host) {
     return state.policy.probation > 0 && host.blamed_lately >= state.policy.probation;
+}
+
+bool rests(const Grain &grain, Instant now) { return grain.rest_until > now; }
+
+bool in_trouble(const Host &host, const std::string &user, Instant now) {
+    const auto counts = [&](const HeldBack &h) { return h.until > now && h.key.session.user == user; };
+    return std::count_if(host.held_back.begin(), host.held_back.end(), counts) >= held_back_max;
 }
 
 bool held_back(const Host &host, const GrainKey &key, Instant now) {
@@ -155,22 +151,21 @@ bool held_back(const Host &host, const GrainKey &key, Instant now) {
 }
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return may_be_there(host, id, session, grain) && ever_fits(host.config, grain) &&
-           (grain.program == 0 || host.missing.count(grain.program) == 0);
+    return may_be_there(host, id, session, grain) && ever_fits(host.config, grain);
 }
 
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
                 const Room &room) {
     const Host &host = *state.host(id);
-    // What lacked a program may have got it by now: it is tried again after a while.
-    return may_be_there(host, id, key.session, grain) && !lacks_program(host, grain.program, now) &&
+    return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
+           !lacks_program(host, key.session.user, grain.program, now) &&
            cores_fit(state, id, Demand(grain.demand).cores, room) && memory_fits(state, id, grain, room) &&
            !held_back(host, key, now);
 }
 
 std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room) {
-    if (!accepts_now(state, now, id)) return {};
-    std::vector<Cursor> cursors = cursors_for(state, id, room);
+    if (!accepts_now(state, id)) return {};
+    std::vector<Cursor> cursors = cursors_for(state, now, id, room);
     for (;;) {
         const Cursor *first = nullptr;
         for (const Cursor &c : cursors)
@@ -206,6 +201,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     g.queue_position = 0;
     g.host = id;
     g.launched = false;
+    g.rest_until = Instant{};
     g.last_contact = d.now;
     const Host &host = *d.state.host(id);
     if (host.fence > g.incarnation) {

@@ -2,6 +2,7 @@
 // Who may run where. The parts of the question are one function each, so that `dcs grain explain`
 // asks the very same ones.
 #include "scheduler/core/decisions.h"
+#include "scheduler/core/reasons.h"
 
 namespace dcs::core {
 
@@ -17,10 +18,14 @@ bool class_fits(std::uint32_t mask, std::uint32_t host_class);
 // It has a program for the host (none named: for any).
 bool binary_fits(const Host &host, const std::vector<std::string> &classes);
 bool is_nogo(const Grain &grain, HostId id);
+// Why, as far as its moves tell: no_program, cannot_start, failed_there, else nogo.
+Why why_nogo(const Grain &grain, HostId id);
+// What each host said last that could not start it, as far as its moves tell; in the order of time.
+std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);
 // With nothing else on it.
 bool ever_fits(const HostConfig &config, const Grain &grain);
-// All of these, and a program that is not known to be missing there; liveness does not count.
+// All of these. Liveness does not count, and no mark that lapses.
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
 
 // ---- now -----------------------------------------------------------------------------------
@@ -29,11 +34,14 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &ro
 // `thrash` against what the host reported as free, less what was launched there since; memory_mb
 // against what other grains asked for, or against the same where the table does not say.
 bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room);
-bool lacks_program(const Host &host, std::uint32_t program, Instant now);
+bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now);
+bool rests(const Grain &grain, Instant now);
+// So many grains of this user came back from the host at this moment that he gets nothing there for a while.
+bool in_trouble(const Host &host, const std::string &user, Instant now);
 bool held_back(const Host &host, const GrainKey &key, Instant now);
 bool on_probation(const State &state, const Host &host);
 // Nothing is against the host as a whole.
-bool accepts_now(const State &state, Instant now, HostId id);
+bool accepts_now(const State &state, HostId id);
 // Could a grain of this shape be taken? Where not, none of its queue is looked at.
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room);
 // Would it take the grain now, given a free slot?

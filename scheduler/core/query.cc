@@ -61,7 +61,7 @@ std::string note_of(const Draft &d, std::size_t i) {
     put(count(held, " grain is held back after trouble there", " grains are held back after trouble there"));
     const auto missing = std::count_if(host.missing.begin(), host.missing.end(),
                                        [&](const auto &m) { return m.second > d.now; });
-    put(count(missing, " program is missing there", " programs are missing there"));
+    put(count(missing, " program cannot be executed there", " programs cannot be executed there"));
     put(count(host.usurping.size(), " grain waits for a place there", " grains wait for a place there"));
     return note;
 }
@@ -142,8 +142,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.host = host && g.status != GrainStatus::ready ? host->config.name : "";
     row.incarnation = g.incarnation;
     row.host_class = g.host_class;
-    const Incarnation leases = g.incarnation - g.skipped;
-    row.restarts = leases > 1 ? static_cast<std::int32_t>(leases - 1) : 0;
+    row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.skipped, g.incarnation));
+    row.restarts = std::max(0, row.starts - 1);
     row.failures = g.failures;
     row.exit_code = g.exit_code;
     row.signal = g.signal;

@@ -27,6 +27,7 @@ enum class Why : std::uint8_t {
     not_permitted,
     no_slots,
     no_program,       // nogo, because of it
+    cannot_start,     // nogo, because of what it asks for itself
     failed_there,     // nogo, because of it
     nogo,             // nogo, and it is not remembered why
     too_few_cores,
@@ -42,6 +43,7 @@ enum class Why : std::uint8_t {
     host_shut,        // by its owner's work, or for want of memory
     program_missing,  // for some other grain, a short while ago
     held_back,
+    resting,          // everywhere: it came back too often
     busy,
     usurps,           // busy, and it takes the place of a younger session's grain when the slice ends
     trouble,

@@ -12,14 +12,14 @@ void forgive(Draft &d, const GrainKey &key) {
     g.failures_there = 0;
     g.failed_on = no_host;
     g.nogo = std::vector<HostId>();
+    rest_no_more(d, key);
+    forgive_program(d, {key.session.user, g.program});
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         const auto is_held = [&](const HeldBack &h) { return h.key == key; };
         const bool held = std::any_of(host.held_back.begin(), host.held_back.end(), is_held);
-        const bool missing = g.program != 0 && host.missing.count(g.program) != 0;
-        if (!held && !missing) continue;
+        if (!held) continue;
         Host &edited = d.host(static_cast<HostId>(i));
-        edited.missing.erase(g.program);
         edited.held_back.erase(std::remove_if(edited.held_back.begin(), edited.held_back.end(), is_held),
                                edited.held_back.end());
     }

@@ -88,7 +88,8 @@ void allow_one_again(Draft &d, HostId id, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
     allow_again(d, key, old, id);
     Host &host = d.host(id);
-    host.missing.erase(old.program);
+    host.missing.erase(ProgramOf{key.session.user, old.program});
+    rest_no_more(d, key);
     auto &held = host.held_back;
     held.erase(std::remove_if(held.begin(), held.end(), [&](const HeldBack &h) { return h.key == key; }), held.end());
     d.event("host " + host.config.name + " may be tried again by grain " + to_text(key));

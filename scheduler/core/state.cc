@@ -21,7 +21,7 @@ const char *name_of(MoveReason r) {
     constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
                                      "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
                                      "restarted",  "session_closed", "longer_copy", "over_limit", "shut_out",
-                                     "thrashed"};
+                                     "thrashed",   "cannot_start", "given_up"};
     static_assert(std::size(names) == move_reasons);
     return names[static_cast<int>(r)];
 }
@@ -63,6 +63,18 @@ HostConfig with_setting(HostConfig table, const HostSetting &setting) {
 
 const std::string &binary_class_of(const Host &host) {
     return host.binary_class.empty() ? host.config.binary_class : host.binary_class;
+}
+
+Instant lapse_of(const Host &host) {
+    Instant first = Instant::never();
+    for (const HeldBack &h : host.held_back) first = std::min(first, h.until);
+    for (const auto &[program, until] : host.missing) first = std::min(first, until);
+    return first;
+}
+
+bool circles(const Grain &g) {
+    const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
+    return unfinished && (g.returns >= limits::returns_told || g.refusals >= limits::returns_told);
 }
 
 const Session *State::session(const SessionKey &key) const {

@@ -99,6 +99,7 @@ struct Grain {
     std::uint32_t program = 0;       // digest of argv[0]; 0: not known
     Incarnation incarnation = 0;     // highest that was ever leased
     Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back (S8)
+    Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
     HostId host = no_host;           // running: where; ready: whose lease may still be forgiven (S8),
                                      // else no_host; finished, killed: the last one
     std::uint32_t sequence = 0;      // last increment taken in
@@ -110,6 +111,7 @@ struct Grain {
     GrainStatus status = GrainStatus::ready;
     std::uint8_t attempts = limits::attempts;
     std::uint8_t failures = 0;       // non-innocent ends so far
+    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
     bool own_tree : 1 = false;       // files of its own (big parameters, or a checkpoint): see record/
     bool urgent : 1 = false;
     bool params_own_file : 1 = false;  // packed spec lies in the grain's tree, not in the session's inputs
@@ -117,8 +119,9 @@ struct Grain {
     bool launched : 1 = false;       // the server confirmed the start
     std::uint8_t failures_there = 0; // and where it failed last (S6: tried there first), in a row
     HostId failed_on = no_host;
-    Incarnation skipped = 0;         // numbers that no lease of it had, see Host::fence
+    std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
     Instant last_contact{}, checkpoint_time{};
+    Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
     // durable
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
@@ -235,6 +238,8 @@ struct BackupLink {
 struct ServerFirstCall;
 using WaitingCall = std::shared_ptr<const ServerFirstCall>;
 struct HeldBack { GrainKey key; Instant until{}; };
+// A program, and whose grains it is started for: what one user may not execute another one may.
+struct ProgramOf { std::string user; std::uint32_t program = 0; auto operator<=>(const ProgramOf &) const = default; };
 // A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it (S4).
 struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
 enum class Checked : std::uint8_t {
@@ -263,7 +268,7 @@ struct Host {
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     HandedOver given_up;             // what it was waited for in vain (hand_over.cc)
-    std::map<std::uint32_t, Instant> missing;  // programs that it lacks: not tried again before
+    std::map<ProgramOf, Instant> missing;  // that could not be executed there: not tried again before
     Checked checked = Checked::no;
     Instant checked_at{};            // when the last probe was sent
     std::uint32_t probe = 0;         // number of the last probe
@@ -365,6 +370,10 @@ struct State {
     // Active sessions with ready grains: shape -> user -> seniority.
     std::map<Shape, std::map<std::string, std::map<std::uint64_t, SessionKey>>> waiting;
     std::map<std::uint32_t, std::set<HostId>> open_hosts;   // by class; with a free slot: active, connected
+    std::map<ProgramOf, std::set<HostId>> lacking;          // hosts on whose `missing` it stands
+    std::set<std::pair<Instant, HostId>> lapses;            // when something that is held against a host is over
+    std::set<std::pair<Instant, GrainKey>> resting;         // ready grains that rest, by when they have rested
+    std::set<GrainKey> circling;                            // unfinished grains that people should hear of
     std::set<std::pair<Instant, HostId>> deadlines;         // when lose_hosts has something to do about it
     std::map<ConnId, HostId> host_of_conn;
     std::map<ConnId, std::set<SessionKey>> waiting_conns;   // who has parked calls
@@ -385,5 +394,9 @@ std::string name_of_host(const State &state, HostId id);    // empty if there is
 
 // The next instant at which silence has a consequence for this host; never() if none has.
 Instant deadline_of(const Host &host);
+// The next one at which a mark on it is over (held_back, missing); never() if there is none.
+Instant lapse_of(const Host &host);
+// It came back from hosts so often that `dcs doctor` names it.
+bool circles(const Grain &g);
 
 }  // namespace dcs::core

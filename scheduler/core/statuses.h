@@ -19,7 +19,7 @@ const char *name_of(HostStatus s);
 // Why a grain left a host, or was not let go on there (S5). Recorded: never reordered, only appended.
 enum class MoveReason : std::uint8_t {
     failed,        // ended by its own fault, with attempts left
-    no_program,    // could not be started: its program is missing there
+    no_program,    // could not be started: its program is missing there, or cannot be executed
     start_failed,  // could not be started for a reason of the host's
     given_back,    // by the host: its owner, its memory, its disk; the detail says which
     usurped,       // for a grain of an older session
@@ -33,9 +33,11 @@ enum class MoveReason : std::uint8_t {
     longer_copy,   // an older lease of it came back, and had run longer
     over_limit,    // finished so: it broke a limit that it would meet again anywhere; the detail says which
     shut_out,      // by the host: its owner's work left it hardly any processor time
-    thrashed       // by the host: it paged, or its memory ran out
+    thrashed,      // by the host: it paged, or its memory ran out
+    cannot_start,  // could not be started: its arguments, environment or working directory; the detail says which
+    given_up       // finished so: no host could start it, or it came back too often; the detail says what was last
 };
-inline constexpr int move_reasons = 16;
+inline constexpr int move_reasons = 18;
 const char *name_of(MoveReason r);
 
 }  // namespace dcs::core

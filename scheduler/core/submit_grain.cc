@@ -39,6 +39,7 @@ struct Submission {
     std::set<GrainNumber> numbers{};
     std::set<Shape> shapes{};              // that the session has no ready grain of
     std::vector<const SubmitGrain *> fresh{};
+    std::vector<GrainNumber> repeated{};
 };
 
 bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call, const Status &why) {
@@ -57,7 +58,10 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     if (!repeats)
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
-    if (grain.fingerprint == call.fingerprint) return true;
+    if (grain.fingerprint == call.fingerprint) {
+        s.repeated.push_back(call.grain);
+        return true;
+    }
     s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
     return false;
 }
@@ -142,6 +146,8 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
 void submit(Submission s) {
     if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
     for (const SubmitGrain *call : s.fresh) record(s.d, s.caller, *call, {s.key, call->grain});
+    for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
+    for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
     s.d.reply(s.caller, wire::Done{});
     for (const SubmitGrain *call : s.fresh) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
 }

@@ -72,9 +72,17 @@ void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum,
     sum = crc32c(part, sum);
 }
 
+// One that says the same as the one before is none.
+bool is_progress(const Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    return !r.out.empty() || !r.err.empty() || r.input_position != t.old.input_position ||
+           r.checkpoint.size() != t.old.checkpoint_length || crc32c(r.checkpoint) != t.old.checkpoint_sum;
+}
+
 void take_checkpoint(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
+    if (is_progress(t)) g.returns = 0;
     g.own_tree = true;
     if (!planted("core.old_lease_stays")) g.old_lease = OldLease{};  // from here on this lease is ahead of it
     g.sequence = r.last_seq;
@@ -143,18 +151,9 @@ void finish_grain(Taking &t) {
         append(t, File::grain_out, g.out_length, g.out_sum, r.out);
         append(t, File::grain_err, g.err_length, g.err_sum, r.err);
     }
-    g.status = GrainStatus::finished;
     take_files(t);
-    g.launched = false;
-    g.old_lease = OldLease{};
-    g.exit_code = r.exit_code;
-    g.signal = r.signal;
+    end_grain(t.d, t.key, t.host, r.signal, r.exit_code);
     settle_blame(t.d, t.key, t.host);
-    g.result_index = info.result_count++;
-    wake_waiters(t.d, t.key.session);
-    t.d.follow_up(FillHost{t.host});
-    t.d.event("grain " + to_text(t.key) + " finished on " + t.d.state.host(t.host)->config.name +
-              ", signal " + std::to_string(r.signal) + ", code " + std::to_string(r.exit_code));
 }
 
 void count_end(Taking &t, bool abnormal) {
@@ -173,6 +172,10 @@ MoveReason why_given_back(const Taking &t) {
     if (t.report->given_back == wire::GivenBack::thrashing) return MoveReason::thrashed;
     const Host &host = *t.d.state.host(t.host);
     return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
+}
+
+std::string again_and_again(const Grain &old, const std::string &reason) {
+    return std::to_string(old.returns + 1) + " times in a row: " + reason;
 }
 
 void take_end(Taking &t) {
@@ -196,10 +199,17 @@ void take_end(Taking &t) {
                   ", code " + std::to_string(r.exit_code));
         return fail_grain(t.d, t.key, t.host);
     }
-    t.d.event(name + " given back by " + where + ": " + r.reason);
     const MoveReason why = why_given_back(t);
+    const bool own_doing = why == MoveReason::given_back && r.given_back == wire::GivenBack::by_itself;
+    if (own_doing && last_return(t.d.grain(t.key))) {
+        t.d.grain(t.key).failures += 1;
+        note_move(t.d, t.key, MoveReason::given_up, again_and_again(t.old, r.reason));
+        return finish_grain(t);
+    }
+    t.d.event(name + " given back by " + where + ": " + r.reason);
     if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason);
-    requeue_front(t.d, t.key, false);
+    if (own_doing) come_back(t.d, t.key, t.host);
+    else requeue_front(t.d, t.key, false);
     if (why == MoveReason::given_back) hold_back(t.d, t.host, t.key);  // else nothing is wrong with the host
     t.d.follow_up(PlaceGrain{t.key});
     t.d.follow_up(FillHost{t.host});
@@ -215,8 +225,9 @@ void take_leased(Taking &t, const ServerReport &in) {
     g.launched = true;
     if (const std::string why = what_does_not_fit(t); !why.empty()) {
         t.d.withdraw(t.host, t.key, t.old.lease, true, why);
+        if (last_return(t.old)) return give_up(t.d, t.key, t.host, exit_given_up, again_and_again(t.old, why));
         note_move(t.d, t.key, MoveReason::gap, why);
-        requeue_front(t.d, t.key, false);
+        come_back(t.d, t.key, t.host);
         t.d.follow_up(PlaceGrain{t.key});
         t.d.follow_up(FillHost{t.host});
         return t.d.event("grain " + to_text(t.key) + " restarted from its checkpoint: " + why);

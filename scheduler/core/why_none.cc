@@ -19,7 +19,7 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
             bool only_by_itself = false;  // what is against it may not be against the next one
             for (const HostId id : suited) {
                 if (could_run(*state.host(id), id, key, g)) return true;
-                only_by_itself = only_by_itself || is_nogo(g, id) || queue.program() == 0;
+                only_by_itself = only_by_itself || is_nogo(g, id);
             }
             if (!only_by_itself && shape.memory_bits == 0) break;
         }
@@ -35,9 +35,14 @@ GrainNumber first_ready(const Session &session) {
 }
 
 struct Counts {
-    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0, missing = 0;
-    int nogo = 0;
+    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0;
+    int not_started = 0, failed = 0, nogo = 0;
 };
+
+int &nogo_count(Counts &n, Why why) {
+    if (why == Why::no_program || why == Why::cannot_start) return n.not_started;
+    return why == Why::failed_there ? n.failed : n.nogo;
+}
 
 Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
     Counts n;
@@ -55,12 +60,22 @@ Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
             ++n.no_slots;
         else if (!ever_fits(host.config, g))
             ++n.too_small;
-        else if (is_nogo(g, static_cast<HostId>(i)))
-            ++n.nogo;
         else
-            ++n.missing;
+            ++nogo_count(n, why_nogo(g, static_cast<HostId>(i)));
     }
     return n;
+}
+
+// What hosts said that could not start it. No more than a line can hold.
+std::string said(const State &state, const Grain &g) {
+    constexpr int most = 3;
+    std::string text;
+    int told = 0;
+    for (const auto &[id, why] : failed_starts(g)) {
+        if (!is_nogo(g, id) || ++told > most) continue;
+        text += (text.empty() ? "" : "; ") + ("on " + state.host(id)->config.name + ": ") + why;
+    }
+    return told > most ? text + "; ..." : text;
 }
 
 }  // namespace
@@ -70,6 +85,7 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
     const GrainNumber first = first_ready(session);
     const Counts n = count_hosts(state, key, session.grains.at(first));
+    const std::string why = said(state, session.grains.at(first));
     const auto part = [](int count, const std::string &what) {
         return count == 0 ? std::string() : ", " + std::to_string(count) + " " + what;
     };
@@ -78,9 +94,9 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
            part(n.other_class, "of another class") + part(n.no_binary, "of a binary class without a program") +
            part(n.other_users, "not for " + key.user) +
            part(n.no_slots, "without slots") + part(n.too_small, "with too few cores or too little memory") +
-           part(n.missing, "without its program") +
-           part(n.nogo, "nogo (its program is missing there, or it failed there repeatedly)") +
-           "; `dcs grain explain` tells more";
+           part(n.not_started, "could not start it") + part(n.failed, "where it failed repeatedly") +
+           part(n.nogo, "where it must not be tried (could not start it, or it failed there)") +
+           (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
 }
 
 }  // namespace dcs::core

@@ -6,7 +6,8 @@
 namespace dcs::record {
 namespace {
 
-constexpr std::uint8_t grain_version = 5;  // 4: without part_kept; 3: without the parts from part_known on
+// 5: without part_starts; 4: without part_kept; 3: without the parts from part_known on
+constexpr std::uint8_t grain_version = 6;
 
 void put_usage(ByteWriter &w, const wire::Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
@@ -52,7 +53,8 @@ enum Field : std::uint32_t {
     part_killed_after = 1u << 24,
     part_told = 1u << 25,
     part_kept = 1u << 26,       // processor time that its checkpoints hold
-    parts_known = 1u << 27
+    part_starts = 1u << 27,     // numbers under which it never ran, and how often it came back in a row
+    parts_known = 1u << 28
 };
 
 std::uint32_t parts_of(const core::Grain &g) {
@@ -88,6 +90,7 @@ std::uint32_t parts_of(const core::Grain &g) {
     add(part_killed_after, differs(&G::killed_after));
     add(part_told, differs(&G::told));
     add(part_kept, g.kept.get() != core::Kept());
+    add(part_starts, differs(&G::skipped, &G::returns));
     return parts;
 }
 
@@ -185,6 +188,9 @@ void put_grain(ByteWriter &w, const core::Grain &g, unsigned parts) {
     if (has(part_told)) w.var(g.told);
     if (has(part_kept))
         for (const std::int64_t v : {g.kept->held, g.kept->start, g.kept->before, g.kept->saved}) w.svar(v);
+    if (!has(part_starts)) return;
+    w.var(g.skipped);
+    w.u8(g.returns);
 }
 
 // A number that is too large for its field spoils the reader.
@@ -254,6 +260,10 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
     if (has(part_kept))
         for (std::int64_t *v : {&g.kept.edit().held, &g.kept.edit().start, &g.kept.edit().before, &g.kept.edit().saved})
             if ((*v = r.svar()) < 0) r.spoil();
+    if (!has(part_starts)) return;
+    get_var(r, g.skipped);
+    g.returns = r.u8();
+    if (g.skipped > g.incarnation) r.spoil();
 }
 
 // Parts that name hosts come last.

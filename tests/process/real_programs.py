@@ -43,7 +43,7 @@ def unmodified(pool):
 
 
 def odd_files(base):
-    """A program that was found missing is not tried again at once, so each asker has files of its own. Path and what is wrong with it; 127: dcs run knows by itself that there is no such program."""
+    """Each asker has files of its own. Path and what is wrong with it; 127: dcs run knows by itself that there is no such program."""
     def make(name, text, mode=0o755):
         path = os.path.join(base, name)
         with open(path, "wb") as file:
@@ -80,7 +80,7 @@ def told(pool):
             assert words.encode() in err or b"is not an executable file" in err, f"dcs run {path}: {err}"
     for number, (path, _, words) in enumerate(odd_files(os.path.join(pool.base, "call")), 101):
         exit_code, out, err = run([GEXEC, "real", str(number), "0", path, "x"], "", env, pool.base)
-        assert exit_code == 125 and b"d_gwait: " in err and b"can ever run" in err, f"d_gexec {path}: {exit_code}, {err}"
+        assert exit_code == 125 and b"d_gwait: " in err and b"host can run what remains" in err, f"d_gexec {path}: {exit_code}, {err}"
         selector = f"{number}:1"
         explained = pool.json("grain", "explain", selector)
         assert not explained["can_run"] and len(explained["failed_starts"]) == 2, explained

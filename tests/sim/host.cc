@@ -64,6 +64,7 @@ void Host::take_checkpoint(Process &p, Directory &dir, std::int64_t at_ns) {
 void Host::plan_end(const Process &p) {
     const std::int64_t now_speed = speed();
     if (now_speed == 0) return;
+    if (cannot_write(p) && !p.model.announces) return;
     const int last = cannot_write(p) ? p.run.step + 1 : p.end_step;
     const std::int64_t needed = std::int64_t{last - p.first_step} * p.model.step_us * 1000 - p.cpu_ns;
     const std::int64_t wait = needed <= 0 ? 0 : (needed * 1000 + now_speed - 1) / now_speed;
@@ -93,6 +94,7 @@ void Host::happen(std::uint32_t what, std::uint64_t arg) {
     const Process &process = p->second;
     const server::GrainId id = process.id;
     if (cannot_write(process)) {
+        if (!process.model.announces) return;  // tries until there is room: 74 would be its own result
         const std::int64_t next = (process.run.step - process.first_step + 1) * process.model.step_us * 1000;
         if (process.cpu_ns >= next) return end(id, exit_write_error, 0);
         return;

@@ -157,6 +157,7 @@ std::string json_of(const d_grain_row &row) {
     w.label = text(row.label);
     w.incarnation = row.incarnation;
     w.host_class = row.host_class;
+    w.starts = row.starts;
     w.restarts = row.restarts;
     w.failures = row.failures;
     w.exit_code = row.exit_code;

@@ -55,7 +55,8 @@ const Verb doctor_verb = {
     "doctor",
     "what is damaged or missing, and what to do",
     R"(Asks the scheduler what is wrong: sessions whose files are damaged and were set aside, other damage of
-the backing store, a disk that is nearly full, hosts that are late, dead or have never called.
+the backing store, a disk that is nearly full, hosts that are late, dead or have never called, and grains of yours
+that come back from hosts again and again.
 
 Examples:
   dcs doctor

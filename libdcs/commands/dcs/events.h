@@ -32,7 +32,7 @@ private:
 // All of it. Fails too if the log cannot be true (our own bug, or an edited import).
 Result<wire::History> history_of(const Session &session);
 
-// For people: "grain 7 started on h1, incarnation 2".
+// For people: "grain 7 started on h1".
 std::string sentence_of(const wire::Event &event);
 std::string local_time(std::int64_t at_ms);  // "2026-03-01 12:00:00.123"
 

@@ -58,7 +58,7 @@ std::string demands_text(const d_grain_row &row) {
 std::string move_text(const d_move_row &move) {
     std::string line = text(move.reason);
     if (!text(move.host).empty()) line += " on " + text(move.host);
-    line += ", start " + std::to_string(move.incarnation);
+    line += ", incarnation " + std::to_string(move.incarnation);
     if (move.age_s >= 0) line += ", " + seconds_text(move.age_s) + " ago";
     return line + (text(move.detail).empty() ? "" : ": " + text(move.detail));
 }
@@ -93,7 +93,7 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
                              std::to_string(row.result_index) + " of the session");
-    facts.add("starts", std::to_string(row.incarnation) + ", of which " + std::to_string(row.failures) +
+    facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) +
                             " failed (" + counted(row.attempts, "attempt") + "); moved or restarted " +
                             counted(row.restarts, "time"));
     facts.add("class", class_text(row.host_class));
@@ -174,8 +174,9 @@ std::vector<std::string> failed_starts(const d_grain_row &row) {
     std::set<std::string> hosts;
     for (std::size_t i = row.move_count; i-- > 0;) {
         const d_move_row &move = row.moves[i];
-        if (text(move.reason) != "no_program" || text(move.detail).empty() || !hosts.insert(text(move.host)).second)
-            continue;
+        const std::string reason = text(move.reason);
+        const bool start = reason == "no_program" || reason == "cannot_start";
+        if (!start || text(move.detail).empty() || !hosts.insert(text(move.host)).second) continue;
         lines.insert(lines.begin(), text(move.host) + ": " + text(move.detail));
     }
     return lines;

@@ -34,6 +34,12 @@ std::string hint_for(int d_error) {
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:
         return "`dcs grain ls SESSION` lists a session's grains";
+    case D_E_CANNOT_RUN:
+        return "put that right, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
+               "says more of a grain";
+    case D_E_SESSION_CLOSED:
+    case D_E_NOTHING_LEFT:
+        return "`dcs session show` and `dcs grain ls` say what became of it";
     case D_E_INVALID:  // its text says which argument, and what it may be
         return "";
     default:

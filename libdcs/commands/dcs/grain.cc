@@ -24,7 +24,7 @@ void print_table(const ChosenGrains &chosen) {
         const std::string state = text(row.state);
         const std::string host = text(row.host);
         table.add({chosen.name(i), state,
-                   host.empty() ? "-" : host, std::to_string(row.incarnation),
+                   host.empty() ? "-" : host, std::to_string(row.starts),
                    std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
                    bytes_text(row.out_length), bytes_text(row.err_length)});
         ready += state == "ready";

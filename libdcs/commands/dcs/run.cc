@@ -28,6 +28,8 @@ namespace {
 
 constexpr int grain_number = 1;
 constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 5;
+constexpr int watch_s = 5;
+constexpr int given_up = 125;  // the standard error of such a grain says why, as with 126
 
 struct Command {
     std::vector<std::string> words, environment;
@@ -126,19 +128,59 @@ Failure cannot_run(int session) {
     const std::vector<std::string> lines = failed_starts(info->grains[0]);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
-    failure.message += "; it was not started on " + lines[0];
+    failure.hint = "";
+    failure.message = "no host could start the command: on " + lines[0];
     for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
     return failure;
 }
 
-// A grain that broke a limit ended by a signal that says little. The scheduler knows the words.
-void tell_broken_limit(int session) {
+// There is no result, and none will come. What other commands did to the grain or its session is said in their words.
+Failure no_result(int session, int error) {
+    if (error == D_E_CANNOT_RUN) return cannot_run(session);
+    Failure failure = call_failure("the grain's result", error);
+    const std::string name = "session " + std::to_string(session);
+    if (error == D_E_NOTHING_LEFT)
+        failure.message = "the grain was killed by another command (dcs grain kill), so it has no result";
+    else if (error == D_E_SESSION_CLOSED || error == D_E_SESSION_UNKNOWN || error == D_E_SESSION_TAKEN)
+        failure.message = name + ", in which the grain ran, was ended by another command, so it has no result";
+    else
+        return failure;
+    failure.hint = "";
+    return failure;
+}
+
+// Says when the grain came back from a host: it is started again by itself, which otherwise nobody would see.
+void tell_of_returns(int session, const std::atomic<bool> &ending) {
+    unsigned told = 0;
+    for (;;) {
+        const timespec pause = {watch_s, 0};
+        ::nanosleep(&pause, nullptr);
+        Info info;
+        if (ending.load()) return;
+        if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) continue;
+        const d_grain_row &row = info->grains[0];
+        for (std::size_t i = 0; i < row.move_count && !ending.load(); ++i) {
+            const d_move_row &move = row.moves[i];
+            if (move.incarnation <= told) continue;
+            told = move.incarnation;
+            const std::string reason = move.reason;
+            if (reason == "given_back" || reason == "start_failed" || reason == "gap")
+                std::fprintf(stderr, "dcs run: %s: %s; it is started again by itself (`dcs grain show %d:%d`)\n",
+                             move.host, move.detail, session, grain_number);
+        }
+    }
+}
+
+// A grain that broke a limit, or came back too often, ended with a number that says little. The scheduler knows the
+// words.
+void tell_why_ended(int session, int code) {
     Info info;
     if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return;
     const d_grain_row &row = info->grains[0];
     if (row.move_count == 0) return;
     const d_move_row &last = row.moves[row.move_count - 1];
-    if (std::string(last.reason) == "over_limit")
+    const std::string reason = last.reason;
+    if (reason == "over_limit" || (reason == "given_up" && code != given_up && code != exits::not_executable))
         std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
                      printable(last.detail).c_str());
 }
@@ -150,8 +192,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
                                       nullptr, &out, &err);
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
-        const Failure failure =
-            error == D_E_CANNOT_RUN ? cannot_run(session) : call_failure("the grain's result", error);
+        const Failure failure = no_result(session, error);
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
@@ -169,7 +210,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
             if (lost) report(*lost, call.format);
             lost = failure;
         }
-    if (signal != 0) tell_broken_limit(session);
+    if (signal != 0 || code != 0) tell_why_ended(session, code);
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (lost) report(*lost, call.format);
@@ -198,6 +239,7 @@ int run(const Call &call) {
     std::thread([&signals, &ending, session = opened.number] {
         obey_signals(signals, session, ending);
     }).detach();
+    std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
 
     const WordArray argv(command.words), environment(command.environment);
     d_grain grain;
@@ -258,8 +300,10 @@ no shell in between. With --file or --output it runs in a directory of its own i
 read to its end first (1 GiB at most; a terminal is not read), and outputs come when the grain has ended.
 The session of the grain is removed at the end; Ctrl-C kills the grain.
 
-Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed;
-125 DCS itself failed.
+A grain that comes back from a host is started again by itself; standard error says so.
+
+Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
+host can give it what it asks for (its directory, arguments that long); 125 DCS itself failed.
 )",
     with_demands({{"--file", 0, true}, {"--output", 0, true}, {"--bring", 0, false}}),
     true,

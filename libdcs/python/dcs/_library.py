@@ -72,8 +72,8 @@ class FileRow(Structure):
 
 class GrainRow(Structure):
     _fields_ = [("user", c_char_p), ("state", c_char_p), ("host", c_char_p), ("label", c_char_p), ("message", c_char_p),
-                ("session", c_int), ("grain", c_int), ("restarts", c_int), ("failures", c_int), ("exit_code", c_int),
-                ("signal", c_int), ("result_index", c_int), ("incarnation", c_uint), ("host_class", c_uint),
+                ("session", c_int), ("grain", c_int), ("starts", c_int), ("restarts", c_int), ("failures", c_int),
+                ("exit_code", c_int), ("signal", c_int), ("result_index", c_int), ("incarnation", c_uint), ("host_class", c_uint),
                 ("cpu_s", c_double), ("run_cpu_s", c_double), ("saved_cpu_s", c_double), ("last_contact_s", c_double),
                 ("checkpoint_age_s", c_double), ("out_length", c_uint64), ("err_length", c_uint64), ("checkpoint_length", c_uint64), ("thrash", c_int),
                 ("notice", c_int), ("attempts", c_int), ("cores", c_int), ("memory_mb", c_int), ("wall_s", c_int),

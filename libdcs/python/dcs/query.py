@@ -107,6 +107,7 @@ class GrainRow:
     message: str
     session: int
     grain: int
+    starts: int
     restarts: int
     failures: int
     exit_code: int

@@ -24,7 +24,8 @@ void forget_volatile(core::Grain &g) {
     g.launched = fresh.launched;
     g.failed_on = fresh.failed_on;
     g.failures_there = fresh.failures_there;
-    g.skipped = fresh.skipped;
+    g.refusals = fresh.refusals;
+    g.rest_until = fresh.rest_until;
     if (!g.moves->empty())
         for (core::Move &move : g.moves.edit()) move.at = Instant{};
     // What a running incarnation used is only recorded together with something else.

@@ -18,7 +18,8 @@ bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey
            (users.empty() || std::find(users.begin(), users.end(), key.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() &&
            grain.thrash == 0 && core::Demand(grain.demand) == core::Demand{} && !held &&
-           host.held_back.size() < 16 && host.missing.count(grain.program) == 0;
+           host.held_back.size() < 16 && host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 &&
+           grain.rest_until == Instant{};
 }
 
 void Seniority::before_turn(const core::State &state) {

@@ -23,6 +23,9 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
           "class        any\n"
           "cpu          0.00 s\n"
           "output       0, 0 of errors\n");
+    row.incarnation = 155, row.starts = 1;  // numbers go on above those of other grains
+    const std::string once = "starts       1, of which 0 failed (3 attempts); moved or restarted 0 times\n";
+    CHECK(grain_facts("7:12", row).find(once) != std::string::npos);
     const char *nogo[] = {"local2", "local3"};
     const d_move_row moves[] = {{"host_dead", "local3", "", 2, -1}, {"usurped", "local2", "for ann/2:1\x1b", 3, 12.5}};
     row.nogo = nogo, row.nogo_count = 2, row.moves = moves, row.move_count = 2;
@@ -31,8 +34,8 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
     CHECK(text.find("asks for     urgent, 2 cores, 512.0 M of memory, at most 1 h 0 m a run, hosts with 32.0 M free, "
                     "5 minutes of notice\n") != std::string::npos);
     CHECK(text.find("avoids       local2, local3\n") != std::string::npos);
-    CHECK(text.find("moves        host_dead on local3, start 2\n"
-                    "             usurped on local2, start 3, 13 s ago: for ann/2:1?\n") != std::string::npos);
+    CHECK(text.find("moves        host_dead on local3, incarnation 2\n"
+                    "             usurped on local2, incarnation 3, 13 s ago: for ann/2:1?\n") != std::string::npos);
 }
 
 TEST_CASE("facts of a grain that ended") {

@@ -344,7 +344,13 @@ TEST_CASE("files that cannot be read: tried at each call-in, then given up as lo
         b.in(ReportUnsendable{id(), ReportUnsendable::Why::unreadable, 0, "input/output error"});
         if (i < 3) b.pass(seconds(9));
     }
-    b.one<Disconnect>();
+    REQUIRE(b.none<Disconnect>());  // the others of this host are not disturbed
+    const auto said = b.take<Send>();
+    const auto *result = said.empty() ? nullptr : std::get_if<wire::LaunchResult>(&said.back().message);
+    REQUIRE(result != nullptr);
+    REQUIRE_FALSE(result->ok);
+    REQUIRE(result->code == static_cast<std::int32_t>(Code::io_error));
+    REQUIRE(result->text == "its files cannot be read");
     REQUIRE(b.state.grains.empty());
 }
 
@@ -354,14 +360,20 @@ TEST_CASE("status 74, an unknown status and a stopped launcher are innocent; oth
     b.run_grain(id());
     ExitFacts e;
     bool innocent = true;
-    SECTION("write error") { e.code = 74; }
+    DirFacts d = dir({{1, 0}});
+    d.announced = true;
+    auto whose = wire::GivenBack::no;
+    SECTION("write error") { e.code = 74; whose = wire::GivenBack::by_itself; }
+    SECTION("74 of a program that never announced itself") { e.code = 74; d.announced = innocent = false; }
     SECTION("launcher stopped") { e.innocent = true; e.signal = 15; e.reason = "stopped"; }
     SECTION("code 1") { e.code = 1; innocent = false; }
     SECTION("signal 9") { e.signal = 9; innocent = false; }
     SECTION("signal 11 is not 74") { e.signal = 11; e.code = 74; innocent = false; }
-    b.exit(id(), dir({{1, 0}}), e);
+    b.exit(id(), d, e);
     const SendReport r = b.one<SendReport>();
     REQUIRE(r.innocent == innocent);
+    REQUIRE(r.given_back == whose);
+    REQUIRE(r.exit_code == e.code);
     REQUIRE(r.reason.empty() != innocent);
 }
 

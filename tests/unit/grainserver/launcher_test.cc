@@ -72,7 +72,7 @@ TEST_CASE("programs that cannot run are told in words, and leave neither process
         const files::LauncherCall answer = p.start(g, 1);
         REQUIRE(answer.verb == files::Verb::failed);
         REQUIRE_FALSE(answer.again);
-        REQUIRE(answer.number == static_cast<int>(Code::not_found));
+        REQUIRE(answer.number == static_cast<int>(directory.empty() ? Code::not_found : Code::invalid));
         REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/pid"));
         REQUIRE_FALSE(slot_held(p.dir.path + "/slots", 0));
         return answer.text;
@@ -89,6 +89,10 @@ TEST_CASE("programs that cannot run are told in words, and leave neither process
     REQUIRE(refused({d + "/script"}).find("interpreter") != std::string::npos);
     REQUIRE(refused({"/bin/true"}, d + "/nowhere").find("working directory") != std::string::npos);
     REQUIRE(refused({"/bin/true"}, "/etc/passwd").find("Not a directory") != std::string::npos);
+    const files::LauncherCall too_long = p.start(p.make({"/bin/true", std::string(200'000, 'a')}), 1);
+    REQUIRE(too_long.verb == files::Verb::failed);
+    REQUIRE(too_long.number == static_cast<int>(Code::invalid));
+    REQUIRE(too_long.text.find("Argument list too long") != std::string::npos);
     const std::string g = p.make({"/bin/true"});
     REQUIRE(p.start(g, 1).verb == files::Verb::started);
 }
@@ -119,7 +123,7 @@ TEST_CASE("a proof says what a start would say, runs nothing, and needs no slot"
         REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/exit"));
         if (answer.verb == files::Verb::proved) return std::string("proved");
         REQUIRE(answer.verb == files::Verb::failed);
-        REQUIRE(answer.number == static_cast<int>(Code::not_found));
+        REQUIRE(answer.number == static_cast<int>(directory.empty() ? Code::not_found : Code::invalid));
         REQUIRE_FALSE(answer.again);
         return answer.text;
     };

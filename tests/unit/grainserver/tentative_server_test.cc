@@ -91,7 +91,7 @@ TEST_CASE("a tentative grain that cannot run here is told at once and leaves not
     const auto r = p.scheduler.wait_for<wire::LaunchResult>();
     REQUIRE_FALSE(r.ok);
     REQUIRE_FALSE(r.staged);
-    REQUIRE(r.code == static_cast<int>(Code::not_found));
+    REQUIRE(r.code == static_cast<int>(m.directory.empty() ? Code::not_found : Code::invalid));
     REQUIRE(r.text.find(words) != std::string::npos);
     REQUIRE(soon([&] { return !on_disk(p, "local1,ann,3,2,1"); }));
     REQUIRE(grain_processes(p) == 1);

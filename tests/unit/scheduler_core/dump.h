@@ -36,7 +36,7 @@ private:
         bytes(g.nogo.get());
         put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
         put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
-            g.skipped);
+            g.skipped, int{g.returns}, int{g.refusals}, g.rest_until.ns);
         usage(g.before);
         put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
         put(g.known, g.killed_after, g.told);
@@ -89,7 +89,7 @@ private:
         put(static_cast<int>(h.checked), h.checked_at.ns, h.probe);
         for (const Usurpation &u : h.usurping)
             put("usurps", to_text(u.by), u.incarnation, to_text(u.displaced), u.displaced_lease);
-        for (const auto &[program, until] : h.missing) put("missing", program, until.ns);
+        for (const auto &[program, until] : h.missing) put("missing", program.user, program.program, until.ns);
         put(h.configured, static_cast<int>(h.status), h.conn, h.last_contact.ns, h.binary_class, h.load,
             h.free_memory_kb, h.fence, h.confinement, h.called, h.left, h.ended.ns);
         put(h.totals.launched, h.totals.finished, h.totals.failed, h.totals.given_back, h.totals.cpu_us);

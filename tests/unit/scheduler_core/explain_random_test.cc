@@ -94,15 +94,14 @@ struct RandomPool {
         const Host &host = *pool.state.host(id);
         const bool free = pool.state.free_slots(id) > 0;
         CAPTURE(reason_of(why).word, to_text(key), host.config.name);
-        REQUIRE(could_run(host, id, key.session, g) ==
-                (!for_ever(why) && (g.program == 0 || host.missing.count(g.program) == 0)));
+        REQUIRE(could_run(host, id, key.session, g) == !for_ever(why));
         const bool takes = free && launched_there(id, FillHost{id}) == key;
         REQUIRE((why == Why::takes_it) == takes);
         if (!host_away(why) && !for_ever(why)) {
             const bool suits = would_take(pool.state, pool.now, id, key, g, {});
             if (why == Why::takes_it || why == Why::others_first) REQUIRE(suits);
             if (why == Why::thrash || why == Why::memory_in_use || why == Why::cores_in_use ||
-                why == Why::held_back || why == Why::program_missing)
+                why == Why::held_back || why == Why::program_missing || why == Why::resting)
                 REQUIRE_FALSE(suits);
         }
         const bool usurps = !free && launched_there(id, Usurp{id}) == key;

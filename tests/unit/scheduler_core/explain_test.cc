@@ -106,6 +106,22 @@ const std::map<Why, Scene> &scenes() {
         {Why::not_permitted, [](Stage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
         {Why::no_slots, [](Stage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
         {Why::no_program, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},
+        {Why::cannot_start,
+         [](Stage &s) {
+             s.submit(0);
+             s.pool.add_host("h2");  // that it waits for
+             s.settle();
+             s.pool.launched("h1", "ann/1:0", Code::invalid);
+         }},
+        {Why::resting,
+         [](Stage &s) {
+             s.submit(0);
+             for (int i = 0; i < 3; ++i) {
+                 s.pool.launched("h1", "ann/1:0", Code::io_error);
+                 s.pool.now = s.pool.now + seconds(6);
+                 if (i < 2) s.pool.call_in("h1");
+             }
+         }},
         {Why::failed_there,
          [](Stage &s) {
              s.submit(0);
@@ -164,10 +180,12 @@ const std::map<Why, Scene> &scenes() {
          [](Stage &s) {
              SubmitGrain g = s.grain(98);
              g.program = 77;
+             s.pool.add_host("h2");  // which may have it
+             s.settle();
              s.submit(g);
-             s.pool.launched("h1", "ann/1:98", Code::not_found);
              g.grain = 0;
              s.submit(g);
+             s.pool.launched("h1", "ann/1:98", Code::not_found);
          }},
         {Why::held_back, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::limit); }},
         {Why::busy, [](Stage &s) { s.occupy(); s.submit(0); }},

@@ -91,8 +91,7 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
-                "configured, 2 nogo (its program is missing there, or it failed there repeatedly); `dcs grain "
-                "explain` tells more"});
+                "configured, 2 could not start it; on h1: because; on h2: because"});
     CHECK(pool.at("ann/1:0").failures == 0);
     CHECK(pool.session("ann/1").waiters.empty());
     // waiting again is allowed, and a new host cures it

@@ -60,11 +60,15 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     grain.out_length = std::uint64_t{1} << 40;
     grain.past.edit().user_us = -3;
     grain.current.edit().out_blocks = 17;
+    grain.skipped = 153;
+    grain.returns = 9;
     const std::string bytes = record::encode_grain(state, 5, grain);
     auto back = record::decode_grain(bytes);
     REQUIRE(back);
     CHECK(back->number == 5);
     CHECK(back->host == "h1");
+    CHECK(back->grain.skipped == 153);
+    CHECK(int{back->grain.returns} == 9);
     CHECK(back->nogo == std::vector<std::string>{"h1"});
     back->grain.host = 0;
     back->grain.nogo = std::vector<core::HostId>{0};

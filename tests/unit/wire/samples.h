@@ -32,7 +32,7 @@ inline GrainRow grain_row() {
     r.session = 3, r.grain = 17;
     r.user = "ann", r.state = "running", r.host = "local1", r.label = "x";
     r.incarnation = 4, r.host_class = 1;
-    r.restarts = 2, r.failures = 1, r.exit_code = -1, r.signal = 9, r.result_index = 5;
+    r.starts = 3, r.restarts = 2, r.failures = 1, r.exit_code = -1, r.signal = 9, r.result_index = 5;
     r.cpu_s = 1.5, r.run_cpu_s = 0.5, r.saved_cpu_s = 7200.25, r.last_contact_s = 0.25, r.checkpoint_age_s = 1e9;
     r.out_length = 1ull << 40, r.err_length = 2, r.checkpoint_length = 3;
     r.thrash = 64, r.notice = 5, r.attempts = 7, r.cores = 2, r.memory_mb = 512, r.wall_s = 3600, r.urgent = true;
