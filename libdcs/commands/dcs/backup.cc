@@ -113,8 +113,10 @@ int status(const Call &call) {
             return status_of_far_copy(call, pool, copy);
         const bool none = ::access(daemon.directory.c_str(), F_OK) != 0;
         Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
-        if (failure.exit == exits::unreachable)
+        if (failure.exit == exits::unreachable && pool.maker() == Pool::Maker::dcs_up)
             failure.hint = none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+        else if (failure.exit == exits::unreachable)
+            failure.hint = start_hint(pool.directory());
         return call.fail(failure);
     }
     if (call.format == Format::table) {
@@ -142,7 +144,10 @@ int detach(const Call &call) {
     const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
     if (!answer) {
         Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
-        if (failure.exit == exits::unreachable) failure.hint = "`dcs up` starts it; then detach";
+        if (failure.exit == exits::unreachable) {
+            const std::string start = start_hint(pool.directory());
+            failure.hint = start.empty() ? "" : start + "; then detach";
+        }
         return call.fail(failure);
     }
     if (call.format == Format::json) {

@@ -4,6 +4,7 @@
 
 #include "dcs.h"
 #include "json.h"
+#include "pool.h"
 
 namespace dcs::commands {
 namespace {
@@ -21,14 +22,26 @@ std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "`dcs up --local 2` starts a private pool (again); for one in another directory set "
-               "DCS_DIR";
+        return start_hint(default_pool_directory());
     case D_E_SESSION_UNKNOWN:
         return "`dcs session ls` lists your sessions";
     case D_E_GRAIN_UNKNOWN:
         return "`dcs grain ls SESSION` lists a session's grains";
     case D_E_INVALID:  // its text says which argument, and what it may be
+    case D_E_CANNOT_RUN:
         return "";
+    // What d_strerror() advises here is for programs.
+    case D_E_NO_AUTH:
+        return "run the command again";
+    case D_E_SESSION_ACTIVE:
+        return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
+    case D_E_SESSION_CLOSED:
+        return "`dcs session show NUM` shows what became of it";
+    case D_E_SESSION_TAKEN:
+        return "`dcs session ls` shows whose it is: IDENT names the program";
+    case D_E_NOTHING_LEFT:
+    case D_E_REPLAY_END:
+        return "`dcs grain ls NUM` lists what became of the session's grains";
     default:
         return d_strerror(d_error);
     }

@@ -128,8 +128,9 @@ std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &o
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
 void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
-           const MapLook &look, Console &console) {
+           const MapLook &look, const std::string &hint, Console &console) {
     const bool can_look = locks::is_held(lock);
+    const std::string up_again = hint.empty() ? "" : "; " + hint;
     int missing = 0;
     while (true) {
         const timespec tick = {0, 250'000'000};
@@ -147,8 +148,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
         if (away && ++missing == 4)
-            console.note(
-                "waiting for the scheduler; `dcs up` starts it again, grains go on meanwhile");
+            console.note("waiting for the scheduler, grains go on meanwhile" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -196,10 +196,10 @@ int map(const Call &call) {
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     MapWork work(plan, options, opened, console);
-    const std::string lock = Pool(call.directory).scheduler().lock;
+    const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
     MapLook look(opened.session);
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(signals, opened.session, lock, work, look, console); }).detach();
+    std::thread([&] { watch(signals, opened.session, lock, work, look, hint, console); }).detach();
     const std::int64_t failures = work.run();
     Progress whole = work.progress();
     look.add_to(whole);

@@ -141,9 +141,8 @@ void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
     if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-        failure.hint =
-            "`dcs up` starts the pool again; then run the same command again, it goes on where "
-            "it was";
+        failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
+                       std::string("run the same command again, it goes on where it was");
     give_up(failure);
 }
 

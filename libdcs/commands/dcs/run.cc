@@ -19,6 +19,9 @@
 #include "file_words.h"
 #include "fresh_session.h"
 #include "launch_words.h"
+#include "map_plan.h"
+#include "pool.h"
+#include "waiting.h"
 
 extern char **environ;
 
@@ -63,6 +66,8 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
+        if (is_shell_text(command.words[0]))
+            failure.hint = "dcs run starts programs without a shell: dcs run -- " + through_a_shell(command.words[0]);
         return own_failure(failure, program.status().code == Code::refused ? exits::not_executable
                                                                            : exits::no_program);
     }
@@ -141,15 +146,29 @@ void tell_broken_limit(int session) {
         std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", last.host, last.detail);
 }
 
+// What ended the grain without a result: others may kill it, and close its session.
+Failure no_result(int session, int error) {
+    if (error == D_E_CANNOT_RUN) return cannot_run(session);
+    Failure failure = call_failure("the grain's result", error);
+    const std::string name = "session " + std::to_string(session);
+    if (error == D_E_NOTHING_LEFT) failure.message = "the grain of " + name + " was killed, by `dcs grain kill` or the like";
+    if (error == D_E_SESSION_CLOSED) failure.message = name + " was closed while its grain waited or ran";
+    if (error == D_E_NOTHING_LEFT || error == D_E_SESSION_CLOSED) failure.hint.clear();
+    return failure;
+}
+
 int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {
     int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
     FILE *out = nullptr, *err = nullptr;
+    Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
+                                    start_hint(call.directory));  // its threads go on to the end of the process
+    waiting.start();
     const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code,
                                       nullptr, &out, &err);
+    waiting.stop();
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
-        const Failure failure =
-            error == D_E_CANNOT_RUN ? cannot_run(session) : call_failure("the grain's result", error);
+        const Failure failure = no_result(session, error);
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);

@@ -64,7 +64,7 @@ int status(const Call &call) {
     Failure failure;
     if (down)
         failure = {exits::unreachable, "unreachable",
-                   "the scheduler of " + pool.directory() + " is down", "`dcs up` starts it again"};
+                   "the scheduler of " + pool.directory() + " is down", start_hint(pool.directory())};
     else if (error != NO_ERROR) failure = call_failure("the scheduler's status", error);
     if (call.format == Format::json) {
         JsonObject json;
