@@ -301,8 +301,7 @@ std::int64_t MapWork::run() {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
-            failure.hint = "`dcs grain explain " + session + ":all` tells more. Session " + session +
-                           " goes on when that changes: then run the same command again, or `dcs session close " +
+            failure.hint = "session " + session + " goes on when that changes: then run the same command again, or `dcs session close " +
                            session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {

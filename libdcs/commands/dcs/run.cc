@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "base/clock.h"
 #include "call.h"
 #include "demands.h"
 #include "ending_signals.h"
@@ -112,8 +113,13 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
         end_session(session);
         std::_Exit(128 + number);
     }).detach();
-    const timespec limit = {end_patience_s, 0};
-    ::sigtimedwait(&signals, nullptr, &limit);
+    // One press may come as several signals, as from timeout(1), which signals its child and then its group.
+    const Instant began = boot_clock(), end = began + seconds(end_patience_s);
+    for (Instant now = began; now < end; now = boot_clock()) {
+        const Duration left = end - now;
+        const timespec limit = {left.ns / 1'000'000'000, left.ns % 1'000'000'000};
+        if (::sigtimedwait(&signals, nullptr, &limit) > 0 && boot_clock() > began + seconds(1)) break;
+    }
     std::fprintf(stderr,
                  "dcs run: the scheduler does not answer, so the grain of session %d may go on; "
                  "`dcs session close %d` ends it\n",
@@ -121,13 +127,17 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
     std::_Exit(128 + number);
 }
 
+std::vector<std::string> starts_that_failed(int session) {
+    Info info;
+    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return {};
+    return failed_starts(info->grains[0]);
+}
+
 // No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
 // is there and cannot be executed is 126.
-Failure cannot_run(int session) {
-    Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
-    Info info;
-    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return failure;
-    const std::vector<std::string> lines = failed_starts(info->grains[0]);
+Failure cannot_run(int session, const std::string &why) {
+    Failure failure{exits::error, "cannot_run", "the grain's result: " + why, ""};
+    const std::vector<std::string> lines = starts_that_failed(session);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
     failure.message += "; it was not started on " + lines[0];
@@ -147,8 +157,8 @@ void tell_broken_limit(int session) {
 }
 
 // What ended the grain without a result: others may kill it, and close its session.
-Failure no_result(int session, int error) {
-    if (error == D_E_CANNOT_RUN) return cannot_run(session);
+Failure no_result(int session, int error, const std::string &why) {
+    if (error == D_E_CANNOT_RUN) return cannot_run(session, why);
     Failure failure = call_failure("the grain's result", error);
     const std::string name = "session " + std::to_string(session);
     if (error == D_E_NOTHING_LEFT) failure.message = "the grain of " + name + " was killed, by `dcs grain kill` or the like";
@@ -163,12 +173,19 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
                                     start_hint(call.directory));  // its threads go on to the end of the process
     waiting.start();
-    const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code,
-                                      nullptr, &out, &err);
+    int error = NO_ERROR;
+    std::string why;  // of the call; what is asked after it has words of its own
+    for (int tries = 0; tries < 2; ++tries) {
+        error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code, nullptr, &out, &err);
+        why = d_errortext();
+        if (error != D_E_CANNOT_RUN || starts_that_failed(session).size() > 0) break;
+        // Not it, but another grain with this program could not be started: that may be mended by now.
+        if (tries == 0 && d_grestart(nullptr, session, grain_number) != NO_ERROR) break;
+    }
     waiting.stop();
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
-        const Failure failure = no_result(session, error);
+        const Failure failure = no_result(session, error, why);
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
