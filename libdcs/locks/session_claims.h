@@ -1,6 +1,7 @@
 #pragma once
 // Which sessions of a pool programs of this user on this host work for at this moment: a kernel lock on one byte for
-// each, all in one file, so that files do not multiply with sessions. The kernel drops a claim with its process. Other hosts do not see it.
+// each, all in one file, so that files do not multiply with sessions. The kernel drops a claim with its process. Other
+// hosts do not see it.
 #include <string>
 
 #include <sys/types.h>
@@ -11,8 +12,8 @@ namespace dcs::locks {
 
 class SessionClaims {
 public:
-    // In the file DIRECTORY/maps.lock, or for a pool in whose directory the user cannot write in the user's lock directory,
-    // where `pool` tells one pool from another. Both make the file if it is missing.
+    // In the file DIRECTORY/maps.lock; or, for a pool in whose directory the user cannot write, in the user's lock
+    // directory, where `pool` tells one pool from another. Both make the file if it is missing.
     static Result<SessionClaims> open_in(const std::string &directory);
     static Result<SessionClaims> open_for(const std::string &pool);
 

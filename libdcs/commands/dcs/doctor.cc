@@ -33,7 +33,8 @@ int doctor(const Call &call) {
         Failure failure = failure_of("the scheduler does not answer", reply.status());
         if (failure.exit == exits::unreachable) {
             const std::string start = start_hint(call.directory);
-            failure.hint = "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
+            const bool none = Pool(call.directory).maker() == Pool::Maker::none;
+            failure.hint = none ? start : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
                            "; why the scheduler ended stands in " + call.directory + "/scheduler/log";
         }
         return call.fail(failure);

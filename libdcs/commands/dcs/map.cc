@@ -157,9 +157,12 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command begins anew.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
-              Console &console) {
+              double elapsed_s, Console &console) {
     const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
                       session = std::to_string(opened.session);
+    // On a terminal the bar is gone; elsewhere the exit code and the outputs say it.
+    if (console.shown() == Shown::bar)
+        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) + " failed, session " + session);
     if (failures == 0) return;
     const bool nothing = opened.fresh && work.nothing_ran() && d_clean_ses(opened.session) == NO_ERROR;
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
@@ -210,7 +213,7 @@ int map(const Call &call) {
             call_failure("session " + std::to_string(opened.session) + " was not closed", error),
             call.format, exits::map_failed);
     console.clear();
-    conclude(work, plan, opened, failures, console);
+    conclude(work, plan, opened, failures, whole.elapsed_s, console);
     std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
 }
 

@@ -145,7 +145,8 @@ Pool::Maker Pool::maker() const {
 }
 
 std::string not_by_up(const Pool &pool) {
-    return pool.directory() + " holds a pool that `dcs up` did not make: its host table and its daemons are an administrator's";
+    return pool.directory() +
+           " holds a pool that `dcs up` did not make: its host table and its daemons are an administrator's";
 }
 
 std::string start_hint(const std::string &directory) {

@@ -161,7 +161,8 @@ Failure no_result(int session, int error, const std::string &why) {
     if (error == D_E_CANNOT_RUN) return cannot_run(session, why);
     Failure failure = call_failure("the grain's result", error);
     const std::string name = "session " + std::to_string(session);
-    if (error == D_E_NOTHING_LEFT) failure.message = "the grain of " + name + " was killed, by `dcs grain kill` or the like";
+    if (error == D_E_NOTHING_LEFT)
+        failure.message = "the grain of " + name + " was killed, by `dcs grain kill` or the like";
     if (error == D_E_SESSION_CLOSED) failure.message = name + " was closed while its grain waited or ran";
     if (error == D_E_NOTHING_LEFT || error == D_E_SESSION_CLOSED) failure.hint.clear();
     return failure;

@@ -43,7 +43,7 @@ struct Telling {
     void say(const std::string &text) {
         if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", text.c_str());
     }
-    // Of a session of which nothing runs. Its first grain speaks for the others; of very many they are not listed for it.
+    // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
     void why_nothing_runs(const Session &session) {
         if (session.ready == 0 || session.running > 0) return say("");
         if (boot_clock() < next) return;

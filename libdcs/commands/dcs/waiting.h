@@ -1,6 +1,6 @@
 #pragma once
-// Why a grain that somebody waits for does not run, told now and then on standard error: who sees nothing for long cannot
-// tell a busy pool from a dead one.
+// Why a grain that is waited for does not run, told now and then on standard error: a person who sees nothing for long
+// cannot tell a busy pool from a dead one.
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -13,13 +13,13 @@
 
 namespace dcs::commands {
 
-// One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there are, to
-// count what goes first. Empty where the grain does not wait for a host.
+// One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there
+// are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const d_explanation &why, const std::vector<Session> &sessions);
 // The same for a grain, from the scheduler; empty also where that cannot be told now.
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
 
-// When to say it: when it has been so for 3 seconds; another reason not within 10 seconds, the same one after 10 minutes.
+// When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.
 class WaitRhythm {
 public:
     explicit WaitRhythm(Instant now) : since_(now) {}
@@ -36,7 +36,11 @@ class Waiting {
 public:
     // `lock`: the scheduler's, where it can be looked at. `hint`: how to start the scheduler again.
     Waiting(std::string program, int session, int grain, std::string lock, std::string hint)
-        : program_(std::move(program)), session_(session), grain_(grain), lock_(std::move(lock)), hint_(std::move(hint)) {}
+        : program_(std::move(program)),
+          session_(session),
+          grain_(grain),
+          lock_(std::move(lock)),
+          hint_(std::move(hint)) {}
     void start();            // the threads never end; the object outlives them
     void stop() { over_ = true; }  // it says nothing any more
 

@@ -149,8 +149,10 @@ TEST_CASE("the ident of a run says which map, and what its files were") {
 }
 
 TEST_CASE("a line for a shell is told from a program, and how to hand it to one") {
-    for (const char *line : {"echo {} | wc -c", "a b", "x>y", "a;b", "$HOME/x", "*.sh"}) CHECK(is_shell_text(line));
-    for (const char *name : {"echo", "./run-it.sh", "/usr/bin/c++", "{}", "{.}_x,y=z"}) CHECK_FALSE(is_shell_text(name));
+    for (const char *line : {"echo {} | wc -c", "a b", "x>y", "a;b", "$HOME/x", "*.sh"})
+        CHECK(is_shell_text(line));
+    for (const char *name : {"echo", "./run-it.sh", "/usr/bin/c++", "{}", "{.}_x,y=z"})
+        CHECK_FALSE(is_shell_text(name));
     CHECK(through_a_shell("echo {} | wc -c") == R"(sh -c 'echo "$1" | wc -c' sh {})");
     CHECK(through_a_shell("date | wc") == "sh -c 'date | wc'");
     CHECK(through_a_shell("echo 'a'") == R"(sh -c 'echo '\''a'\''')");
