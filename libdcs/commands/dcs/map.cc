@@ -125,6 +125,15 @@ std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &o
     return failure;
 }
 
+std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &joblog) {
+    const auto path = call.arguments.value("--joblog");
+    if (!path) return std::nullopt;
+    auto created = JobLog::create(*path);
+    if (!created) return failure_of("--joblog", created.status());
+    joblog = std::move(*created);
+    return std::nullopt;
+}
+
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
 void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
@@ -182,12 +191,8 @@ int map(const Call &call) {
         return exits::ok;
     }
     std::unique_ptr<JobLog> joblog;
-    if (const auto path = call.arguments.value("--joblog")) {
-        auto created = JobLog::create(*path);
-        if (!created) return call.fail(failure_of("--joblog", created.status()));
-        joblog = std::move(*created);
-        options.joblog = joblog.get();
-    }
+    if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
+    options.joblog = joblog.get();
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(question_patience_s);
     const OpenedMap opened = open_map(call, plan, files_of(plan, program));
@@ -263,18 +268,15 @@ component, {//} by its directory, {/.} by its last component without extension, 
 Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current directory
 (with --file each in one of its own), with empty standard input.
 
-The same command in the same directory with the same inputs is the same map. Run again after an
-interruption (Ctrl-C, kill -9, a reboot) it goes on where it was; that it has a session to go on with
-is so until all of its output was written. After that it begins anew in another session, but for one
-thing: where grains failed and no file changed since, only those run again, and the outputs of the
-others come from the record. Standard error says which of it happens, and the number of the session.
-Results stay until `dcs session clean N`. Options other than those about the session should stay the
-same as well. While a map runs, the same one is refused on this host; --new runs it beside it.
+The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
+kill -9, a reboot) it goes on where it was, in its session, until all of its output was written. After that it begins
+anew; where grains failed and no file has changed since, only those run again, and the other outputs come from the
+record. Standard error says which of it happens. While a map runs, the same one is refused on this host. Results stay
+until `dcs session clean N`. Options other than those about the session should stay the same as well.
 
-Files count: the program, and words of CMD and inputs that are paths of regular files (of inputs the
-first 10,000; by contents up to 16 MiB each and 64 MiB in all, else by size and time). Where one that
-CMD names has changed, an interrupted map neither goes on nor begins anew by itself: it says which
-one, and what to say. Where one that an input names has, it goes on with a warning.
+Files count: the program, and words of CMD and inputs that are paths of regular files (of inputs the first 10,000; by
+contents up to 16 MiB each and 64 MiB in all, else by size and time). Where one that CMD names has changed, an
+interrupted map says so and what to say: it neither goes on nor begins anew by itself.
 
 Grains get the environment, without variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and alike); PWD is the directory.

@@ -241,11 +241,10 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     for (const Session &session : own)
         if (is_run_of(session.ident, base_) && !session.damaged()) last = &session;
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
-    if (asked("--replay") && !complete)
-        return failed(not_found_failure(last == nullptr ? "dcs map: this map has not run yet: there is nothing to replay"
-                                                        : "dcs map: " + name_of(*last) +
-                                                              " is not complete: there is not all to replay",
-                                        "without --replay it runs"));
+    if (asked("--replay") && !complete) {
+        const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
+        return failed(not_found_failure("dcs map: there is nothing to replay: " + why, "without --replay it runs"));
+    }
     if (last == nullptr || asked("--new")) return begin_anew({}, "");
     if (asked("--resume-failed")) return run_failed_ones(*last);
     if (asked("--replay")) return again(*last);
@@ -260,7 +259,7 @@ OpenedMap Opening::open() {
         number = static_cast<int>(*n);
     }
     if (asked("--replay") && (asked("--new") || asked("--resume-failed")))
-        return failed(usage_failure("dcs map: --replay runs nothing, so neither --new nor --resume-failed goes with it"));
+        return failed(usage_failure("dcs map: --replay runs nothing: --new and --resume-failed do not go with it"));
     if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
     if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
     const SessionsAnswer own = own_sessions();
