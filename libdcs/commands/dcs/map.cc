@@ -55,7 +55,8 @@ Result<std::string> input_text(const Call &call) {
     const auto path = call.arguments.value("--arg-file");
     if (!path || *path == "-") {
         if (::isatty(STDIN_FILENO) == 1)
-            std::fputs("dcs map: reads its inputs from the terminal, one a line, to Ctrl-D (-a FILE or ::: ARG... name others)\n",
+            std::fputs("dcs map: reads its inputs from the terminal, one a line, up to Ctrl-D; -a FILE or ::: ARG... "
+                       "give others\n",
                        stderr);
         return read_all(STDIN_FILENO, "standard input");
     }
@@ -171,7 +172,8 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                       session = std::to_string(opened.session);
     // On a terminal the bar is gone; elsewhere the exit code and the outputs say it.
     if (console.shown() == Shown::bar)
-        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) + " failed, session " + session);
+        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) +
+                     " failed, session " + session);
     if (failures == 0) return;
     const bool nothing = opened.fresh && work.nothing_ran() && d_clean_ses(opened.session) == NO_ERROR;
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
