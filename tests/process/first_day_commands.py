@@ -118,7 +118,8 @@ def only_what_failed(shell):
 def interrupted(shell):
     """Twice at once; killed, run again; interrupted from the keyboard, edited, run again; ended by a reader that had enough."""
     shell.write("g.sh", "#!/bin/sh\nuntil test -e go; do sleep 0.1; done; echo $1\n")
-    line = "seq 4 | exec dcs map -- ./g.sh"
+    shell.write("four", "1\n2\n3\n4\n")
+    line = "exec dcs map -a four -- ./g.sh"
     first = shell.start(line)
     number = re.search(r"session (\d+): 4 grains", shell.until("map", first, "4 grains")).group(1)
     out, err = shell.run(line, 255)
@@ -134,7 +135,7 @@ def interrupted(shell):
     assert f"./g.sh has changed since session {number} began" in err, err
     assert f"--session {number} goes on" in err and "--new begins anew" in err and f"dcs session close {number}" in err, err
     shell.write("go", "")
-    out, err = shell.run(f"seq 4 | dcs map --session {number} -- ./g.sh")
+    out, err = shell.run(f"dcs map -a four --session {number} -- ./g.sh")
     assert sorted(out.split()) == ["1", "2", "3", "4"] or "new" in out, out  # those that had begun ran the old text
     assert "warning: ./g.sh has changed since" in err, err
     assert shell.run(line)[0] == "".join(f"new {n}\n" for n in range(1, 5))
@@ -148,7 +149,7 @@ def interrupted(shell):
 
 def waiting(shell):
     """A run that waits says for what, one that is killed by what; orders for `all` mean one's own."""
-    many = shell.start("seq 1500 | exec dcs map -- sh -c 'until test -e finish; do sleep 0.2; done' sh {}")
+    many = shell.start("seq 1500 >many; exec dcs map -a many -- sh -c 'until test -e finish; do sleep 0.2; done' sh {}")
     number = re.search(r"session (\d+): ", shell.until("map", many, "1500 grains")).group(1)
     wait_for("busy slots", lambda: sum(h["running"] for h in shell.pool.json("host", "ls")["hosts"]) == 2)
     queued = shell.start("exec dcs run -- echo hi")
