@@ -139,7 +139,7 @@ Pool::Maker Pool::maker() const {
     if (there("pool")) return ::access(path("pool").c_str(), R_OK) == 0 ? Maker::dcs_up : Maker::other;
     const auto hosts = read_file(path("scheduler/hosts"), 16u << 20);
     if (hosts) return hosts->compare(0, table_mark.size(), table_mark) == 0 ? Maker::dcs_up : Maker::other;
-    for (const char *name : {"scheduler/hosts", "scheduler/state", "scheduler/lock", "scheduler/user.sock"})
+    for (const char *name : {"scheduler/hosts", "scheduler/state/.", "scheduler/lock", "scheduler/user.sock"})
         if (there(name)) return Maker::other;
     return Maker::none;
 }

@@ -290,7 +290,7 @@ constexpr const char *usage_hint =
     "dcs up --local N [--slots K] [--interval S] [--courtesy watch] [--mirror MODE] [--dir DIR]; "
     "for example dcs up --local 2";
 
-constexpr const char *another_directory = "for a pool of your own name another directory by --dir DIR or DCS_DIR";
+constexpr const char *another_directory = "name another directory by --dir DIR";
 
 Failure with_hint(const Status &status, const char *hint) {
     Failure failure = failure_of("", status);
