@@ -228,6 +228,9 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
                                                   : " belongs to another command (" + session.ident +
                                                         "), directory or list of inputs"),
                            "leave --session out, or name a free number"});
+        if (asked("--replay") && end_of_run(session) != RunEnd::complete)
+            return failed(not_found_failure("dcs map: there is nothing to replay: " + name + " is not complete",
+                                            "without --replay it goes on"));
         return asked("--resume-failed") ? run_failed_ones(session) : again(session);
     }
     if (asked("--replay"))
