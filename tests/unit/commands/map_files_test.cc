@@ -1,5 +1,6 @@
 #include "commands/dcs/map_files.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sys/stat.h>
