@@ -28,7 +28,8 @@ std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program);
 std::string fingerprint_of(const std::vector<MapFile> &files);
 
 // What has changed since `recorded` was the fingerprint, in words for people: "work.py"; empty: nothing, or
-// `recorded` is empty. Of CMD a file that was not there then does not count: grains may have made it.
+// `recorded` is empty. Of CMD a file that was not there then does not count, as grains may
+// have made it; where two share a part this cannot be told.
 std::string changed_in_command(const std::string &recorded, const std::vector<MapFile> &files);
 std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files);
 
