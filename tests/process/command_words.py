@@ -20,7 +20,7 @@ from speakers import OTHER, SpeakersPool
 LIST_TOKENS = 52  # a message that no daemon answers with
 NO_SIGNALS = "syscall:=424=:EPERM"  # pidfd_send_signal
 NUMBERS = {"d/p/pool": "servers 1\nslots 1\ninterval 10\n"}
-HOSTS = {"d/p/scheduler/hosts": "local1 slots=1\n"}
+HOSTS = {"d/p/scheduler/hosts": "# Written by `dcs up`\nlocal1 slots=1\n"}
 started = []
 
 
@@ -146,14 +146,14 @@ def backup_cases():
         Command("no_loop", status, "dcs: the backup of @/p: no descriptors left: raise ulimit -n\n",
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
-                files={"d/p/backup": None}),
+                files={"d/p/backup": None, **NUMBERS}),
         Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
                 prepare=peer("d/p/backup/backup.sock", None)),
         Command("other_answer", status, "dcs: the backup of @/p: it answered what was not asked\n",
                 prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
         Command("detach_words", ("backup", "detach", "now"), "dcs backup detach takes no words, but got `now`\n", code=2),
-        Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it; then detach"],
-                code=5),
+        Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
+                code=5, files=NUMBERS),
         Command("promote_words", ("backup", "promote", "now"), "dcs backup promote takes no words, but got `now`\n", code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
         Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",
