@@ -11,12 +11,13 @@ namespace dcs::locks {
 
 enum class DcsAtom : std::uint8_t {
     scheduler, store, backup, backup_store,
-    grain_server, launcher, pool_work, accounts, slot, begin, call_in, collect, sweep, reread,
+    grain_server, launcher, pool_work, accounts, slot, map, begin, call_in, collect, sweep, reread,
 };
 
 enum class KeptBy : std::uint8_t {
     lock,      // take_dcs_atom()
     slots,     // counted slots, taken by the launcher
+    bytes,     // a byte of one file for each operand: session_claims.h
     command,   // dcs_lock, which dcs_begin starts
     process,   // one thread of the process that holds another atom
 };

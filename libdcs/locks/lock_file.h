@@ -8,6 +8,7 @@
 //   guard_byte      OFD, held for microseconds   who changes the queue's counter, refusals, slot hints
 //   reaper_byte     OFD                          the one requester who ends an expired holder
 //   slot_byte + k   OFD                          holder of counted slot k of this shard (slots.h)
+//   2^40 + n        OFD                          who works for session n (session_claims.h)
 //   ticket_byte + t OFD                          place t of the queue (queue.h)
 //
 //   content         (little endian)

@@ -20,7 +20,7 @@ from speakers import OTHER, SpeakersPool
 LIST_TOKENS = 52  # a message that no daemon answers with
 NO_SIGNALS = "syscall:=424=:EPERM"  # pidfd_send_signal
 NUMBERS = {"d/p/pool": "servers 1\nslots 1\ninterval 10\n"}
-HOSTS = {"d/p/scheduler/hosts": "local1 slots=1\n"}
+HOSTS = {"d/p/scheduler/hosts": "# Written by `dcs up`\nlocal1 slots=1\n"}
 started = []
 
 

@@ -49,8 +49,8 @@ def main():
             assert text == numbers, f"output differs at {os.path.commonprefix([text, numbers])[-40:]!r}"
             break
         print(f"{kills} kills survived")
-        again = pool.dcs("map", "--", "printf", "%s\n", "{}", data=numbers.encode())
-        assert again.stdout.decode() == numbers, "the rerun of a finished map prints something else"
+        again = pool.dcs("map", "--replay", "--", "printf", "%s\n", "{}", data=numbers.encode())
+        assert again.stdout.decode() == numbers, "the replay of a finished map prints something else"
     print("1 passed, 0 failed")
 
 

@@ -18,7 +18,7 @@ def page(pool, directory):
 
 
 def columns(pool, directory):
-    """Where and when, and a rerun of the finished map says the same of each grain."""
+    """Where and when, and a replay of the finished map says the same of each grain."""
     command = ["map", "--joblog", "columns", "--", "sh", "-c", "printf 12345; kill -$1 $$", "sh", "{}", ":::", "0", "9", "it's\n0"]
     assert pool.dcs(*command, check=False, cwd=directory).returncode == 2
     first = sorted(open(os.path.join(directory, "columns")).read().splitlines()[1:])
@@ -29,7 +29,7 @@ def columns(pool, directory):
         assert send == "0" and int(receive) == 5, line
         assert (int(code) != 0, int(sig)) == ((False, 0), (False, 9), (True, 0))[seq - 1], line
     assert first[2].endswith("sh $'it\\'s\\n0'"), first[2]
-    assert pool.dcs(*command, check=False, cwd=directory).returncode == 2
+    assert pool.dcs("map", "--replay", *command[1:], check=False, cwd=directory).returncode == 2
     assert sorted(open(os.path.join(directory, "columns")).read().splitlines()[1:]) == first
     missing = pool.dcs("map", "--joblog", "no/such/file", "--", "true", ":::", "1", check=False, cwd=directory)
     assert missing.returncode == 255 and b"no/such/file" in missing.stderr, missing.stderr

@@ -126,6 +126,13 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
     return all;
 }
 
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors) {
+    std::vector<std::string> own = selectors;
+    for (std::string &selector : own)
+        if (selector == "all") selector = own_user() + "/all";
+    return sessions_of(own);
+}
+
 SessionsAnswer own_sessions() {
     SessionSelector selector;
     selector.which = SessionSelector::Which::all;

@@ -54,6 +54,8 @@ struct SessionsAnswer {
 SessionsAnswer sessions_of(const SessionSelector &selector);
 SessionsAnswer sessions_of(const std::vector<std::string> &selectors);  // the union, each once
 SessionsAnswer own_sessions();
+// For what acts on sessions or waits for them: a bare `all` means the caller's own, other users' are named USER/all.
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors);
 
 // JSON of rows: the fields of the wire structs (O1).
 std::string json_of(const d_session_row &row);

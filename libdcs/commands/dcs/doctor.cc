@@ -4,6 +4,8 @@
 #include "call.h"
 #include "client/call.h"
 #include "json.h"
+#include "pool.h"
+#include "start_hint.h"
 #include "table.h"
 #include "wire/message.h"
 
@@ -30,9 +32,12 @@ int doctor(const Call &call) {
     auto reply = client::ask<wire::DoctorReply>(wire::Doctor{}, client::How{client::With::any});
     if (!reply) {
         Failure failure = failure_of("the scheduler does not answer", reply.status());
-        if (failure.exit == exits::unreachable)
-            failure.hint = "`dcs status` shows which daemons run, `dcs up` starts the others; why the "
-                           "scheduler ended stands in " + call.directory + "/scheduler/log";
+        if (failure.exit == exits::unreachable) {
+            const std::string start = start_hint(call.directory);
+            const bool none = Pool(call.directory).maker() == Pool::Maker::none;
+            failure.hint = none ? start : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
+                           "; why the scheduler ended stands in " + call.directory + "/scheduler/log";
+        }
         return call.fail(failure);
     }
     const auto &problems = reply->problems;

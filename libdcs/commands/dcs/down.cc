@@ -90,6 +90,11 @@ int down(const Call &call) {
         failure.hint = "name your own by --dir DIR or DCS_DIR";
         return call.fail(failure);
     }
+    if (pool.maker() == Pool::Maker::other) {
+        Failure failure = failure_of("", fail(Code::refused, not_by_up(pool)));
+        failure.hint = "stop them as they were started; `dcs status` shows what runs on this host, with its pids";
+        return call.fail(failure);
+    }
     if (::access(pool.path("scheduler").c_str(), F_OK) != 0) {
         print_result(call, pool, {});
         return exits::ok;
@@ -123,7 +128,8 @@ Examples:
 
 Usage: dcs down [--dir DIR]
 
-Where nothing runs it says so and succeeds.
+Where nothing runs it says so and succeeds. It stops pools that `dcs up` made; one whose scheduler was started
+otherwise is left alone.
 )",
     {},
     false,

@@ -37,11 +37,20 @@ std::string hint_for(int d_error) {
     case D_E_CANNOT_RUN:
         return "put that right, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
                "says more of a grain";
-    case D_E_SESSION_CLOSED:
-    case D_E_NOTHING_LEFT:
-        return "`dcs session show` and `dcs grain ls` say what became of it";
     case D_E_INVALID:  // its text says which argument, and what it may be
         return "";
+    // What d_strerror() advises here is for programs.
+    case D_E_NO_AUTH:
+        return "run the command again";
+    case D_E_SESSION_ACTIVE:
+        return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
+    case D_E_SESSION_CLOSED:
+        return "`dcs session show NUM` shows what became of it";
+    case D_E_SESSION_TAKEN:
+        return "`dcs session ls` shows whose it is: IDENT names the program";
+    case D_E_NOTHING_LEFT:
+    case D_E_REPLAY_END:
+        return "`dcs grain ls NUM` lists what became of the session's grains";
     default:
         return d_strerror(d_error);
     }

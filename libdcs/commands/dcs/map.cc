@@ -14,14 +14,15 @@
 
 #include "ask.h"
 #include "call.h"
-#include "client/call.h"
 #include "ending_signals.h"
-#include "fresh_session.h"
 #include "launch_words.h"
 #include "locks/lock_search.h"
+#include "map_files.h"
 #include "map_look.h"
+#include "map_session.h"
 #include "map_work.h"
 #include "pool.h"
+#include "start_hint.h"
 #include "table.h"
 
 extern char **environ;
@@ -53,7 +54,13 @@ Result<std::string> read_all(int fd, const std::string &name) {
 
 Result<std::string> input_text(const Call &call) {
     const auto path = call.arguments.value("--arg-file");
-    if (!path || *path == "-") return read_all(STDIN_FILENO, "standard input");
+    if (!path || *path == "-") {
+        if (::isatty(STDIN_FILENO) == 1)
+            std::fputs("dcs map: reads its inputs from the terminal, one a line, up to Ctrl-D; -a FILE or ::: ARG... "
+                       "give others\n",
+                       stderr);
+        return read_all(STDIN_FILENO, "standard input");
+    }
     const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail_errno(Code::not_found, *path, errno);
     auto text = read_all(fd, *path);
@@ -102,134 +109,39 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, plan.directory);
     options.format = call.format;
-    if (!has_placeholder(plan.command[0]) && !plan.inputs.empty()) {
-        const auto program = find_program(plan.command[0], options.search_path, plan.directory);
-        if (!program) return failure_of("dcs map", program.status());
-    }
     return std::nullopt;
 }
 
-struct Opened {
-    int session = 0;
-    std::int64_t done_before = 0;
-    std::string how;  // for people
-    std::optional<Failure> failure;
-};
-
-Opened failed(const Failure &failure) {
-    Opened opened;
-    opened.failure = failure;
-    return opened;
+// One word that is a line for a shell, as parallel would take it, is no program; but one may have such a name.
+std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &options, std::string &path) {
+    const std::string &word = plan.command[0];
+    const bool depends = has_placeholder(word);
+    if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
+    const std::string name = words_of(plan.command, plan.inputs[0], 1)[0];
+    const auto program = find_program(name, options.search_path, plan.directory);
+    if (program && !depends) path = *program;
+    if (program) return std::nullopt;
+    Failure failure = failure_of("dcs map", program.status());
+    if (is_shell_text(word))
+        failure.hint = "dcs map starts programs without a shell: dcs map -- " + through_a_shell(word);
+    return failure;
 }
 
-// Takes a session over that an earlier run of the same map began. A terminated one is complete, and
-// replays; or it was closed early, and is made active again to do the rest.
-Opened open_again(const Session &session, std::int64_t total) {
-    if (const int error = d_get_auth(session.ident.c_str()); error != NO_ERROR)
-        return failed(call_failure("the authorization", error));
-    Opened opened;
-    opened.session = session.number;
-    opened.done_before = session.finished;
-    const bool complete =
-        session.finished + session.killed >= total && session.ready + session.running == 0;
-    const bool again = session.terminated() && !complete;
-    const int error =
-        again ? d_reopen_ses(session.number, TRUE) : d_resume_ses(session.number, TRUE);
-    if (error != NO_ERROR)
-        return failed(call_failure("session " + std::to_string(session.number), error));
-    if (session.terminated() && complete) opened.how = "is complete; its results again";
-    else
-        opened.how = "resumed, " + std::to_string(session.finished) + " of " +
-                     counted(total, "grain") + " done already";
-    return opened;
-}
-
-// The newest session of this very map, or the one that --session names; nothing: a fresh one is
-// due.
-std::optional<Session> earlier_run(const Call &call, const std::string &base,
-                                   std::optional<int> number, std::optional<Failure> &failure) {
-    const SessionsAnswer own = own_sessions();
-    if (own.failed) {
-        failure = own.failure;
-        return std::nullopt;
-    }
-    std::optional<Session> found;
-    for (const Session &session : own.sessions) {
-        if (number && session.number == *number &&
-            (call.arguments.has("--new") || !is_run_of(session.ident, base))) {
-            failure = Failure{
-                exits::refused, "session_taken",
-                "session " + std::to_string(*number) +
-                    (call.arguments.has("--new") ? " exists already"
-                                                 : " belongs to another command (" + session.ident +
-                                                       "), directory or list of inputs"),
-                "leave --session out, or name a free number"};
-            return std::nullopt;
-        }
-        if (number ? session.number == *number : is_run_of(session.ident, base)) found = session;
-    }
-    return call.arguments.has("--new") ? std::nullopt : found;
-}
-
-// Of an earlier run; they run anew. Nothing was decided on a result of a map.
-std::optional<Failure> restart_failed(const Session &session) {
-    Info info;
-    if (const int error = info.ask(D_Q_GRAINS, session.user, session.number); error != NO_ERROR)
-        return call_failure("session " + session.name(), error);
-    for (std::size_t i = 0; i < info->grain_count; ++i) {
-        const d_grain_row &row = info->grains[i];
-        const std::string state = row.state;
-        const bool failed = state == "killed" || (state == "finished" && (row.exit_code != 0 || row.signal != 0));
-        if (!failed) continue;
-        const wire::RestartGrain order{session.user, session.number, row.grain, true, -1};
-        if (Status s = client::ask<wire::Done>(order, client::How{client::With::any}).status(); !s)
-            return failure_of("grain " + session.name() + ":" + std::to_string(row.grain), s);
-    }
+std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &joblog) {
+    const auto path = call.arguments.value("--joblog");
+    if (!path) return std::nullopt;
+    auto created = JobLog::create(*path);
+    if (!created) return failure_of("--joblog", created.status());
+    joblog = std::move(*created);
     return std::nullopt;
-}
-
-Opened open_session(const Call &call, const MapPlan &plan) {
-    const std::string base = ident_of(plan);
-    const std::int64_t total = static_cast<std::int64_t>(plan.inputs.size());
-    std::optional<int> number;
-    if (const auto text = call.arguments.value("--session")) {
-        const auto n = number_of(*text, 0, INT_MAX);
-        if (!n)
-            return failed(
-                usage_failure("--session " + *text + ": the number of a session of yours"));
-        number = static_cast<int>(*n);
-    }
-    std::optional<Failure> failure;
-    const auto earlier = earlier_run(call, base, number, failure);
-    if (failure) return failed(*failure);
-    if (earlier && call.arguments.has("--resume-failed")) {
-        if (const auto wrong = restart_failed(*earlier)) return failed(*wrong);
-        const SessionsAnswer now = sessions_of({earlier->name()});
-        return now.failed ? failed(now.failure) : open_again(now.sessions[0], total);
-    }
-    if (earlier) return open_again(*earlier, total);
-    const std::string ident = call.arguments.has("--new") ? base + "-" + random_suffix() : base;
-    Opened opened;
-    opened.how = counted(total, "grain");
-    if (!number) {
-        const OpenedSession fresh = open_fresh_session(ident);
-        if (fresh.failed) return failed(fresh.failure);
-        opened.session = fresh.number;
-        return opened;
-    }
-    if (const int error = d_get_auth(ident.c_str()); error != NO_ERROR)
-        return failed(call_failure("the authorization", error));
-    if (const int error = d_resume_ses(*number, TRUE); error != NO_ERROR)
-        return failed(call_failure("session " + std::to_string(*number), error));
-    opened.session = *number;
-    return opened;
 }
 
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
 void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
-           const MapLook &look, Console &console) {
+           const MapLook &look, const std::string &hint, Console &console) {
     const bool can_look = locks::is_held(lock);
+    const std::string up_again = hint.empty() ? "" : "; " + hint;
     int missing = 0;
     while (true) {
         const timespec tick = {0, 250'000'000};
@@ -237,9 +149,8 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         if (number > 0) {
             const std::string n = std::to_string(session);
             console.note("interrupted; session " + n +
-                         " goes on. Run the same command again to take its results, or `dcs "
-                         "session close " +
-                         n + "`");
+                         " goes on in the pool. The same command again takes its results; `dcs session close " + n +
+                         "` stops it");
             console.flush();
             std::_Exit(128 + number);
         }
@@ -248,43 +159,58 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
         if (away && ++missing == 4)
-            console.note(
-                "waiting for the scheduler; `dcs up` starts it again, grains go on meanwhile");
+            console.note("waiting for the scheduler, grains go on meanwhile" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
 }
 
+// What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
+// command begins anew.
+void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
+              double elapsed_s, Console &console) {
+    const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
+                      session = std::to_string(opened.session);
+    // On a terminal the bar is gone; elsewhere the exit code and the outputs say it.
+    if (console.shown() == Shown::bar)
+        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) +
+                     " failed, session " + session);
+    if (failures == 0) return;
+    const bool nothing = opened.fresh && work.nothing_ran() && d_clean_ses(opened.session) == NO_ERROR;
+    console.note(std::to_string(failures) + " of " + of_all + " failed" +
+                 (nothing ? "; none ran, and session " + session + " is removed"
+                          : "; `dcs grain ls " + session + " --state failed` lists them"));
+}
+
 int map(const Call &call) {
     MapPlan plan;
     MapOptions options;
+    std::string program;
     if (const auto failure = make_plan(call, plan)) return call.fail(*failure);
     if (const auto failure = make_options(call, plan, options)) return call.fail(*failure);
+    if (const auto failure = find_the_program(plan, options, program)) return call.fail(*failure);
     if (plan.inputs.empty()) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
         return exits::ok;
     }
     std::unique_ptr<JobLog> joblog;
-    if (const auto path = call.arguments.value("--joblog")) {
-        auto created = JobLog::create(*path);
-        if (!created) return call.fail(failure_of("--joblog", created.status()));
-        joblog = std::move(*created);
-        options.joblog = joblog.get();
-    }
+    if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
+    options.joblog = joblog.get();
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(question_patience_s);
-    const Opened opened = open_session(call, plan);
+    const OpenedMap opened = open_map(call, plan, files_of(plan, program));
     if (opened.failure) return call.fail(*opened.failure);
     set_patience(work_patience_s);
     const sigset_t signals = block_ending_signals();
 
     Console console("dcs map", options.shown);
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
-    MapWork work(plan, options, opened.session, opened.done_before, console);
-    const std::string lock = Pool(call.directory).scheduler().lock;
+    if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+    MapWork work(plan, options, opened, console);
+    const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
     MapLook look(opened.session);
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(signals, opened.session, lock, work, look, console); }).detach();
+    std::thread([&] { watch(signals, opened.session, lock, work, look, hint, console); }).detach();
     const std::int64_t failures = work.run();
     Progress whole = work.progress();
     look.add_to(whole);
@@ -295,11 +221,7 @@ int map(const Call &call) {
             call_failure("session " + std::to_string(opened.session) + " was not closed", error),
             call.format, exits::map_failed);
     console.clear();
-    if (failures > 0)
-        console.note(std::to_string(failures) + " of " +
-                     counted(static_cast<std::int64_t>(plan.inputs.size()), "grain") +
-                     " failed; `dcs grain ls " + std::to_string(opened.session) +
-                     " --state failed` lists them");
+    conclude(work, plan, opened, failures, whole.elapsed_s, console);
     std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
 }
 
@@ -318,18 +240,19 @@ Examples:
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
 
-Usage: dcs map [-a FILE] [--session N] [--new] [--null] [--joblog FILE] [--resume-failed] [--progress HOW]
+Usage: dcs map [-a FILE] [--session N] [--new] [--replay] [--resume-failed] [--null] [--joblog FILE] [--progress HOW]
                [--file [NAME=]PATH]... [--class MASK] [--attempts N] [--cores N] [--memory MB] [--wall S] [--thrash N]
                [--notice M] [--urgent] [--] CMD [WORD...] [::: ARG...]
 
   -a, --arg-file FILE
                  one input per line of FILE (default: of standard input); ::: ARG... gives them directly
   --null         inputs end in NUL bytes instead of newlines
-  --session N    use this session
+  --session N    use this session: it goes on, or when it is complete its outputs are printed again
   --new          start afresh, whatever an earlier run did
-  --joblog FILE  a line for each grain as it finishes, as GNU parallel writes it
+  --replay       run nothing: print the outputs of the last run, which is complete, again
   --resume-failed
-                 grains that failed in an earlier run of the same map run anew
+                 grains that failed in an earlier run of the same map run again, whatever has changed since
+  --joblog FILE  a line for each grain as it finishes, as GNU parallel writes it
   --progress HOW what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and each
                  minute of runs over 30 s; default elsewhere), json (such lines as JSON), none
   --file [NAME=]PATH
@@ -348,10 +271,15 @@ component, {//} by its directory, {/.} by its last component without extension, 
 Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current directory
 (with --file each in one of its own), with empty standard input.
 
-The same command in the same directory with the same inputs is the same map: run again after an
-interruption (Ctrl-C, kill -9, a reboot) it goes on where it was, run again when complete it prints
-the recorded outputs. The number of its session is told on standard error. Results stay until
-`dcs session clean N`. Options other than --session and --new should stay the same as well.
+The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
+kill -9, a reboot) it goes on where it was, in its session, until all of its output was written. After that it begins
+anew; where grains failed and no file has changed since, only those run again, and the other outputs come from the
+record. Standard error says which of it happens. While a map runs, the same one is refused on this host. Results stay
+until `dcs session clean N`. Options other than those about the session should stay the same as well.
+
+Files count: the program, and words of CMD and inputs that are paths of regular files (of inputs the first 10,000; by
+contents up to 16 MiB each and 64 MiB in all, else by size and time). Where one that CMD names has changed, an
+interrupted map says so and what to say: it neither goes on nor begins anew by itself.
 
 Grains get the environment, without variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and alike); PWD is the directory.
@@ -362,7 +290,7 @@ Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 
 )",
     with_demands(
         {{"--arg-file", 'a', true}, {"--file", 0, true}, {"--session", 0, true}, {"--new", 0, false},
-         {"--null", 0, false}, {"--joblog", 0, true}, {"--resume-failed", 0, false},
+         {"--replay", 0, false}, {"--resume-failed", 0, false}, {"--null", 0, false}, {"--joblog", 0, true},
          {"--progress", 0, true}}),
     true,
     exits::map_failed,

@@ -119,8 +119,36 @@ std::string ident_of(const MapPlan &plan) {
     return ident;
 }
 
+std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix) {
+    return base + "." + fingerprint + "-" + suffix;
+}
+
+// Sessions of earlier releases have no fingerprint, and a suffix only where --new was said.
 bool is_run_of(const std::string &ident, const std::string &base) {
-    return ident == base || ident.rfind(base + "-", 0) == 0;
+    return ident == base || ident.rfind(base + "-", 0) == 0 || ident.rfind(base + ".", 0) == 0;
+}
+
+std::string fingerprint_in(const std::string &ident, const std::string &base) {
+    if (ident.rfind(base + ".", 0) != 0) return "";
+    const std::size_t at = base.size() + 1, end = ident.find('-', at);
+    return end == std::string::npos ? "" : ident.substr(at, end - at);
+}
+
+bool is_shell_text(const std::string &word) {
+    return word.find_first_of(" \t\n|&;<>$`\"'*?()") != std::string::npos;
+}
+
+std::string through_a_shell(const std::string &text) {
+    std::string line;
+    bool replaced = false;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::string_view mark = placeholder_at(text, at);
+        if (mark == "{}") line += "\"$1\"", replaced = true;
+        else if (text[at] == '\'') line += "'\\''";
+        else line += mark.empty() ? std::string(1, text[at]) : std::string(mark);
+        at += mark.empty() ? 1 : mark.size();
+    }
+    return "sh -c '" + line + "'" + (replaced ? " sh {}" : "");
 }
 
 bool only_environment_differs(const std::string &difference,

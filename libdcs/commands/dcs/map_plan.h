@@ -29,9 +29,18 @@ bool has_placeholder(const std::string &word);
 
 // "map-" and 24 hex digits, the same whenever command, directory and inputs are the same.
 std::string ident_of(const MapPlan &plan);
-// Does a session with this ident hold the grains of `base` (an ident_of)? Those of --new have a
-// suffix.
+// The ident of one run's session: `base` (an ident_of), what its files were (map_files.h), and what tells it from other
+// runs. At most 63 characters.
+std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix);
+// Does a session with this ident hold the grains of `base`?
 bool is_run_of(const std::string &ident, const std::string &base);
+// What its files were when it began; empty where the ident does not say.
+std::string fingerprint_in(const std::string &ident, const std::string &base);
+
+// Is this word no program's name but a line for a shell? "echo a | wc -c"
+bool is_shell_text(const std::string &word);
+// How to hand `text` to a shell: `sh -c 'echo "$1" | wc -c' sh {}`; without a placeholder no words follow the text.
+std::string through_a_shell(const std::string &text);
 
 // What d_errortext() says about a grain that differs: is it only the environment? Then `variable`
 // is the first that differs. `environment` is the one of now.

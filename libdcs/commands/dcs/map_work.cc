@@ -30,13 +30,13 @@ void pause_ms(long ms) {
 
 }  // namespace
 
-MapWork::MapWork(const MapPlan &plan, const MapOptions &options, int session,
-                 std::int64_t done_before, Console &console)
+MapWork::MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap &opened, Console &console)
     : plan_(plan),
       options_(options),
-      session_(session),
+      session_(opened.session),
+      fresh_(opened.fresh),
       total_(static_cast<std::int64_t>(plan.inputs.size())),
-      done_before_(done_before),
+      done_before_(opened.done_before),
       began_(boot_clock()),
       console_(console),
       results_(plan.inputs.size()) {}
@@ -84,13 +84,11 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     return true;
 }
 
-std::string MapWork::program_path(const std::string &name) {
+const Result<std::string> &MapWork::program_path(const std::string &name) {
     auto known = programs_.find(name);
     if (known == programs_.end()) {
-        const auto path = find_program(name, options_.search_path, plan_.directory);
-        if (!path) give_up("dcs map", path.status());
         if (programs_.size() >= 1000) programs_.clear();
-        known = programs_.emplace(name, *path).first;
+        known = programs_.emplace(name, find_program(name, options_.search_path, plan_.directory)).first;
     }
     return known->second;
 }
@@ -109,9 +107,16 @@ struct MapWork::Batch {
 
 void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environment) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
+    std::vector<std::string> words = words_of(plan_.command, input, number);
+    const Result<std::string> &program = program_path(words[0]);
+    if (!program) {
+        std::lock_guard guard(mutex_);
+        missing_.push_back({number, program.status()});
+        return;
+    }
     Batch::Texts &texts = batch.texts.emplace_back();
-    texts.words = words_of(plan_.command, input, number);
-    texts.words[0] = program_path(texts.words[0]);
+    texts.words = std::move(words);
+    texts.words[0] = *program;
     texts.argv.emplace(texts.words);
     texts.label = label_of({input}, 60);
     texts.files = options_.files;  // its pointers are of this call
@@ -136,9 +141,8 @@ void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
     if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-        failure.hint =
-            "`dcs up` starts the pool again; then run the same command again, it goes on where "
-            "it was";
+        failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
+                       std::string("run the same command again, it goes on where it was");
     give_up(failure);
 }
 
@@ -183,7 +187,7 @@ void MapWork::submit_all() {
         const std::int64_t before = next;
         Batch batch;
         for (; next <= total_ && next < before + size; ++next) add(batch, static_cast<std::int32_t>(next), environment);
-        submit(batch);
+        if (!batch.orders.empty()) submit(batch);
         std::lock_guard guard(mutex_);
         submitted_ = next - 1;
         submitted_more_.notify_all();
@@ -195,11 +199,11 @@ void MapWork::take(const d_result &result) {
     if (grain < 1 || grain > total_) return;  // of somebody else who used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
-    taken.there = true;
+    taken.there = some_result_ = true;
     taken.failed = result.termsig != 0 || result.retcode != 0;
     if (options_.joblog != nullptr)
         job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig,
-                              words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain)});
+                              words_for(grain)});
     taken.out_length = result.outlen;
     taken.err_length = result.errlen;
     ++done_;
@@ -249,6 +253,11 @@ void MapWork::write_joblog() {
     job_lines_.clear();
 }
 
+void MapWork::show_taken() {
+    write_joblog();
+    print_ready();
+}
+
 void MapWork::print_ready() {
     bool printed = false;
     while (printed_ < total_ && results_[static_cast<std::size_t>(printed_)].there) {
@@ -267,21 +276,6 @@ bool MapWork::wait_for_submissions(std::int64_t seen) {
     return true;
 }
 
-void MapWork::finish_without_results() {
-    for (std::int32_t grain = 1; grain <= total_; ++grain) {
-        Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
-        if (taken.there) continue;
-        taken.there = taken.failed = true;
-        if (options_.joblog != nullptr)
-            job_lines_.push_back({grain, 0, -1, 0,
-                                  words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain)});
-        ++done_;
-        ++failed_;
-        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) +
-                      " was killed");
-    }
-}
-
 std::int64_t MapWork::run() {
     std::thread submitting([this] { submit_all(); });
     std::vector<d_result> results(results_at_once);
@@ -291,18 +285,25 @@ std::int64_t MapWork::run() {
             std::lock_guard guard(mutex_);
             seen = submitted_;
         }
+        take_missing();
+        show_taken();
+        if (done_.load() == total_) break;
         int count = 0;
         const int error = d_gwait_many(D_BLOCK, session_, results_at_once, results.data(), &count);
         if (error == NO_ERROR) {
             for (int i = 0; i < count; ++i) take(results[static_cast<std::size_t>(i)]);
-            write_joblog();
-            print_ready();
+            show_taken();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
-            if (!wait_for_submissions(seen)) {
-                finish_without_results();
-                write_joblog();
-                print_ready();
-            }
+            if (wait_for_submissions(seen)) continue;
+            finish_without_results();
+            show_taken();
+        } else if (error == D_E_CANNOT_RUN) {
+            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
+            if (wait_for_submissions(seen) || after_cannot_run()) continue;
+            const std::string session = std::to_string(session_);
+            failure.hint = "session " + session + " goes on when that changes: run the same command again then, or " +
+                           "`dcs session close " + session + "`";
+            give_up(failure);
         } else if (error == D_E_NO_SPACE) {
             pause_ms(1000);
         } else {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "launch_words.h"
 #include "map_joblog.h"
 #include "map_plan.h"
+#include "map_session.h"
 
 namespace dcs::commands {
 
@@ -31,13 +33,13 @@ struct MapOptions {
 
 class MapWork {
 public:
-    MapWork(const MapPlan &plan, const MapOptions &options, int session, std::int64_t done_before,
-            Console &console);
+    MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap &opened, Console &console);
 
     // Until every grain has a result. Number of those that failed. Failures of DCS itself end the
     // process (Console::give_up): the session stays, and a rerun resumes it.
     std::int64_t run();
     Progress progress();  // from any thread
+    bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
 
 private:
     struct Taken {  // of one grain
@@ -55,15 +57,23 @@ private:
     void submit_one(const d_grain_order &order);
     void wait_for_room();
     [[noreturn]] void not_submitted(const std::string &which, int error);
-    std::string program_path(const std::string &name);
+    const Result<std::string> &program_path(const std::string &name);
     bool present_though_different(std::int32_t grain, const std::string &difference);
     void take(const d_result &result);
     void write_joblog();
+    void show_taken();
     void print_ready();
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
     bool wait_for_submissions(std::int64_t seen);
+    std::vector<std::string> words_for(std::int32_t grain) const;
+    void fail_without_result(std::int32_t grain, int code, const std::string &why);
+    void take_missing();            // inputs whose program is not there
     void finish_without_results();  // grains that somebody killed never report
+    bool after_cannot_run();        // false: nothing can be done about it here
+    std::vector<std::int32_t> waiting_grains();
+    void start_again(const std::vector<std::int32_t> &grains);
+    bool fail_unstartable(const std::vector<std::int32_t> &grains);
     [[noreturn]] void give_up(const Failure &failure);
     [[noreturn]] void give_up(const std::string &what, const Status &status);  // with the hint that the session goes on
     [[noreturn]] void output_failed();
@@ -71,6 +81,7 @@ private:
     const MapPlan &plan_;
     const MapOptions &options_;
     const int session_;
+    const bool fresh_;
     const std::int64_t total_, done_before_;
     const Instant began_;
     Console &console_;
@@ -78,9 +89,14 @@ private:
     std::mutex mutex_;  // of what follows, up to the blank line
     std::condition_variable submitted_more_;
     std::int64_t submitted_ = 0;
+    struct Missing {
+        std::int32_t grain = 0;
+        Status why;
+    };
+    std::vector<Missing> missing_;
 
     // of the submitting thread
-    std::unordered_map<std::string, std::string> programs_;  // name -> path
+    std::unordered_map<std::string, Result<std::string>> programs_;  // name -> path
     bool told_environment_ = false, told_no_space_ = false;
 
     std::atomic<std::int64_t> done_{0}, failed_{0};
@@ -89,6 +105,8 @@ private:
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
+    bool some_result_ = false, started_again_ = false;
+    std::set<std::string> told_;      // why items failed without a result, each once
 };
 
 }  // namespace dcs::commands

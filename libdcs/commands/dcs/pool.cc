@@ -16,6 +16,8 @@
 namespace dcs::commands {
 namespace {
 
+constexpr std::string_view table_mark = "# Written by `dcs up`";  // at the top of the host table
+
 // Never in scientific notation: people and the scheduler's parser read it.
 std::string decimal(double value) {
     char text[40];
@@ -88,8 +90,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
 }
 
 std::string host_table_text(const PoolNumbers &numbers, const std::string &binary_class) {
-    std::string text =
-        "# Written by `dcs up`, which writes it again when the numbers of the pool change.\n";
+    std::string text = std::string(table_mark) + ", which writes it again when the numbers of the pool change.\n";
     const double s = numbers.interval_s;
     for (int i = 1; i <= numbers.servers; ++i)
         text += "local" + std::to_string(i) + " class=0x1 binary=" + binary_class +
@@ -108,6 +109,21 @@ std::string binary_class_of_this_host() {
 bool Pool::exists() const {
     struct stat st = {};
     return ::stat(directory_.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+Pool::Maker Pool::maker() const {
+    const auto there = [this](const char *name) { return ::access(path(name).c_str(), F_OK) == 0 || errno == EACCES; };
+    if (there("pool")) return ::access(path("pool").c_str(), R_OK) == 0 ? Maker::dcs_up : Maker::other;
+    const auto hosts = read_file(path("scheduler/hosts"), 16u << 20);
+    if (hosts) return hosts->compare(0, table_mark.size(), table_mark) == 0 ? Maker::dcs_up : Maker::other;
+    for (const char *name : {"scheduler/hosts", "scheduler/state/.", "scheduler/lock", "scheduler/user.sock"})
+        if (there(name)) return Maker::other;
+    return Maker::none;
+}
+
+std::string not_by_up(const Pool &pool) {
+    return pool.directory() +
+           " holds a pool that `dcs up` did not make: its host table and its daemons are an administrator's";
 }
 
 Result<PoolNumbers> Pool::numbers() const {

@@ -3,6 +3,7 @@
 //
 //   pool                  servers N / slots K / interval S / courtesy watch, written by `dcs up`
 //   up.lock               held while `dcs up` or `dcs down` works on the directory
+//   maps.lock             which sessions a `dcs map` works for (locks/session_claims.h)
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
 //   backup/               lock, backup.sock, state/, log
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
@@ -52,6 +53,13 @@ public:
     std::string server_directory(const std::string &name) const { return path("servers/") + name; }
 
     bool exists() const;                  // the directory is there
+    // Whose pool lies there. `dcs up` and `dcs down` touch what `dcs up` made, and nothing else.
+    enum class Maker {
+        none,    // there is no pool
+        dcs_up,  // with the file `pool`; or, from a `dcs up` that was interrupted, with a host table that names it
+        other,   // an administrator's, or one that the caller may not look into
+    };
+    Maker maker() const;
     Result<PoolNumbers> numbers() const;  // of the file `pool`; not_found if there is none
     std::vector<std::string> server_names()
         const;  // directories under servers/, local2 before local10
@@ -69,6 +77,9 @@ private:
                 const char *lock) const;
     std::string directory_;
 };
+
+// Why `dcs up` and `dcs down` leave a pool of Maker::other alone.
+std::string not_by_up(const Pool &pool);
 
 // Small text files.
 Result<std::string> read_file(const std::string &path, std::size_t most);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "base/clock.h"
 #include "call.h"
 #include "demands.h"
 #include "ending_signals.h"
@@ -19,7 +20,11 @@
 #include "file_words.h"
 #include "fresh_session.h"
 #include "launch_words.h"
+#include "map_plan.h"
+#include "pool.h"
+#include "start_hint.h"
 #include "unicode.h"
+#include "waiting.h"
 
 extern char **environ;
 
@@ -66,6 +71,8 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
+        if (is_shell_text(command.words[0]))
+            failure.hint = "dcs run starts programs without a shell: dcs run -- " + through_a_shell(command.words[0]);
         return own_failure(failure, program.status().code == Code::refused ? exits::not_executable
                                                                            : exits::no_program);
     }
@@ -110,8 +117,13 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
         end_session(session);
         std::_Exit(128 + number);
     }).detach();
-    const timespec limit = {end_patience_s, 0};
-    ::sigtimedwait(&signals, nullptr, &limit);
+    // One press may come as several signals, as from timeout(1), which signals its child and then its group.
+    const Instant began = boot_clock(), end = began + seconds(end_patience_s);
+    for (Instant now = began; now < end; now = boot_clock()) {
+        const Duration left = end - now;
+        const timespec limit = {left.ns / 1'000'000'000, left.ns % 1'000'000'000};
+        if (::sigtimedwait(&signals, nullptr, &limit) > 0 && boot_clock() > began + seconds(1)) break;
+    }
     std::fprintf(stderr,
                  "dcs run: the scheduler does not answer, so the grain of session %d may go on; "
                  "`dcs session close %d` ends it\n",
@@ -119,33 +131,22 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
     std::_Exit(128 + number);
 }
 
+std::vector<std::string> starts_that_failed(int session) {
+    Info info;
+    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return {};
+    return failed_starts(info->grains[0]);
+}
+
 // No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
 // is there and cannot be executed is 126.
-Failure cannot_run(int session) {
-    Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
-    Info info;
-    if (info.ask(D_Q_GRAIN, "", session, grain_number) != NO_ERROR || info->grain_count != 1) return failure;
-    const std::vector<std::string> lines = failed_starts(info->grains[0]);
+Failure cannot_run(int session, const std::string &why) {
+    Failure failure{exits::error, "cannot_run", "the grain's result: " + why, ""};
+    const std::vector<std::string> lines = starts_that_failed(session);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
     failure.hint = "";
     failure.message = "no host could start the command: on " + lines[0];
     for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
-    return failure;
-}
-
-// There is no result, and none will come. What other commands did to the grain or its session is said in their words.
-Failure no_result(int session, int error) {
-    if (error == D_E_CANNOT_RUN) return cannot_run(session);
-    Failure failure = call_failure("the grain's result", error);
-    const std::string name = "session " + std::to_string(session);
-    if (error == D_E_NOTHING_LEFT)
-        failure.message = "the grain was killed by another command (dcs grain kill), so it has no result";
-    else if (error == D_E_SESSION_CLOSED || error == D_E_SESSION_UNKNOWN || error == D_E_SESSION_TAKEN)
-        failure.message = name + ", in which the grain ran, was ended by another command, so it has no result";
-    else
-        return failure;
-    failure.hint = "";
     return failure;
 }
 
@@ -185,14 +186,40 @@ void tell_why_ended(int session, int code) {
                      printable(last.detail).c_str());
 }
 
+// There is no result, and none will come. What other commands did to the grain or its session is said in their words.
+Failure no_result(int session, int error, const std::string &why) {
+    if (error == D_E_CANNOT_RUN) return cannot_run(session, why);
+    Failure failure = call_failure("the grain's result", error);
+    if (error == D_E_NOTHING_LEFT)
+        failure.message = "the grain was killed by another command (dcs grain kill), so it has no result";
+    else if (error == D_E_SESSION_CLOSED || error == D_E_SESSION_UNKNOWN || error == D_E_SESSION_TAKEN)
+        failure.message = "session " + std::to_string(session) +
+                          ", in which the grain ran, was ended by another command, so it has no result";
+    else
+        return failure;
+    failure.hint = "";
+    return failure;
+}
+
 int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {
     int number = 0, completed = 0, sent = 0, signal = 0, code = 0;
     FILE *out = nullptr, *err = nullptr;
-    const int error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code,
-                                      nullptr, &out, &err);
+    Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
+                                    start_hint(call.directory));  // its threads go on to the end of the process
+    waiting.start();
+    int error = NO_ERROR;
+    std::string why;  // of the call; what is asked after it has words of its own
+    for (int tries = 0; tries < 2; ++tries) {
+        error = d_gwait_streams(D_BLOCK, session, &number, &completed, &sent, &signal, &code, nullptr, &out, &err);
+        why = d_errortext();
+        if (error != D_E_CANNOT_RUN || starts_that_failed(session).size() > 0) break;
+        // Not it, but another grain with this program could not be started: that may be mended by now.
+        if (tries == 0 && d_grestart(nullptr, session, grain_number) != NO_ERROR) break;
+    }
+    waiting.stop();
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
-        const Failure failure = no_result(session, error);
+        const Failure failure = no_result(session, error, why);
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_gkill(session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);

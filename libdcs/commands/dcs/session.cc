@@ -93,7 +93,7 @@ int close(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs session close: which session?",
                                        "dcs session close NUM, or last, or all"));
-    const SessionsAnswer answer = sessions_of(call.arguments.words);
+    const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
@@ -230,7 +230,7 @@ const Verb session_close_verb = {
     "close",
     "end a session; results stay",
     R"(Ends sessions: running grains are withdrawn, results, checkpoints and outputs stay. Sessions of other
-users need root or the pool's owner. Closing a closed session is no error.
+users need root or the pool's owner, and their names. Closing a closed session is no error.
 
 Examples:
   dcs session close 7
@@ -238,7 +238,7 @@ Examples:
 
 Usage: dcs session close [-o table|json|name] SEL...
 
-SEL is NUM, USER/NUM, last (your session with the highest number) or all.
+SEL is NUM, USER/NUM, last (your session with the highest number), all (yours) or USER/all.
 )",
     {},
     false,

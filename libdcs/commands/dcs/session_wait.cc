@@ -11,12 +11,16 @@
 #include "console.h"
 #include "grains.h"
 #include "json.h"
+#include "pool.h"
+#include "start_hint.h"
 #include "table.h"
+#include "waiting.h"
 
 namespace dcs::commands {
 namespace {
 
 constexpr int poll_ms = 500;
+constexpr int most_listed = 20'000;
 constexpr int away_patience_s = 600;  // how long a scheduler may be away
 
 void pause_ms(long ms) {
@@ -34,8 +38,35 @@ struct Standing {
     bool cut_off() const { return session.terminated() && session.ready + session.running > 0; }
 };
 
+// On standard error: what is being waited for.
+struct Telling {
+    explicit Telling(const std::string &directory) : hint(start_hint(directory)) {}
+    void say(const std::string &text) {
+        if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", text.c_str());
+    }
+    // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
+    void why_nothing_runs(const Session &session) {
+        if (session.ready == 0 || session.running > 0) return say("");
+        if (boot_clock() < next) return;
+        next = boot_clock() + seconds(2);
+        std::string text = "session " + session.name() + ": " + counted(session.ready, "grain") + " wait and none runs";
+        Info info;
+        if (session.ready <= most_listed && info.ask(D_Q_READY, session.user, session.number) == NO_ERROR &&
+            info->grain_count > 0) {
+            const std::string why = ask_why_it_waits(session.user, session.number, info->grains[0].grain);
+            if (why.empty()) return say("");
+            text = "session " + session.name() + ": " + why;
+        }
+        say(text);
+    }
+
+    const std::string hint;
+    WaitRhythm rhythm{boot_clock()};
+    Instant next;
+};
+
 // Asks again and again while the scheduler is away, as long as `deadline` and patience allow.
-std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing) {
+std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing, Telling *telling = nullptr) {
     SessionSelector selector;
     selector.user = which.user;
     selector.number = which.number;
@@ -49,6 +80,7 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
         if (answer.failure.exit != exits::unreachable || boot_clock() > away_until ||
             user_set_patience())
             return answer.failure;
+        if (telling != nullptr) telling->say(away_text(telling->hint));
         pause_ms(poll_ms);
     }
 }
@@ -80,8 +112,7 @@ std::optional<Failure> timeout_of(const Call &call, Instant &deadline) {
 }
 
 SessionsAnswer chosen(const Call &call) {
-    return sessions_of(call.arguments.words.empty() ? std::vector<std::string>{"last"}
-                                                    : call.arguments.words);
+    return chosen_sessions(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
 }
 
 int conclude(const Call &call, const char *schema, const std::vector<Standing> &standings) {
@@ -107,9 +138,11 @@ int wait(const Call &call) {
     const SessionsAnswer answer = chosen(call);
     if (answer.failed) return call.fail(answer.failure);
     std::vector<Standing> standings;
+    Telling telling(call.directory);
     for (const Session &session : answer.sessions) {
         Standing standing{session};
         while (!standing.over()) {
+            telling.why_nothing_runs(standing.session);
             if (boot_clock() >= deadline)
                 return call.fail({exits::timeout, "timeout",
                                   "session " + session.name() + " is not done: " +
@@ -120,7 +153,7 @@ int wait(const Call &call) {
                 deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
             pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1,
                                       poll_ms));
-            if (const auto failure = look(session, deadline, standing)) {
+            if (const auto failure = look(session, deadline, standing, &telling)) {
                 const bool late = failure->exit == exits::unreachable && boot_clock() >= deadline;
                 return call.fail(
                     late ? Failure{exits::timeout, "timeout", failure->message, failure->hint}
@@ -197,7 +230,7 @@ Usage: dcs session wait [--timeout S] [-o table|json|name] [SEL...]
 
   --timeout S   give up after S seconds (also 5m, 2h)
 
-SEL is NUM, USER/NUM, last (your session with the highest number; the default) or all.
+SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
 had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
 )",
@@ -219,7 +252,7 @@ Examples:
 
 Usage: dcs session watch [-o table|json|name] [SEL...]
 
-SEL is NUM, USER/NUM, last (your session with the highest number; the default) or all.
+SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
 Exit code as of `dcs session wait`.
 )",
     {},

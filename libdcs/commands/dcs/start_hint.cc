@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/pool_path.h"
+#include "pool.h"
 
 namespace dcs::commands {
 namespace {
@@ -25,14 +26,11 @@ std::string other_pool(const std::string &directory) {
 
 }  // namespace
 
-bool is_made_by_up(const std::string &directory) {
-    return ::access((directory + "/pool").c_str(), F_OK) == 0;
-}
-
 std::string start_hint(const std::string &directory) {
     const std::string socket = directory + "/scheduler/user.sock";
+    const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
-    if (::stat((directory + "/scheduler").c_str(), &st) != 0 && errno == ENOENT && !is_made_by_up(directory))
+    if (maker == Pool::Maker::none)
         return "`dcs up --local 2` starts a private pool; for one in another directory set DCS_DIR";
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "it is the pool of another account: without --dir and DCS_DIR you get your own, or that of this host";
@@ -40,7 +38,7 @@ std::string start_hint(const std::string &directory) {
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": an administrator of this host adds you to it, and it counts from your next login";
-    if (is_made_by_up(directory)) return "`dcs up` starts it again" + other_pool(directory);
+    if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + other_pool(directory);
     return "who administers this pool starts dcs_scheduler --dir " + directory + "/scheduler again" +
            other_pool(directory);
 }

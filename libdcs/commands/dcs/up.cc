@@ -101,6 +101,8 @@ Status only_a_pool(const Pool &pool) {
     if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
     if (st.st_uid != ::geteuid())
         return fail(Code::refused, directory + " belongs to another user");
+    if (pool.maker() == Pool::Maker::other)
+        return fail(Code::refused, not_by_up(pool));
     const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
     DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
     std::string stranger;
@@ -108,7 +110,7 @@ Status only_a_pool(const Pool &pool) {
         const std::string name = entry->d_name;
         bool known = false;
         for (const char *ours :
-             {".", "..", "pool", "pool.tmp", "up.lock", "scheduler", "backup", "servers", "lost+found"})
+             {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "servers", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
@@ -369,7 +371,8 @@ Usage: dcs up --local N [--slots K] [--interval S] [--courtesy watch|priority] [
 
 Again on the same directory it starts what has died and leaves the rest alone. Other numbers are
 taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
-to the others. Started by root, grains run as root.
+to the others. Started by root, grains run as root. A directory with a pool that `dcs up` did not make is
+left alone: its host table is its administrator's.
 )",
     {{"--local", 0, true}, {"--slots", 0, true}, {"--interval", 0, true}, {"--courtesy", 0, true},
      {"--mirror", 0, true}},

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pickle
+import re
 import sys
 import sysconfig
 import threading
@@ -15,8 +16,8 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from .call import PICKLE_PROTOCOL
-from .errors import CallFailed, Error, GrainUnknown, NothingLeft
-from .session import Session
+from .errors import CallFailed, Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
+from .session import Session, _forget
 from .spec import File, Grain, Path, Result
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
@@ -69,19 +70,27 @@ class Executor(concurrent.futures.Executor):
     that differs raises GrainDiffers. When the last grain is done and the executor is shut down its session is closed; a
     rerun after that gives the same results again. Leaving `with` by an exception leaves the session open.
 
+    `fresh`: what earlier runs of this ident left is closed and removed first, and nothing of it comes again. That is for
+    the time in which functions and arguments still change; without it a program whose text has changed since an earlier
+    run is refused (GrainDiffers), as that run's results are of the old one.
+
     Functions are found on the hosts by module and name. The module's file travels with the grain unless it belongs to the
     Python installation, and so do `modules` (names or modules) that it imports. `python` is the interpreter on the hosts.
     `encoding`: "pickle", or "json" for arguments and results that JSON can say; a pickle from a host can do anything in
     this program, JSON cannot. `fields` are those of Grain, for all grains."""
 
-    def __init__(self, ident: str, number: Optional[int] = None, *, modules: Iterable[Union[str, ModuleType]] = (),
-                 python: str = "/usr/bin/python3", encoding: str = "pickle", **fields: Any):
+    def __init__(self, ident: str, number: Optional[int] = None, *, fresh: bool = False,
+                 modules: Iterable[Union[str, ModuleType]] = (), python: str = "/usr/bin/python3", encoding: str = "pickle",
+                 **fields: Any):
         if encoding not in ("pickle", "json"):
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle" or "json"')
         self._python, self._encoding, self._fields = python, encoding, fields
         self._extra = [f for module in modules for f in _sources(_module(module))]
         self._staged: Dict[str, List[File]] = {}
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
+        self._ident = ident
+        if fresh:
+            _forget(ident)
         self.session = Session(ident, number)
         self._submitting = threading.Lock()
         self._next_number = 0
@@ -133,7 +142,7 @@ class Executor(concurrent.futures.Executor):
             self._changed.notify_all()
         for future in waiting:
             future._drop()
-        self.session.leave()
+        self.session._leave_no_trace()
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
@@ -162,11 +171,34 @@ class Executor(concurrent.futures.Executor):
                 raise RuntimeError("the executor was shut down")
             for at in range(0, len(grains), _BATCH):
                 part = grains[at:at + _BATCH]
-                self.session.submit_many([(self._next_number + i, grain) for i, (grain, _) in enumerate(part)])
+                numbered = [(self._next_number + i, grain) for i, (grain, _) in enumerate(part)]
+                try:
+                    self.session.submit_many(numbered)
+                except (GrainDiffers, ReplayEnd) as error:
+                    raise self._explained(error, numbered) from None
                 for _, unpack in part:
                     futures.append(self._expect(Future(self, self._next_number, unpack)))
                     self._next_number += 1
         return futures
+
+    def _explained(self, error: Error, grains: Sequence[Tuple[int, Grain]]) -> Error:
+        """The same in the words of a program that was edited: which file or which call, and what to do."""
+        number, grain = grains[min(error.refused, len(grains) - 1)]
+        staged = _as_files(grain.files)
+        lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
+        changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
+        session = f"session {self.session.number} of {self._ident!r}"
+        if isinstance(error, ReplayEnd):
+            text = f"call {number} is not among those of {session}, which is complete"
+        elif changed:
+            text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {session} began: its " \
+                   "results are those of the program as it was"
+        else:
+            text = f"call {number} is not as it was when {session} began: {error.text}"
+        told = type(error)(error.code, error.name, text, f"dcs.Executor({self._ident!r}, fresh=True) removes that session and "
+                           "begins anew; under another ident it stays")
+        told.taken, told.refused = error.taken, error.refused
+        return told
 
     def _expect(self, future: Future) -> Future:
         with self._changed:

@@ -24,7 +24,7 @@ class Session:
     "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
 
     As a context manager it is closed at the end of the block. When an exception leaves the block it stays open, and a
-    rerun goes on in it. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
+    rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
     that arrives later is kept for the next call."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True):
@@ -33,6 +33,7 @@ class Session:
         lib.authorize(ident)
         self.ident = ident
         self.number: int = _find(ident, mode, sent_reset) if number is None else _open(number, mode, sent_reset)
+        self._submitted = False
         self._changed = threading.Condition()
         self._ready: Deque[Result] = deque()
         self._error: Optional[Error] = None
@@ -50,7 +51,7 @@ class Session:
         if kind is None:
             self.close()
         else:
-            self.leave()
+            self._leave_no_trace()
 
     def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
         """Submits a grain, durably; `fields` are those of Grain. The same call again changes nothing."""
@@ -60,6 +61,7 @@ class Session:
         order = lib.Grain()
         keep = grain.fill(order)
         lib.call("d_gexec_grain", self.number, number, ctypes.byref(order))
+        self._submitted = True
         del keep
 
     def submit_many(self, grains: Sequence[Tuple[int, Grain]]) -> None:
@@ -75,6 +77,7 @@ class Session:
             error.taken, error.refused = taken.value, refused.value
             raise
         finally:
+            self._submitted = self._submitted or taken.value > 0
             del keep
 
     def wait(self, timeout: Optional[float] = None) -> Result:
@@ -127,6 +130,19 @@ class Session:
         """Removes the data of the closed session."""
         lib.call("d_clean_ses", self.number)
 
+    def _leave_no_trace(self) -> None:
+        """Leaves a session in which nothing was ever submitted, and removes it: a rerun has nothing to go on with."""
+        self.leave()
+        if self._submitted:
+            return
+        try:
+            if all(row.session != self.number or row.ready + row.running + row.finished + row.killed == 0
+                   for row in sessions(login_name())):
+                lib.call("d_close_ses", self.number)
+                lib.call("d_clean_ses", self.number)
+        except Error:
+            pass  # the error that is on its way matters more
+
     def _settled(self) -> bool:
         """No grain is left that a reopened session would go on with."""
         return any(row.session == self.number and row.ready == row.running == 0 for row in sessions(login_name()))
@@ -176,6 +192,18 @@ class Session:
                 self._ready.extend(results)
                 self._error, self._taking = error, False
                 self._changed.notify_all()
+
+
+def _forget(ident: str) -> None:
+    """Closes and removes what earlier runs of this ident left."""
+    lib.authorize(ident)
+    for row in sessions(login_name()):
+        if row.ident != ident:
+            continue
+        if row.state != "terminated":
+            lib.call("d_resume_ses", row.session, 1)
+            lib.call("d_close_ses", row.session)
+        lib.call("d_clean_ses", row.session)
 
 
 def _open(number: int, mode: str, sent_reset: bool) -> int:

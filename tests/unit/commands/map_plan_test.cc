@@ -132,3 +132,28 @@ TEST_CASE("exit code as of GNU parallel") {
     CHECK(exit_for_failed(101) == 101);
     CHECK(exit_for_failed(1000000) == 101);
 }
+
+TEST_CASE("the ident of a run says which map, and what its files were") {
+    const std::string base = "map-7733c84a136043ea775e8832", files(24, 'a');
+    const std::string ident = ident_of_run(base, files, "0123abcd");
+    CHECK(ident == base + "." + files + "-0123abcd");
+    CHECK(ident.size() <= 64);
+    CHECK(is_run_of(ident, base));
+    CHECK(fingerprint_in(ident, base) == files);
+    for (const std::string &older : {base, base + "-0123abcd"}) {
+        CHECK(is_run_of(older, base));
+        CHECK(fingerprint_in(older, base).empty());
+    }
+    CHECK_FALSE(is_run_of(base + "0", base));
+    CHECK(fingerprint_in("another", base).empty());
+}
+
+TEST_CASE("a line for a shell is told from a program, and how to hand it to one") {
+    for (const char *line : {"echo {} | wc -c", "a b", "x>y", "a;b", "$HOME/x", "*.sh"})
+        CHECK(is_shell_text(line));
+    for (const char *name : {"echo", "./run-it.sh", "/usr/bin/c++", "{}", "{.}_x,y=z"})
+        CHECK_FALSE(is_shell_text(name));
+    CHECK(through_a_shell("echo {} | wc -c") == R"(sh -c 'echo "$1" | wc -c' sh {})");
+    CHECK(through_a_shell("date | wc") == "sh -c 'date | wc'");
+    CHECK(through_a_shell("echo 'a'") == R"(sh -c 'echo '\''a'\''')");
+}

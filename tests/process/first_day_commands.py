@@ -1,0 +1,239 @@
+#!/usr/bin/python3
+"""What people type on their first day, and what came of it that they did not want: commands run again after an edit, shell lines,
+programs that are not there, the same map twice at once, a pool that is busy, away, or an administrator's."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+from pool import Pool, program, wait_for
+
+
+class Shell:
+    def __init__(self, pool, directory):
+        self.pool, self.directory = pool, directory
+        pool.env["PATH"] = os.path.dirname(program("dcs")) + ":" + pool.env["PATH"]
+
+    def start(self, line, **options):
+        return self.pool.start(["/bin/sh", "-c", line], cwd=self.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True, text=True, **options)
+
+    def run(self, line, code=0):
+        """(standard output, standard error)"""
+        process = self.start(line, stdin=subprocess.DEVNULL)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == code, (line, process.returncode, out, err)
+        return out, err
+
+    def write(self, name, text):
+        path = os.path.join(self.directory, name)
+        with open(path, "w") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def sessions(self):
+        return self.pool.json("session", "ls")["sessions"]
+
+    def until(self, what, process, text):
+        """Reads standard error up to this text."""
+        said = ""
+        while not re.search(text, said):
+            line = process.stderr.readline()
+            assert line, f"{what}: it ended after {said!r}"
+            said += line
+        return said
+
+
+def again_means_anew(shell):
+    shell.write("data", "one\n")
+    assert shell.run("dcs map -- cat ::: data")[0] == "one\n"
+    shell.write("data", "two\n")
+    out, err = shell.run("dcs map -- cat ::: data")
+    assert out == "two\n" and "the last run, session 1, is complete (--replay prints" in err, (out, err)
+    out, err = shell.run("dcs map --replay -- cat ::: data")
+    assert out == "two\n" and "its results again" in err and "changed" not in err, (out, err)
+    out, err = shell.run("dcs map --session 1 -- cat ::: data")
+    assert out == "one\n" and "warning: data has changed since session 1 began" in err, (out, err)
+    assert "has not run yet" in shell.run("dcs map --replay -- cat ::: data data", 255)[1]
+    assert len(shell.sessions()) == 2
+    assert "runs nothing" in shell.run("dcs map --replay --new -- cat ::: data", 255)[1]
+
+
+def shell_lines(shell):
+    before = shell.sessions()
+    _, err = shell.run("dcs map 'echo {} | wc -c' ::: a b", 255)
+    hint = re.search(r"without a shell: (dcs map -- sh -c .*)", err).group(1)
+    assert shell.run(hint + " ::: a bb")[0] == "2\n3\n", hint
+    _, err = shell.run("dcs run 'echo \"it'\\''s\" | wc -c'", 127)
+    assert shell.run(re.search(r"without a shell: (dcs run -- sh -c .*)", err).group(1))[0] == "5\n", err
+    assert len(shell.sessions()) == len(before) + 1, "a line that was refused leaves a session"
+
+
+def not_there(shell):
+    """As parallel does: what is there runs, each that is not has failed; mended, the same line does the rest."""
+    line = "dcs map --joblog log -- {} ::: true ./later echo"
+    out, err = shell.run(line, 1)
+    assert out == "\n" and "there is no program ./later" in err, (out, err)
+    log = {row.split("\t")[0]: row.split("\t")[6] for row in open(os.path.join(shell.directory, "log")).read().splitlines()[1:]}
+    assert log == {"1": "0", "2": "127", "3": "0"}, log
+    number = re.search(r"session (\d+)", err).group(1)
+    shell.write("later", "#!/bin/sh\necho later\n")
+    out, err = shell.run("dcs map --session " + number + line[7:])
+    assert out == "later\n\n", (out, err)
+
+
+def mended(shell):
+    """A script without #! that gets one; and a host that has tried it is not held against it."""
+    before = len(shell.sessions())
+    shell.write("s.sh", "echo x $1\n")
+    for line, code in (("dcs map -- ./s.sh ::: 1 2", 2), ("dcs run -- ./s.sh", 126)):
+        out, err = shell.run(line, code)
+        assert out == "" and "#! line" in err, (line, out, err)
+    assert len(shell.sessions()) == before, shell.sessions()
+    shell.write("s.sh", "#!/bin/sh\necho x $1\n")
+    assert shell.run("dcs map -- ./s.sh ::: 1 2")[0] == "x 1\nx 2\n"
+
+
+def only_what_failed(shell):
+    shell.write("f.sh", "#!/bin/sh\necho run >>runs-$1; echo x $1; test -e ok-$1\n")
+    shell.write("ok-1", "")
+    line = "dcs map -- ./f.sh ::: 1 2"
+    assert shell.run(line, 1)[0] == "x 1\nx 2\n"
+    shell.write("ok-2", "")
+    out, err = shell.run(line)
+    assert out == "x 1\nx 2\n" and "1 of 2 grains failed in the last run and runs again" in err and "--new" in err, (out, err)
+
+    def runs():
+        return [open(os.path.join(shell.directory, f"runs-{n}")).read().count("run") for n in (1, 2)]
+    assert runs() == [1, 2], runs()
+    os.unlink(os.path.join(shell.directory, "ok-2"))
+    shell.run(line, 1)
+    shell.write("f.sh", "#!/bin/sh\necho run >>runs-$1; echo y $1\n")
+    out, err = shell.run(line)
+    assert out == "y 1\ny 2\n" and "had 1 that failed, and ./f.sh has changed since: all run" in err, (out, err)
+    assert runs() == [3, 4], runs()
+
+
+def interrupted(shell):
+    """Twice at once; killed, run again; interrupted from the keyboard, edited, run again; ended by a reader that had enough."""
+    shell.write("g.sh", "#!/bin/sh\nuntil test -e go; do sleep 0.1; done; echo $1\n")
+    shell.write("four", "1\n2\n3\n4\n")
+    line = "exec dcs map -a four -- ./g.sh"
+    first = shell.start(line)
+    number = re.search(r"session (\d+): 4 grains", shell.until("map", first, "4 grains")).group(1)
+    out, err = shell.run(line, 255)
+    assert out == "" and "runs already since" in err and f"as process {first.pid}, in session {number}" in err, err
+    os.killpg(first.pid, signal.SIGKILL)
+    second = shell.start(line)
+    shell.until("the second", second, f"session {number}: resumed, 0 of 4")
+    os.killpg(second.pid, signal.SIGINT)
+    out, err = second.communicate(timeout=300)
+    assert second.returncode == 130 and f"session {number} goes on in the pool" in err and f"close {number}` stops it" in err, err
+    shell.write("g.sh", "#!/bin/sh\necho new $1\n")
+    _, err = shell.run(line, 255)
+    assert f"./g.sh has changed since session {number} began" in err, err
+    assert f"--session {number} goes on" in err and "--new begins anew" in err and f"dcs session close {number}" in err, err
+    shell.write("go", "")
+    out, err = shell.run(f"dcs map -a four --session {number} -- ./g.sh")
+    assert sorted(out.split()) == ["1", "2", "3", "4"] or "new" in out, out  # those that had begun ran the old text
+    assert "warning: ./g.sh has changed since" in err, err
+    assert shell.run(line)[0] == "".join(f"new {n}\n" for n in range(1, 5))
+    # Its session ends when all is written, not when all has run.
+    line = "dcs map -- seq ::: 100000 5"
+    shell.run(line + " | head -n 1")
+    out, err = shell.run(line)
+    assert "2 of 2 grains done already" in err or "resumed" in err, err
+    assert out.count("\n") == 100005, out.count("\n")
+
+
+def waiting(shell):
+    """A run that waits says for what, one that is killed by what; orders for `all` mean one's own."""
+    many = shell.start("seq 1500 >many; exec dcs map -a many -- sh -c 'until test -e finish; do sleep 0.2; done' sh {}")
+    number = re.search(r"session (\d+): ", shell.until("map", many, "1500 grains")).group(1)
+    wait_for("busy slots", lambda: sum(h["running"] for h in shell.pool.json("host", "ls")["hosts"]) == 2)
+    queued = shell.start("exec dcs run -- echo hi")
+    said = shell.until("run", queued, "queued: ")
+    assert "2 hosts: no free slot" in said and f"session {number} with 1," in said and "goes first" in said, said
+    waits = shell.start("exec dcs session wait last")
+    assert "none runs" in (said := shell.until("wait", waits, "wait: session")) or "queued" in said, said
+    shell.run(f"dcs session close {number}")
+    assert queued.communicate(timeout=300)[0] == "hi\n"
+    os.killpg(many.pid, signal.SIGKILL)
+    many.communicate()
+    waits.communicate(timeout=300)
+    sleeps = shell.start("exec dcs run -- sleep 1000")
+    wait_for("the grain", lambda: [s for s in shell.sessions() if s["running"] == 1])
+    last = str(max(s["session"] for s in shell.sessions()))
+    shell.run(f"dcs grain kill {last}:1")
+    _, err = sleeps.communicate(timeout=300)
+    assert sleeps.returncode == 125 and "was killed" in err and "submit" not in err, err
+    shell.run("dcs session close all")
+    assert all(s["state"] == "terminated" for s in shell.sessions())
+    away = shell.start("exec dcs run -- sleep 1000")
+    wait_for("the grain", lambda: [s for s in shell.sessions() if s["running"] == 1])
+    shell.pool.kill("scheduler", "scheduler")
+    said = shell.until("run", away, "does not answer")
+    assert "`dcs up` starts it again" in said and "--local" not in said, said
+    os.killpg(away.pid, signal.SIGKILL)
+    away.communicate()
+
+
+def terminal(shell):
+    """At a terminal a map says that it reads from there."""
+    master, slave = os.openpty()
+    process = shell.start("dcs map -- echo", stdin=slave)
+    os.close(slave)
+    shell.until("map", process, "from the terminal")
+    os.write(master, b"typed\n\x04")
+    out, _ = process.communicate(timeout=300)
+    assert out == "typed\n", out
+    os.close(master)
+
+
+def administrators(pool):
+    """A pool that `dcs up` did not make is none of its business, and no hint says otherwise."""
+    directory = os.path.join(pool.base, "administrator")
+    os.makedirs(os.path.join(directory, "scheduler"), 0o700)
+    table = os.path.join(directory, "scheduler", "hosts")
+    text = "g1 class=0x1 binary=x86_64-linux-gnu slots=1\n"
+    with open(table, "w") as file:
+        file.write(text)
+    scheduler = pool.start([program("dcs_scheduler"), "--dir", os.path.join(directory, "scheduler"), "--hosts", table],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for("the scheduler", lambda: os.path.exists(os.path.join(directory, "scheduler", "user.sock")))
+        for words in (["up", "--local", "1"], ["up"], ["down"]):
+            done = pool.dcs(*words, "--dir", directory, check=False)
+            assert done.returncode == 4 and b"did not make" in done.stderr and b"--local" not in done.stderr, (words, done)
+        assert scheduler.poll() is None and open(table).read() == text and os.listdir(directory) == ["scheduler"]
+    finally:
+        scheduler.terminate()
+        scheduler.wait()
+    for words in (["status"], ["session", "ls"], ["run", "true"], ["map", "true", ":::", "1"], ["doctor"]):
+        done = pool.dcs("--dir", directory, *words, check=False)
+        assert done.returncode != 0 and b"dcs up" not in done.stderr, (words, done)
+    nowhere = pool.dcs("--dir", os.path.join(pool.base, "nowhere"), "session", "ls", check=False)
+    assert b"`dcs up --local 2` starts a private pool" in nowhere.stderr, nowhere
+    # What was made by an interrupted `dcs up`, before its last file was written, is its own.
+    os.unlink(os.path.join(pool.dir, "pool"))
+    again = pool.dcs("up", check=False)
+    assert again.returncode == 2 and b"--local N" in again.stderr, again
+    pool.up()
+
+
+def main():
+    with Pool(servers=2, slots=1) as pool:
+        directory = os.path.join(pool.base, "work")
+        os.mkdir(directory)
+        shell = Shell(pool, directory)
+        for part in (again_means_anew, shell_lines, not_there, mended, only_what_failed, interrupted, terminal, waiting):
+            began = time.monotonic()
+            part(shell)
+            print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+        administrators(pool)
+    print("nine first mistakes end as one would wish")
+
+
+if __name__ == "__main__":
+    main()

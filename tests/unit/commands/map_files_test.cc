@@ -1,0 +1,104 @@
+#include "commands/dcs/map_files.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include "commands/dcs/map_session.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+struct Folder {
+    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
+    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
+    void write(const std::string &name, const std::string &text) const {
+        std::ofstream(std::string(path) + "/" + name) << text;
+    }
+    void remove(const std::string &name) const { REQUIRE(::remove((std::string(path) + "/" + name).c_str()) == 0); }
+    char path[32] = "/tmp/dcs-files-XXXXXX";
+};
+
+struct Map {
+    const Folder folder;
+    MapPlan plan{{"./prog", "table", "-x{}", "out"}, folder.path, {"a", "b", "no file"}};
+    Map() {
+        folder.write("prog", "1");
+        folder.write("table", "2");
+        folder.write("a", "3");
+        folder.write("b", "4");
+    }
+    std::vector<MapFile> files() const { return files_of(plan, std::string(folder.path) + "/prog"); }
+};
+
+}  // namespace
+
+TEST_CASE("files that a map names have a fingerprint, and what has changed is told by its name") {
+    Map map;
+    const std::string before = fingerprint_of(map.files());
+    CHECK(before.size() == 24);
+    CHECK(before.find_first_not_of("0123456789abcdef") == std::string::npos);
+    CHECK(changed_in_command(before, map.files()).empty());
+    CHECK(changed_in_inputs(before, map.files()).empty());
+    CHECK(changed_in_command("", map.files()).empty());  // of an earlier release: nothing is known
+
+    map.folder.write("prog", "1");  // written again, with the same contents
+    CHECK(fingerprint_of(map.files()) == before);
+    map.folder.write("prog", "x");
+    CHECK(changed_in_command(before, map.files()) == "./prog");
+    map.folder.write("table", "x");
+    CHECK(changed_in_command(before, map.files()) == "./prog and table");
+    CHECK(changed_in_inputs(before, map.files()).empty());
+    map.folder.write("prog", "1");
+    map.folder.write("table", "2");
+    map.folder.write("b", "x");
+    CHECK(changed_in_command(before, map.files()).empty());
+    CHECK(changed_in_inputs(before, map.files()).rfind("one of the files that the inputs name (", 0) == 0);
+}
+
+TEST_CASE("what grains may have made does not count as changed, what is gone does") {
+    const Map map;
+    const std::string before = fingerprint_of(map.files());
+    map.folder.write("out", "made");  // the word after it in its part was not there before
+    const auto now = changed_in_command(before, map.files());
+    // table and out share digits, so they cannot be told apart
+    CHECK(now.rfind("one of the files that CMD names (", 0) == 0);
+    map.folder.remove("out");
+    map.folder.remove("table");
+    CHECK(changed_in_command(before, map.files()) == "a file that CMD names (it is gone)");
+
+    MapPlan plan{{"prog", "out"}, map.folder.path, {"x"}};
+    const std::string none = fingerprint_of(files_of(plan, ""));
+    CHECK(none == std::string(24, '0'));
+    map.folder.write("out", "made");
+    CHECK(changed_in_command(none, files_of(plan, "")).empty());
+}
+
+TEST_CASE("of large files size and time count") {
+    const Map map;
+    map.folder.write("table", std::string(17 << 20, 'x'));
+    const std::string path = std::string(map.folder.path) + "/table", before = fingerprint_of(map.files());
+    const utimbuf then = {1, 1};
+    REQUIRE(::utime(path.c_str(), &then) == 0);
+    CHECK(changed_in_command(before, map.files()) == "table");
+}
+
+TEST_CASE("a run is complete when its session is closed, nothing waits, and all results were handed out") {
+    Session session;
+    session.state = "terminated";
+    session.finished = session.sent = 3;
+    CHECK(end_of_run(session) == RunEnd::complete);
+    session.sent = 2;
+    CHECK(end_of_run(session) == RunEnd::interrupted);
+    session.sent = 3;
+    session.ready = 1;
+    CHECK(end_of_run(session) == RunEnd::interrupted);
+    session.ready = 0;
+    session.state = "active";
+    CHECK(end_of_run(session) == RunEnd::interrupted);
+}

@@ -1,0 +1,66 @@
+#include "commands/dcs/waiting.h"
+
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+const char *const one_older[] = {"ann/23"};
+const char *const two_older[] = {"ann/23", "ben/4"};
+
+Session session(const std::string &user, int number, int ready, int running) {
+    Session s{user, "x", "active"};
+    s.number = number;
+    s.ready = ready;
+    s.running = running;
+    return s;
+}
+
+d_reason reason(const char *word, const char *text, int hosts) { return {word, text, "", hosts, 0, nullptr}; }
+
+std::string text_of(std::vector<d_reason> reasons, bool can_run = true, const char *state = "ready") {
+    d_explanation why = {};
+    why.state = state;
+    why.can_run = can_run;
+    why.reasons = reasons.data();
+    why.reason_count = reasons.size();
+    return waiting_text(why, {session("ann", 23, 1498, 2), session("ben", 4, 10, 0)});
+}
+
+}  // namespace
+
+TEST_CASE("why a grain waits, in one line") {
+    const d_reason busy = reason("busy", "all slots of the host are in use", 2);
+    d_reason older = reason("older_first", "grains of older sessions come first", 0);
+    CHECK(text_of({busy}) == "queued: 2 hosts: no free slot");
+    older.names = one_older;
+    older.name_count = 1;
+    CHECK(text_of({older, busy}) == "queued: 2 hosts: no free slot; session ann/23 with 1,500 grains goes first");
+    older.names = two_older;
+    older.name_count = 2;
+    CHECK(text_of({older, busy}) ==
+          "queued: 2 hosts: no free slot; 2 older sessions with 1,510 grains, as session ann/23, go first");
+    CHECK(text_of({busy, reason("drained", "the host is drained", 1)}) ==
+          "queued: 2 hosts: no free slot, 1 host: the host is drained");
+    CHECK(text_of({reason("other_class", "the host is of a class that the grain does not accept", 2)}, false) ==
+          "no host can take it: 2 hosts: the host is of a class that the grain does not accept");
+    CHECK(text_of({reason("takes_it", "it starts", 1)}).empty());
+    CHECK(text_of({reason("running", "the grain runs", 1)}, true, "running").empty());
+}
+
+TEST_CASE("it is told after three seconds, and then seldom") {
+    const auto at = [](std::int64_t s) { return Instant{} + seconds(s); };
+    WaitRhythm rhythm(at(0));
+    CHECK_FALSE(rhythm.due("busy", at(2)));
+    CHECK(rhythm.due("busy", at(3)));
+    CHECK_FALSE(rhythm.due("busy", at(100)));
+    CHECK(rhythm.due("away", at(101)));
+    CHECK_FALSE(rhythm.due("busy", at(105)));
+    CHECK(rhythm.due("busy", at(111)));
+    CHECK(rhythm.due("busy", at(711)));
+    CHECK_FALSE(rhythm.due("", at(712)));  // it ran; then waits again
+    CHECK_FALSE(rhythm.due("away", at(714)));
+    CHECK(rhythm.due("away", at(721)));
+}
