@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "fuzz.h"
-#include "meter.h"
 #include "script.h"
 
 namespace dcs::fuzz {
@@ -36,7 +35,6 @@ bool same(const Cut &a, const Cut &b) {
 }  // namespace
 
 void run(std::string_view bytes) {
-    const Meter meter;
     Choices input(bytes);
     const std::size_t step = input.byte() % 67 + 1;
     const std::size_t most = input.byte() % 2 == 0 ? limits::hello_frame_bytes : limits::server_frame_bytes;
@@ -46,7 +44,6 @@ void run(std::string_view bytes) {
         expect(frame.payload.size() == frame.header.length && frame.payload.size() <= most, "a frame keeps its limit");
         (void)wire::decode_payload(frame.header, frame.payload);
     }
-    meter.expect_memory(bytes.size(), 2048, 1 << 20, "a stream of frames");
 }
 
 std::vector<Seed> seeds() {

@@ -2,7 +2,6 @@
 // people and programs holds for it too.
 #include "base/checksum.h"
 #include "base/limits.h"
-#include "meter.h"
 #include "script.h"
 #include "wire/content_check.h"
 #include "wire/json.h"
@@ -32,7 +31,6 @@ void read_rows(const wire::AnyMessage &message) {
 }  // namespace
 
 void run(std::string_view bytes) {
-    const Meter meter;
     std::vector<Item> items = items_of(bytes);
     items.resize(std::min<std::size_t>(items.size(), 3));  // each stands for itself
     for (const Item &item : items) {
@@ -49,7 +47,6 @@ void run(std::string_view bytes) {
         expect(again && again->crc == header.crc && again->length == header.length, "its header is the same too");
         read_rows(*message);
     }
-    meter.expect_memory(bytes.size(), 4096, 1 << 20, "messages");
 }
 
 std::vector<Seed> seeds() {
