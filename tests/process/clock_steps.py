@@ -253,7 +253,7 @@ def drill(plant=""):
             return what_is_found(pool)
         identity = os.path.join(pool.base, "h1/pki/certificate.pem")
         before = open(identity).read()
-        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes, an_hour_of_silence):
+        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
         assert open(identity).read() == before, "the host got another certificate"
