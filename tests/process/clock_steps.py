@@ -15,7 +15,7 @@ import sys
 from backup_remote import BackupPool
 from clocks import HOUR, STEPS, YEARS, Clocks
 from hurry import Hurry
-from pool import BIN, bin_directory, lock_holder, program, wait_for
+from pool import BIN, FULL, bin_directory, lock_holder, program, wait_for
 
 LONG = 600  # s for whatever is waited for, on however busy a machine
 PATIENT = "interval=0.5 alert=300 limit=600 extended=1200"  # less than the hour, more than any test
@@ -253,7 +253,7 @@ def drill(plant=""):
             return what_is_found(pool)
         identity = os.path.join(pool.base, "h1/pki/certificate.pem")
         before = open(identity).read()
-        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes, an_hour_of_silence):
+        for part in (steps_while_connected, restarts_an_hour_off, restarts_ten_years_off, an_hour_passes):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
         assert open(identity).read() == before, "the host got another certificate"
@@ -265,6 +265,8 @@ def main():
         print("SKIPPED: this build has no clocks that can be set")
         return 77
     print(f"{drill()} grains, each ran once", flush=True)
+    if not FULL:
+        return 0
     found = drill("turn.no_grace")
     print(f"a scheduler without grace after a pause: {found or 'NOT FOUND'}")
     return 0 if found else 1
