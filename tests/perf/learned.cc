@@ -212,7 +212,7 @@ void if_elapsed_of(Guard guard, std::uint64_t seed, double granted[3], double as
         }
         longest_limit = std::max(longest_limit, if_elapsed);
         denial.too_soon = request.at >= free_at;
-        const double slack = std::min(0.02 * if_elapsed, 30 * second);
+        const double slack = std::min(0.02 * if_elapsed, 30.0 * second);
         if (request.at < free_at || request.at - last_end < if_elapsed - slack) {
             denials.push_back(denial);
             if (denials.size() > refusals_kept) denials.erase(denials.begin());
