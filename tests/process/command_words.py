@@ -21,6 +21,7 @@ LIST_TOKENS = 52  # a message that no daemon answers with
 NO_SIGNALS = "syscall:=424=:EPERM"  # pidfd_send_signal
 NUMBERS = {"d/p/pool": "servers 1\nslots 1\ninterval 10\n"}
 HOSTS = {"d/p/scheduler/hosts": "# Written by `dcs up`\nlocal1 slots=1\n"}
+BY_HAND = {"d/p/scheduler/hosts": "local1 slots=1\n"}
 started = []
 
 
@@ -147,9 +148,9 @@ def backup_cases():
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
-        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: there is none on this host"], code=5, files=HOSTS),
+        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: there is none on this host"], code=5, files=BY_HAND),
         Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: it is started as before: dcs_backupd --dir @/p/backup"],
-                code=5, files={**HOSTS, "d/p/backup": None}),
+                code=5, files={**BY_HAND, "d/p/backup": None}),
         Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
                 prepare=peer("d/p/backup/backup.sock", None)),
         Command("other_answer", status, "dcs: the backup of @/p: it answered what was not asked\n",
@@ -159,7 +160,7 @@ def backup_cases():
                 code=5, files=NUMBERS),
         Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: an administrator of this pool starts "
                                                          "`dcs_scheduler --dir @/p/scheduler` again; then detach"],
-                code=5, files=HOSTS),
+                code=5, files=BY_HAND),
         Command("promote_words", ("backup", "promote", "now"), "dcs backup promote takes no words, but got `now`\n", code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
         Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",

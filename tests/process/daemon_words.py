@@ -158,7 +158,7 @@ def server_cases():
         case("backup", ["--backup", "h:7002"], "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket"),
         case("closed", ["--run-as", "users"], [far, "is closed to others: chmod o+x "],
              prepare=mode("", 0o700)),
-        case("open", ["--run-as", "users"], ["on the way to @", "can be written by everybody"], prepare=mode("", 0o777)),
+        case("open", ["--run-as", "users"], ["may be written by others, who could exchange what root believes. Choose another place"], prepare=mode("", 0o777)),
         case("foreign", [], "@/grains has grains of server b, not of a; start that one here, or remove @/grains/b,ann,1,1,1",
              files={"d/grains/b,ann,1,1,1": None}),
         case("confine", ["--confine", "files"], ["this host cannot confine grains by", "--confine auto takes what it can do"],

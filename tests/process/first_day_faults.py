@@ -49,7 +49,7 @@ def fixed_and_run_again(pool):
                 pool.dcs("run", "--", "./s.sh", data=b"", check=False, cwd=work))
     write("echo x\n")
     by_map, by_run = twice()
-    expect(by_map, 255, b"", "#! line", "on local1", "on local2")
+    expect(by_map, 20, b"", "#! line", "20 of 20 grains failed")
     expect(by_run, 126, b"", "#! line", "on local1", "on local2")
     innocent(pool)
     write("#!/bin/sh\necho x\n")
@@ -86,8 +86,8 @@ def round_and_round(pool):
                                                       if p["entity"].startswith("grain ")])
     assert "could not write its output" in named[0]["problem"] and "tried" in named[0]["affects"], named
     grain = named[0]["entity"].split("/")[1]
-    said = wait_for("dcs run to say it", command.stderr.readline).decode()
-    assert "could not write its output on this host; it is started again by itself" in said, said
+    said = b"could not write its output on this host; it is started again by itself"
+    assert any(said in line for line in command.stderr), "dcs run ended without a word of it"
     explained = pool.dcs("grain", "explain", grain).stdout.decode()
     assert "times in a row" in explained, explained
     pool.dcs("grain", "kill", grain)
