@@ -107,9 +107,9 @@ std::int32_t State::free_slots(HostId id) const {
     return taken >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - taken);
 }
 
-std::string name_of_host(const State &state, HostId id) {
-    const Host *host = state.host(id);
-    return host ? host->config.name : std::string();
+std::string State::host_name(HostId id) const {
+    const Host *h = host(id);
+    return h ? h->config.name : std::string();
 }
 
 }  // namespace dcs::core

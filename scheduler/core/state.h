@@ -383,19 +383,17 @@ struct State {
     std::set<SessionKey> unpacked;                          // terminated, with packable grains
     std::map<std::string, std::int64_t> parked;             // calls that wait, by user
     Stored stored;                                          // with facts of the disk
-
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;          // no_host if unknown
+    std::string host_name(HostId id) const;                 // empty if unknown
     std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, shut or too open
 };
-std::string name_of_host(const State &state, HostId id);    // empty if there is no such host
 
-// The next instant at which silence has a consequence for this host; never() if none has.
-Instant deadline_of(const Host &host);
-// The next one at which a mark on it is over (held_back, missing); never() if there is none.
-Instant lapse_of(const Host &host);
+// The next instant at which silence of this host has a consequence, and at which a mark on it (held_back, missing) is
+// over; never() if there is none.
+Instant deadline_of(const Host &host), lapse_of(const Host &host);
 // It came back from hosts so often that `dcs doctor` names it.
 bool circles(const Grain &g);
 

@@ -268,20 +268,20 @@ void get_grain(ByteReader &r, core::Grain &g, unsigned parts) {
 
 // Parts that name hosts come last.
 void put_hosts(ByteWriter &w, const core::State &state, const core::Grain &g, unsigned parts) {
-    if (parts & part_host) put_text(w, core::name_of_host(state, g.host));
+    if (parts & part_host) put_text(w, state.host_name(g.host));
     if (parts & part_nogo) {
         w.var(g.nogo->size());
-        for (const core::HostId id : g.nogo.get()) put_text(w, core::name_of_host(state, id));
+        for (const core::HostId id : g.nogo.get()) put_text(w, state.host_name(id));
     }
     if (parts & part_old_lease) {
-        put_text(w, core::name_of_host(state, g.old_lease.host));
+        put_text(w, state.host_name(g.old_lease.host));
         w.var(g.old_lease.lease);
     }
     if (!(parts & part_moves)) return;
     w.var(g.moves->size());
     for (const core::Move &move : g.moves.get()) {
         w.u8(static_cast<std::uint8_t>(move.reason));
-        put_text(w, core::name_of_host(state, move.host));
+        put_text(w, state.host_name(move.host));
         w.var(move.incarnation);
         put_text(w, move.detail);
     }

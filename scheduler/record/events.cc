@@ -26,7 +26,7 @@ wire::Event counted(EventKind kind, std::int64_t number, GrainNumber grain = -1)
 void note_left(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &old,
                const Grain &now) {
     wire::Event e = about(EventKind::left, number);
-    e.host = core::name_of_host(state, old.host);
+    e.host = state.host_name(old.host);
     const std::vector<core::Move> &moves = now.moves;
     if (!moves.empty() && moves.back().incarnation == old.lease) {
         e.text = core::name_of(moves.back().reason);
@@ -37,7 +37,7 @@ void note_left(wire::EventFrame &events, const core::State &state, GrainNumber n
 
 void note_start(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &now) {
     wire::Event e = counted(EventKind::started, now.lease, number);
-    e.host = core::name_of_host(state, now.host);
+    e.host = state.host_name(now.host);
     events.add(e);
 }
 

@@ -157,8 +157,8 @@ def backup_cases():
         Command("detach_words", ("backup", "detach", "now"), "dcs backup detach takes no words, but got `now`\n", code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
                 code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: who administers this pool starts "
-                                                         "dcs_scheduler --dir @/p/scheduler again; then detach"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: an administrator of this pool starts "
+                                                         "`dcs_scheduler --dir @/p/scheduler` again; then detach"],
                 code=5, files=HOSTS),
         Command("promote_words", ("backup", "promote", "now"), "dcs backup promote takes no words, but got `now`\n", code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),

@@ -5,7 +5,7 @@
 namespace dcs::sim {
 namespace {
 
-constexpr std::uint32_t scheduler_mark = 0x5348;
+constexpr std::uint32_t own_mark = 0x5348;
 // As scheduler/shell/serve.cc has them.
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration tidy_when_busy = seconds(1);
@@ -75,7 +75,7 @@ void SchedulerNode::lose(bool power, Duration away) {
     ++life_;
     links_->lose_listener(power);
     stopped_until_ = clock_.now + away;
-    clock_.put(stopped_until_, this, scheduler_mark, start_again, life_);
+    clock_.put(stopped_until_, this, own_mark, start_again, life_);
 }
 
 // If a commit or flush was under way it ends somewhere in the middle, at one of its disk operations.
@@ -122,7 +122,7 @@ void SchedulerNode::pause(Duration length) {
     stopped_until_ = std::max(stopped_until_, clock_.now + length);
     // Shorter ones may pass without any deadline in them, and then nobody's time ran out.
     if (length > clock_.plan.alert + seconds(3)) awake_since_ = stopped_until_;
-    clock_.put(stopped_until_, this, scheduler_mark, go_on, life_);
+    clock_.put(stopped_until_, this, own_mark, go_on, life_);
 }
 
 void SchedulerNode::reread() {
@@ -138,7 +138,7 @@ void SchedulerNode::fatal(const std::string &why) {
 
 void SchedulerNode::probe(const core::ProbeHost &probe) {
     probes_.push_back(probe);
-    clock_.put(clock_.now + seconds(2), this, scheduler_mark, probed, life_);
+    clock_.put(clock_.now + seconds(2), this, own_mark, probed, life_);
 }
 
 // ---- what the shell does ------------------------------------------------------------------
@@ -148,7 +148,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
     if (what == start_again) return start();
     if (!turn_) return;
     if (clock_.now < stopped_until_) {
-        if (what != go_on) clock_.put(stopped_until_, this, scheduler_mark, what, arg);
+        if (what != go_on) clock_.put(stopped_until_, this, own_mark, what, arg);
         return;
     }
     switch (what) {
@@ -216,20 +216,21 @@ void SchedulerNode::be_idle() {
     }
     if (idle && may_flush() && now >= flush_not_before_) {
         flushing_ = true;
-        clock_.put(now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, scheduler_mark, stored, life_);
+        clock_.put(now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, own_mark, stored,
+                   life_);
     }
 }
 
 void SchedulerNode::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {
     job_ = std::move(updates);
     room_ = room;
-    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, scheduler_mark, stored,
+    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, own_mark, stored,
                life_);
 }
 
 void SchedulerNode::start_library_job(library::Job job) {
     library_jobs_.push_back(std::move(job));
-    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, scheduler_mark, job_done,
+    clock_.put(clock_.now + between(random_, clock_.plan.commit_min, clock_.plan.commit_max), this, own_mark, job_done,
                life_);
 }
 
@@ -291,7 +292,7 @@ void SchedulerNode::sleep_until(Instant at) {
     at = std::max(at, clock_.now + Duration{1000});
     if (at >= wake_at_ || at == Instant::never()) return;
     wake_at_ = at;
-    clock_.put(at, this, scheduler_mark, wake, life_);
+    clock_.put(at, this, own_mark, wake, life_);
 }
 
 // A process that stands still accepts nobody; the kernel keeps some waiting for it.

@@ -39,7 +39,7 @@ std::string start_hint(const std::string &directory) {
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": an administrator of this host adds you to it, and it counts from your next login";
     if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + other_pool(directory);
-    return "who administers this pool starts dcs_scheduler --dir " + directory + "/scheduler again" +
+    return "an administrator of this pool starts `dcs_scheduler --dir " + directory + "/scheduler` again" +
            other_pool(directory);
 }
 

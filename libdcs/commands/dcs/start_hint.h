@@ -4,8 +4,8 @@
 
 namespace dcs::commands {
 
-// By what lies there: whether there is a pool, who made it, and whether the caller may call there at all. Never a command
-// that would change the pool's size or its owner.
+// By what lies there: whether there is a pool, who made it, and whether the caller may call there at all. Never a
+// command that would change the pool's size or its owner.
 std::string start_hint(const std::string &directory);
 
 }  // namespace dcs::commands

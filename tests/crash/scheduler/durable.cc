@@ -39,10 +39,10 @@ core::State canonical(const core::State &state) {
     std::set<std::string> names;
     for (const auto &[key, session] : state.sessions) {
         for (const auto &[number, g] : session.grains) {
-            if (g.host != core::no_host) names.insert(name_of_host(state, g.host));
-            for (const core::HostId id : g.nogo.get()) names.insert(name_of_host(state, id));
-            for (const core::Move &move : g.moves.get()) names.insert(name_of_host(state, move.host));
-            if (g.old_lease.host != core::no_host) names.insert(name_of_host(state, g.old_lease.host));
+            if (g.host != core::no_host) names.insert(state.host_name(g.host));
+            for (const core::HostId id : g.nogo.get()) names.insert(state.host_name(id));
+            for (const core::Move &move : g.moves.get()) names.insert(state.host_name(move.host));
+            if (g.old_lease.host != core::no_host) names.insert(state.host_name(g.old_lease.host));
         }
     }
     for (const std::string &name : names) {
@@ -52,7 +52,7 @@ core::State canonical(const core::State &state) {
         core::apply(out, core::SetHost{static_cast<core::HostId>(out.hosts.size()), host}, undo);
     }
     const auto renamed = [&](core::HostId id) {
-        return id == core::no_host ? id : out.host_id(name_of_host(state, id));
+        return id == core::no_host ? id : out.host_id(state.host_name(id));
     };
     for (const auto &[key, session] : state.sessions) {
         core::apply(out, core::SetSession{key, session.info}, undo);
@@ -143,7 +143,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             old_session != before.seniority.end() && old_session->second == session.info.seniority;
         for (const auto &[number, grain] : session.grains) {
             const GrainKey key{session_key, number};
-            const Step step{key, grain, reported, name_of_host(after, grain.host), wrong};
+            const Step step{key, grain, reported, after.host_name(grain.host), wrong};
             const auto old = before.grains.find(key);
             Snapshot::Known now;
             if (same_session && old != before.grains.end()) {
@@ -153,7 +153,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
                 step.begin(now);
             }
             now.status = grain.status;
-            now.host = name_of_host(after, grain.host);
+            now.host = after.host_name(grain.host);
             now.incarnation = grain.lease;
             now.sequence = grain.sequence;
             now.failures = grain.failures;
@@ -234,7 +234,7 @@ std::string compare_grain(const core::State &state, const core::Grain &g, const 
         (told.result != g.result_index || told.code != g.exit_code || told.signal != g.signal))
         return "its result";
     if (told.state != GrainState::running) return {};
-    if (told.stays.back().host != name_of_host(state, g.host)) return "where it runs";
+    if (told.stays.back().host != state.host_name(g.host)) return "where it runs";
     if (told.stays.back().incarnation != g.lease) return "its incarnation";
     return told.sequence > g.sequence ? "its last checkpoint" : std::string();
 }

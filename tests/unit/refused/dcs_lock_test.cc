@@ -144,7 +144,7 @@ TEST_CASE("holders that are not to be ended") {
     locks.until("h", "held");
     has(dcs_lock({"break", "h"}, {}, Elsewhere()),
         " runs on another host or in another pid namespace: it runs on host ");
-    has(dcs_lock({"break", "h"}, no_signals), " is somebody else's: ");
+    has(dcs_lock({"break", "h"}, no_signals), " is not ended: process ");
     has(dcs_lock({"break", "h"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open)}),
         " does not end: cannot get hold of process ");
     has(dcs_lock({"--grace=0,0,0", "break", "h"}, lost_signals), " does not end: ");

@@ -354,7 +354,7 @@ TEST_CASE("values that a type does not have are refused") {
     call_in[7] = '\x7f', call_in[6] = '\xf8';  // not a number
     refuse(20, call_in, "load");
     std::string report = encode(GrainReport{}, 1).substr(header_bytes);
-    report[report.size() - 5] = 3;  // before the number of its files
+    report[report.size() - 5] = 4;  // before the number of its files
     refuse(21, report, "given_back");
 }
 
