@@ -15,8 +15,6 @@ namespace {
 
 bool patience_is_the_users = std::getenv("DCS_PATIENCE_S") != nullptr;
 
-std::string text(const char *value) { return value == nullptr ? "" : value; }
-
 Session session_of(const d_session_row &row) {
     Session session{text(row.user), text(row.ident), text(row.state)};
     session.number = row.session;
@@ -40,6 +38,11 @@ void make_null(std::string &json, const std::string &name) {
 }
 
 }  // namespace
+
+void pause_ms(long ms) {
+    const timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
+    ::nanosleep(&pause, nullptr);
+}
 
 int Info::ask(int type, const std::string &user, int session, int grain) {
     d_query_free(info_);

@@ -28,10 +28,21 @@ private:
 
 std::string own_user();  // the login name, as the scheduler sees it
 
+// Of a row of d_query, where nothing is a null pointer.
+inline std::string text(const char *value) { return value == nullptr ? "" : value; }
+
+void pause_ms(long ms);
+
+// For what follows a session or a grain.
+inline constexpr int poll_ms = 500;
+inline constexpr int away_patience_s = 600;  // how long the scheduler may be away
+
 // Seconds for which library calls repeat a broken request, unless the user said otherwise
 // (DCS_PATIENCE_S). Questions give up soon; programs that work for hours do not.
 void set_patience(int seconds);
 bool user_set_patience();
+// What begins a session looks for a scheduler as a question does, and then works with it.
+inline constexpr int begin_patience_s = 3, work_patience_s = 600;
 
 struct Session {  // owned copy of a row
     std::string user, ident, state;

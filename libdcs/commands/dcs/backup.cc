@@ -36,7 +36,7 @@ CopyStatus ask_copy(const Pool &pool) {
 }
 
 // What the scheduler says. One that was started while the backup is away does not know how far the copy is.
-std::string state_text(const wire::MirrorStatus &s) {
+std::string copy_state_text(const wire::MirrorStatus &s) {
     std::string text = s.mode + ", " + s.state;
     if (s.copied == 0 && s.state == "away")
         text += ", not heard of since the scheduler was started";
@@ -56,7 +56,7 @@ std::string copy_text(const CopyStatus &copy) {
     if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
-    std::string text = whole + ", " + state_text(s);
+    std::string text = whole + ", " + copy_state_text(s);
     const bool repeats = !s.text.empty() && there.text.find(s.text) != std::string::npos;
     if (!there.text.empty() && !repeats) text += "; the backup says: " + there.text;
     return text;
@@ -98,7 +98,7 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
     } else {
         const wire::MirrorStatus &s = *copy.at_scheduler;
         const std::string as_of = s.copied != 0 ? "as of turn " + std::to_string(s.copied) + ", " : "";
-        std::printf("backup     not on this host\ncopy       %s%s\n", as_of.c_str(), state_text(s).c_str());
+        std::printf("backup     not on this host\ncopy       %s%s\n", as_of.c_str(), copy_state_text(s).c_str());
     }
     return exits::ok;
 }
@@ -113,7 +113,7 @@ std::string hint_about(const Daemon &backup, const Pool &pool) {
            "directory is DIR/backup";
 }
 
-int status(const Call &call) {
+int show_backup(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs backup status takes no words, but got `" + call.arguments.words[0] + "`"));
     const Pool pool(call.directory);
@@ -210,6 +210,6 @@ Reports that are held go to the scheduler as soon as it is back. Exit code 5: th
     {},
     false,
     0,
-    status};
+    show_backup};
 
 }  // namespace dcs::commands

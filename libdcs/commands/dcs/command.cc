@@ -16,7 +16,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int question_patience_s = 2;  // a scheduler that is just being restarted
+constexpr int usual_patience_s = 2;  // a scheduler that is just being restarted
 constexpr const char *format_option = "--format";  // where --output is something else
 const std::vector<Option> common = {
     {"--output", 'o', true}, {"--dir", 0, true}, {"--help", 'h', false}, {"--version", 0, false}};
@@ -158,7 +158,7 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
     if (call.directory.empty())
         if (Status s = find_directory(verb, whole, call); !s) return call.fail(directory_failure(s));
     if (!call.directory.empty()) ::setenv("DCS_DIR", call.directory.c_str(), 1);
-    set_patience(question_patience_s);
+    set_patience(usual_patience_s);
     const int exit = verb.run(call);
     if (std::fflush(stdout) != 0 && exit == exits::ok)
         return call.fail(failure_of("", fail_errno(Code::io_error, "standard output", errno)));

@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t line_bytes = 4096;         // longer streams have a file
+constexpr std::size_t line_stream_bytes = 4096;         // longer streams have a file
 constexpr std::size_t packed_bytes = 64 * 1024;  // longer ones one of their own
 constexpr std::size_t copy_bytes = 1u << 20;
 
@@ -110,7 +110,7 @@ Result<wire::StreamPlace> ExportWriter::pack(std::string_view bytes) {
 Result<wire::StreamPlace> ExportWriter::keep(const std::string &name, std::string_view bytes) {
     wire::StreamPlace place;
     if (bytes.empty()) return place;
-    if (!style_.files && bytes.size() <= line_bytes && wire::plain_text(bytes)) {
+    if (!style_.files && bytes.size() <= line_stream_bytes && wire::plain_text(bytes)) {
         place.text = bytes;
         return place;
     }

@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-std::string text(const char *value) { return value == nullptr ? "" : printable(value); }
+std::string shown(const char *value) { return value == nullptr ? "" : printable(value); }
 
 // Names and values in two columns.
 class Facts {
@@ -29,16 +29,10 @@ private:
     std::string text_;
 };
 
-std::string joined(const char *const *names, std::size_t count, const std::string &when_none) {
+std::string names_of(const char *const *names, std::size_t count, const std::string &when_none) {
     std::string list;
-    for (std::size_t i = 0; i < count; ++i) list += (i > 0 ? ", " : "") + text(names[i]);
+    for (std::size_t i = 0; i < count; ++i) list += (i > 0 ? ", " : "") + shown(names[i]);
     return count == 0 ? when_none : list;
-}
-
-std::string joined(const std::vector<std::string> &parts) {
-    std::string list;
-    for (const std::string &part : parts) list += (list.empty() ? "" : ", ") + part;
-    return list;
 }
 
 std::string megabytes(std::int64_t mb) { return bytes_text(static_cast<std::uint64_t>(mb) << 20); }
@@ -56,27 +50,27 @@ std::string demands_text(const d_grain_row &row) {
 }
 
 std::string move_text(const d_move_row &move) {
-    std::string line = text(move.reason);
-    if (!text(move.host).empty()) line += " on " + text(move.host);
+    std::string line = shown(move.reason);
+    if (!shown(move.host).empty()) line += " on " + shown(move.host);
     line += ", incarnation " + std::to_string(move.incarnation);
     if (move.age_s >= 0) line += ", " + seconds_text(move.age_s) + " ago";
-    return line + (text(move.detail).empty() ? "" : ": " + text(move.detail));
+    return line + (shown(move.detail).empty() ? "" : ": " + shown(move.detail));
 }
 
 std::string reason_line(const d_explanation &why, const d_reason &reason, int hosts) {
     const bool more = reason.hosts > 0 && static_cast<std::size_t>(reason.hosts) > reason.name_count;
-    std::string names = joined(reason.names, reason.name_count, "");
+    std::string names = names_of(reason.names, reason.name_count, "");
     if (more && !names.empty()) names += ", ...";
     if (!names.empty()) names = " (" + names + ")";
-    if (reason.hosts == 0) return text(reason.text) + names;
-    if (text(why.state) != "ready") return joined(reason.names, reason.name_count, "host") + ": " + text(reason.text);
-    return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + text(reason.text);
+    if (reason.hosts == 0) return shown(reason.text) + names;
+    if (shown(why.state) != "ready") return names_of(reason.names, reason.name_count, "host") + ": " + shown(reason.text);
+    return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + shown(reason.text);
 }
 
 }  // namespace
 
 std::string end_text(const d_grain_row &row) {
-    if (text(row.state) != "finished") return "-";
+    if (shown(row.state) != "finished") return "-";
     if (row.signal != 0) return "signal " + std::to_string(row.signal);
     return std::to_string(row.exit_code);
 }
@@ -84,10 +78,10 @@ std::string end_text(const d_grain_row &row) {
 std::string grain_facts(const std::string &name, const d_grain_row &row) {
     std::vector<std::string> words;
     for (char **word = row.argv; word != nullptr && *word != nullptr; ++word) words.push_back(*word);
-    const std::string state = text(row.state), host = text(row.host), demands = demands_text(row);
+    const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row);
     Facts facts;
     facts.add("grain", name);
-    facts.add_if(!text(row.label).empty(), "label", text(row.label));
+    facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
     facts.add("command", label_of(words, 2000));
     facts.add("state", state + (host.empty() ? "" : " on " + host));
     if (state == "finished")
@@ -98,7 +92,7 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
                             counted(row.restarts, "time"));
     facts.add("class", class_text(row.host_class));
     facts.add_if(!demands.empty(), "asks for", demands);
-    facts.add_if(row.nogo_count > 0, "avoids", joined(row.nogo, row.nogo_count, ""));
+    facts.add_if(row.nogo_count > 0, "avoids", names_of(row.nogo, row.nogo_count, ""));
     for (std::size_t i = 0; i < row.move_count; ++i)
         facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
     facts.add("cpu", seconds_text(row.cpu_s) + (row.saved_cpu_s > 0 ? "; checkpoints saved another " +
@@ -112,16 +106,16 @@ std::string grain_facts(const std::string &name, const d_grain_row &row) {
     for (std::size_t i = 0; i < row.file_count; ++i) {
         const d_file_row &file = row.files[i];
         const std::string not_there = state == "finished" ? ", not made" : ", not yet";
-        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + text(file.digest);
-        facts.add(i == 0 ? "files" : "", text(file.name) + (text(file.digest).empty() ? not_there : there));
+        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + shown(file.digest);
+        facts.add(i == 0 ? "files" : "", shown(file.name) + (shown(file.digest).empty() ? not_there : there));
     }
-    facts.add_if(!text(row.message).empty(), "message", text(row.message));
+    facts.add_if(!shown(row.message).empty(), "message", shown(row.message));
     return facts.text();
 }
 
 std::string state_text(const d_host_row &row) {
-    const bool shut = text(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
-    return text(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
+    const bool shut = shown(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
+    return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
 }
 
 std::string host_facts(const d_host_row &row) {
@@ -129,15 +123,15 @@ std::string host_facts(const d_host_row &row) {
     char load[32];
     std::snprintf(load, sizeof load, "%.2f", row.load);
     Facts facts;
-    facts.add("host", text(row.name));
+    facts.add("host", shown(row.name));
     facts.add("state", state_text(row) + (row.connected ? ", connected" : ", not connected"));
-    facts.add_if(!text(row.note).empty(), "note", text(row.note));
+    facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
     facts.add("class", class_text(row.host_class));
-    facts.add("binary", text(row.binary_class));
+    facts.add("binary", shown(row.binary_class));
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
-    facts.add_if(!text(row.confinement).empty(), "confinement", text(row.confinement));
-    facts.add("users", joined(row.users, row.user_count, "everybody"));
-    facts.add("set", text(row.settings).empty() ? "nothing: as the host table has it" : text(row.settings));
+    facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
+    facts.add("users", names_of(row.users, row.user_count, "everybody"));
+    facts.add("set", shown(row.settings).empty() ? "nothing: as the host table has it" : shown(row.settings));
     facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");
     facts.add("calls in", "every " + seconds_text(row.interval_s));
     facts.add("delinquent", "after " + seconds_text(row.alert_s));
@@ -159,12 +153,12 @@ std::string host_facts(const d_host_row &row) {
 }
 
 std::string explanation_text(const std::string &name, const d_explanation &why) {
-    std::string out = name + " " + text(why.state) + ": " + text(why.summary) + "\n";
+    std::string out = name + " " + shown(why.state) + ": " + shown(why.summary) + "\n";
     int hosts = 0;  // of a grain that waits, each host has one reason
     for (std::size_t i = 0; i < why.reason_count; ++i) hosts += why.reasons[i].hosts;
     for (std::size_t i = 0; i < why.reason_count; ++i) {
         out += "  " + reason_line(why, why.reasons[i], hosts) + "\n";
-        if (!text(why.reasons[i].hint).empty()) out += "      " + text(why.reasons[i].hint) + "\n";
+        if (!shown(why.reasons[i].hint).empty()) out += "      " + shown(why.reasons[i].hint) + "\n";
     }
     return out;
 }
@@ -174,10 +168,10 @@ std::vector<std::string> failed_starts(const d_grain_row &row) {
     std::set<std::string> hosts;
     for (std::size_t i = row.move_count; i-- > 0;) {
         const d_move_row &move = row.moves[i];
-        const std::string reason = text(move.reason);
+        const std::string reason = shown(move.reason);
         const bool start = reason == "no_program" || reason == "cannot_start";
-        if (!start || text(move.detail).empty() || !hosts.insert(text(move.host)).second) continue;
-        lines.insert(lines.begin(), text(move.host) + ": " + text(move.detail));
+        if (!start || shown(move.detail).empty() || !hosts.insert(shown(move.host)).second) continue;
+        lines.insert(lines.begin(), shown(move.host) + ": " + shown(move.detail));
     }
     return lines;
 }

@@ -13,8 +13,6 @@
 namespace dcs::commands {
 namespace {
 
-std::string text(const char *value) { return value == nullptr ? "" : value; }
-
 void print_table(const ChosenGrains &chosen) {
     Table table{">GRAIN", "STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR"};
     int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
@@ -40,7 +38,7 @@ void print_table(const ChosenGrains &chosen) {
                 ready, running, finished, failed, killed, seconds_text(cpu_s).c_str());
 }
 
-int list(const Call &call) {
+int list_grains(const Call &call) {
     const std::string state = call.arguments.value("--state").value_or("");
     if (!is_grain_state(state))
         return call.fail(
@@ -61,7 +59,7 @@ int list(const Call &call) {
     return exits::ok;
 }
 
-int show(const Call &call) {
+int show_grain(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs grain show: which grain?",
                                        "dcs grain show SES:G, for example dcs grain show last:1"));
@@ -162,7 +160,7 @@ highest number).
                             {{"--state", 0, true}},
                             false,
                             0,
-                            list};
+                            list_grains};
 
 const Verb grain_show_verb = {
     "grain",
@@ -183,7 +181,7 @@ With -o json one document per grain.
     {},
     false,
     0,
-    show};
+    show_grain};
 
 const Verb grain_cat_verb = {"grain",
                              "cat",

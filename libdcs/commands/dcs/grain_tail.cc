@@ -14,8 +14,6 @@ namespace dcs::commands {
 namespace {
 
 constexpr std::int64_t most_lines = 1'000'000;
-constexpr long poll_ms = 500;
-constexpr int away_patience_s = 600;  // while following
 
 struct Tail {
     std::string user, name;

@@ -10,8 +10,6 @@
 namespace dcs::commands {
 namespace {
 
-std::string text(const char *value) { return value == nullptr ? "" : value; }
-
 std::string load_text(double load) {
     char digits[32];
     std::snprintf(digits, sizeof digits, "%.2f", load);
@@ -44,7 +42,7 @@ void print_table(const std::vector<const d_host_row *> &rows) {
                 counted(slots, "slot").c_str(), running);
 }
 
-int list(const Call &call) {
+int list_hosts(const Call &call) {
     Info info;
     const ChosenHosts chosen = choose_hosts(call.arguments.words, info);
     if (chosen.failure) return call.fail(*chosen.failure);
@@ -61,7 +59,7 @@ int list(const Call &call) {
     return exits::ok;
 }
 
-int show(const Call &call) {
+int show_host(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs host show: which host?", "dcs host show NAME, or all"));
     Info info;
@@ -94,7 +92,7 @@ called in yet). A drained host gets nothing new.
                            {},
                            false,
                            0,
-                           list};
+                           list_hosts};
 
 const Verb host_show_verb = {
     "host",
@@ -114,6 +112,6 @@ NAME is a host of the host table, or all. With -o json one document per host.
     {},
     false,
     0,
-    show};
+    show_host};
 
 }  // namespace dcs::commands

@@ -29,7 +29,7 @@ constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
 constexpr double usual_wait_s = 600;
 constexpr const char *usual_place = "/var/lib/dcs";
 
-struct Order {
+struct JoinOrder {
     std::string address, token, directory;  // address: as it was said
     std::vector<std::string> addresses;
     TokenHash authority{};
@@ -46,7 +46,7 @@ std::string own_name() {
     return whole.substr(0, whole.find('.')).substr(0, limits::name_bytes);
 }
 
-std::string usual_directory(const Order &order) {
+std::string usual_directory(const JoinOrder &order) {
     if (order.client()) return client_directory;
     const std::string name = order.backup() ? "backup" : "server";
     if (::geteuid() == 0) return std::string(usual_place) + "/" + name;
@@ -67,9 +67,9 @@ Status make_place(const std::string &directory, bool last = true) {
     return Status::ok();
 }
 
-Result<Order> take_order(const Call &call) {
+Result<JoinOrder> take_order(const Call &call) {
     const auto wrong = [](const std::string &text) { return fail(Code::invalid, text); };
-    Order order;
+    JoinOrder order;
     if (call.arguments.words.size() != 1) return wrong("dcs host join takes one address, HOST:PORT");
     order.address = call.arguments.words[0];
     auto addresses = net::parse_tcp_addresses(order.address);
@@ -104,7 +104,7 @@ Result<Order> take_order(const Call &call) {
 }
 
 // One connection, one question, its answer.
-Result<wire::AnyMessage> ask_at(const Order &order, const std::string &address) {
+Result<wire::AnyMessage> ask_at(const JoinOrder &order, const std::string &address) {
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
     net::TlsTrust trust;
@@ -124,7 +124,7 @@ Result<wire::AnyMessage> ask_at(const Order &order, const std::string &address) 
         }
 }
 
-Result<wire::AnyMessage> ask_once(const Order &order) {
+Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
     Status why = Status::ok();
     for (const std::string &address : order.addresses) {
         auto answer = ask_at(order, address);
@@ -135,7 +135,7 @@ Result<wire::AnyMessage> ask_once(const Order &order) {
 }
 
 // Asks until there is an answer that is one, or the time is over.
-Result<wire::Joined> ask_to_join(const Order &order, const std::string &words) {
+Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &words) {
     const Instant end = boot_clock() + order.wait;
     for (bool told = false;; told = true) {
         auto reply = ask_once(order);
@@ -156,7 +156,7 @@ Result<wire::Joined> ask_to_join(const Order &order, const std::string &words) {
 }
 
 // What the scheduler sent is believed only as far as it can be checked.
-Result<pki::Identity> checked(const Order &order, const std::string &key, const wire::Joined &joined) {
+Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, const wire::Joined &joined) {
     auto authority = pki::read_certificate(joined.authority), own = pki::read_certificate(joined.certificate);
     if (!authority || authority->fingerprint != order.authority)
         return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
@@ -171,7 +171,7 @@ Result<pki::Identity> checked(const Order &order, const std::string &key, const 
     return pki::Identity{key, std::move(*own), std::move(*authority)};
 }
 
-int tell(const Call &call, const Order &order, const pki::Identity &who) {
+int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
     const std::string start =
         order.client()

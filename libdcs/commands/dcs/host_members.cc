@@ -4,8 +4,8 @@
 
 #include "base/hex.h"
 #include "base/words.h"
+#include "ask_any.h"
 #include "call.h"
-#include "client/call.h"
 #include "json.h"
 #include "table.h"
 #include "wire/message.h"
@@ -13,26 +13,22 @@
 namespace dcs::commands {
 namespace {
 
-template <class Reply> Result<Reply> ask(const wire::AnyMessage &request) {
-    return client::ask<Reply>(request, client::How{client::With::any});
-}
-
-std::string words_of(const wire::PendingRow &row) {
+std::string key_words_of(const wire::PendingRow &row) {
     TokenHash hash{};
     if (row.key.size() == hash.size()) std::copy(row.key.begin(), row.key.end(), hash.begin());
     return in_words(hash);
 }
 
 int list_pending(const Call &call) {
-    const auto found = ask<wire::TokenList>(wire::ListTokens{});
+    const auto found = ask_any<wire::TokenList>(wire::ListTokens{});
     if (!found) return call.fail(failure_of("the list of hosts that wait", found.status()));
     std::vector<std::string> json;
     Table table{"HOST", "ADDRESS", "KEY", ">ASKED AGO"};
     for (const wire::PendingRow &row : found->pending) {
         JsonObject one;
-        one.add("name", row.host).add("address", row.address).add("key_words", words_of(row));
+        one.add("name", row.host).add("address", row.address).add("key_words", key_words_of(row));
         json.push_back(one.add("asked_s", row.asked_s).text());
-        table.add({row.host, row.address, words_of(row), seconds_text(row.asked_s)});
+        table.add({row.host, row.address, key_words_of(row), seconds_text(row.asked_s)});
         if (call.format == Format::name) std::printf("%s\n", row.host.c_str());
     }
     if (call.format == Format::json) print_document("dcs.host.pending/1", "hosts", json_array(json));
@@ -52,7 +48,7 @@ int approve(const Call &call) {
         return call.fail(usage_failure("dcs host approve takes a host and the words that it shows",
                                        "`dcs host approve` alone lists those that wait, with the words of each"));
     const bool replace = call.arguments.has("--replace");
-    const auto done = ask<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
+    const auto done = ask_any<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
     if (!done) return call.fail(failure_of("host " + words[0] + " was not let in", done.status()));
     return exits::ok;
 }
@@ -61,7 +57,7 @@ int remove(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs host rm: which host?", "dcs host rm NAME..."));
     for (const std::string &name : call.arguments.words)
-        if (const auto done = ask<wire::Done>(wire::RemoveHost{name}); !done)
+        if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)
             return call.fail(failure_of("host " + name + " was not taken out of the pool", done.status()));
     return exits::ok;
 }

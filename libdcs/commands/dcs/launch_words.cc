@@ -46,7 +46,7 @@ std::map<std::string, std::string> pick(char **environment, Keep keep) {
     return kept;
 }
 
-std::vector<std::string> joined(const std::map<std::string, std::string> &variables) {
+std::vector<std::string> as_list(const std::map<std::string, std::string> &variables) {
     std::vector<std::string> list;
     for (const auto &[name, value] : variables) list.push_back(name + "=" + value);
     return list;
@@ -123,13 +123,13 @@ bool is_volatile(std::string_view name) {
 }
 
 std::vector<std::string> whole_environment(char **environment) {
-    return joined(pick(environment, [](std::string_view) { return true; }));
+    return as_list(pick(environment, [](std::string_view) { return true; }));
 }
 
 std::vector<std::string> steady_environment(char **environment, const std::string &directory) {
     auto variables = pick(environment, [](std::string_view name) { return !is_volatile(name); });
     variables["PWD"] = directory;
-    return joined(variables);
+    return as_list(variables);
 }
 
 std::string label_of(const std::vector<std::string> &words, std::size_t columns) {

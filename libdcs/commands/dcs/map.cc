@@ -32,7 +32,6 @@ namespace {
 
 constexpr std::size_t most_input_bytes = 1u << 30;
 static_assert(most_input_bytes < INT_MAX, "each input is a byte at least, and each is a grain");
-constexpr int question_patience_s = 3, work_patience_s = 600;
 constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
 
 Result<std::string> read_all(int fd, const std::string &name) {
@@ -197,7 +196,7 @@ int map(const Call &call) {
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
     options.joblog = joblog.get();
     ::signal(SIGPIPE, SIG_IGN);
-    set_patience(question_patience_s);
+    set_patience(begin_patience_s);
     const OpenedMap opened = open_map(call, plan, files_of(plan, program));
     if (opened.failure) return call.fail(*opened.failure);
     set_patience(work_patience_s);

@@ -39,9 +39,9 @@ bool add_contents(pki::Sha256 &sum, const std::string &path) {
     return n >= 0;
 }
 
-class Reader {
+class FileLook {
 public:
-    explicit Reader(const std::string &directory) : directory_(directory) {}
+    explicit FileLook(const std::string &directory) : directory_(directory) {}
 
     void look(MapFile::Part part, std::size_t place, const std::string &name, const std::string &path) {
         struct stat st = {};
@@ -104,7 +104,7 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
 }  // namespace
 
 std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program) {
-    Reader reader(plan.directory);
+    FileLook reader(plan.directory);
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
         if (!has_placeholder(plan.command[i]))

@@ -23,11 +23,6 @@ constexpr std::int64_t first_batch = 16, largest_batch = limits::batch_grains;
 constexpr int results_at_once = 256;
 constexpr std::size_t kept_bytes_most = 64u << 20;  // outputs that wait for their turn in memory
 
-void pause_ms(long ms) {
-    timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
-    ::nanosleep(&pause, nullptr);
-}
-
 }  // namespace
 
 MapWork::MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap &opened, Console &console)

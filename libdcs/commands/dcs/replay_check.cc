@@ -27,10 +27,10 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int scheduler_patience_s = 20, scheduler_stop_s = 5;
+constexpr int scheduler_patience_s = 20, copy_stop_s = 5;
 constexpr std::size_t named_grains = 5;
 
-struct Wanted {
+struct Checked {
     std::vector<std::string> records, command;
 };
 
@@ -39,7 +39,7 @@ struct Wanted {
 class Stage {
 public:
     ~Stage() {
-        if (pool_) stop_daemons({pool_->scheduler()}, scheduler_stop_s);
+        if (pool_) stop_daemons({pool_->scheduler()}, copy_stop_s);
         std::error_code ignored;
         if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
     }
@@ -206,8 +206,8 @@ int tell(const Call &call, ReplayProxy &proxy, int code) {
     return departure ? exits::error : exits::ok;
 }
 
-Wanted wanted_of(const Call &call) {
-    Wanted wanted;
+Checked wanted_of(const Call &call) {
+    Checked wanted;
     const auto &words = call.arguments.words;
     const auto dashes = std::find(words.begin(), words.end(), "--");
     const auto end = dashes != words.end() ? dashes : words.begin() + (words.empty() ? 0 : 1);
@@ -217,7 +217,7 @@ Wanted wanted_of(const Call &call) {
 }
 
 int replay_check(const Call &call) {
-    const Wanted wanted = wanted_of(call);
+    const Checked wanted = wanted_of(call);
     if (wanted.records.empty() || wanted.command.empty())
         return call.fail(usage_failure("dcs replay-check: which sessions, and which program?",
                                        "dcs replay-check SES|DIR... -- PROGRAM [ARG...]"));

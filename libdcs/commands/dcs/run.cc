@@ -32,7 +32,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int grain_number = 1;
-constexpr int question_patience_s = 3, work_patience_s = 600, end_patience_s = 5;
+constexpr int end_patience_s = 5;
 constexpr int watch_s = 5;
 constexpr int given_up = 125;  // the standard error of such a grain says why, as with 126
 
@@ -254,7 +254,7 @@ int run(const Call &call) {
                    ? failure->exit
                    : exits::run_failed;
     }
-    set_patience(question_patience_s);
+    set_patience(begin_patience_s);
     const sigset_t signals = block_ending_signals();
     ::signal(SIGPIPE, SIG_IGN);
 

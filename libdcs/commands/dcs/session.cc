@@ -42,7 +42,7 @@ void print_table(const std::vector<Session> &sessions) {
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
 
-int list(const Call &call) {
+int list_sessions(const Call &call) {
     const SessionsAnswer answer =
         call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
@@ -69,7 +69,7 @@ void print_one(const Session &s) {
                     seconds_text(s.saved_cpu_s).c_str());
 }
 
-int show(const Call &call) {
+int show_session(const Call &call) {
     const SessionsAnswer answer = sessions_of(selectors_or(call, "last"));
     if (answer.failed) return call.fail(answer.failure);
     if (call.format == Format::name) {
@@ -204,7 +204,7 @@ No session at all is an empty list and no error.
                               {},
                               false,
                               0,
-                              list};
+                              list_sessions};
 
 const Verb session_show_verb = {
     "session",
@@ -223,7 +223,7 @@ SEL is NUM, USER/NUM, last (your session with the highest number) or all.
     {},
     false,
     0,
-    show};
+    show_session};
 
 const Verb session_close_verb = {
     "session",

@@ -11,8 +11,6 @@
 namespace dcs::commands {
 namespace {
 
-constexpr long poll_ms = 500;
-constexpr int away_patience_s = 600;  // while following
 
 // What came since the last time. `always`: a document even if nothing did.
 Status print(const Call &call, const Session &session, EventSource &source, bool always) {

@@ -19,14 +19,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int poll_ms = 500;
 constexpr int most_listed = 20'000;
-constexpr int away_patience_s = 600;  // how long a scheduler may be away
-
-void pause_ms(long ms) {
-    timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
-    ::nanosleep(&pause, nullptr);
-}
 
 // One session as it stands. Killed grains are not waited for and are no failure: somebody wanted
 // it.
@@ -132,7 +125,7 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
     return verdict.exit();
 }
 
-int wait(const Call &call) {
+int wait_for_sessions(const Call &call) {
     Instant deadline;
     if (const auto failure = timeout_of(call, deadline)) return call.fail(*failure);
     const SessionsAnswer answer = chosen(call);
@@ -181,7 +174,7 @@ std::string watch_bar(const Session &s) {
     return progress_text(progress, 80);
 }
 
-int watch(const Call &call) {
+int watch_sessions(const Call &call) {
     const SessionsAnswer answer = chosen(call);
     if (answer.failed) return call.fail(answer.failure);
     const bool redraw = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
@@ -237,7 +230,7 @@ had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
                                 {{"--timeout", 0, true}},
                                 false,
                                 0,
-                                wait};
+                                wait_for_sessions};
 
 const Verb session_watch_verb = {
     "session",
@@ -258,6 +251,6 @@ Exit code as of `dcs session wait`.
     {},
     false,
     0,
-    watch};
+    watch_sessions};
 
 }  // namespace dcs::commands

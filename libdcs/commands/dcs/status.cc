@@ -49,7 +49,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
                 static_cast<unsigned long long>(info->turn));
 }
 
-int status(const Call &call) {
+int show_status(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(
             usage_failure("dcs status takes no words, but got `" + call.arguments.words[0] + "`"));
@@ -109,6 +109,6 @@ that were not started by `dcs up` are not among them: `dcs host ls` and `dcs bac
     {},
     false,
     0,
-    status};
+    show_status};
 
 }  // namespace dcs::commands

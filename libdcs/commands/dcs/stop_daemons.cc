@@ -5,6 +5,7 @@
 #include <ctime>
 #include <set>
 
+#include "ask.h"
 #include "base/clock.h"
 #include "locks/dcs_atoms.h"
 #include "locks/lock_search.h"
@@ -14,11 +15,6 @@ namespace dcs::commands {
 namespace {
 
 constexpr int kill_wait_s = 20;  // for the kernel to tear down what was killed, on a busy host
-
-void pause_ms(long ms) {
-    timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
-    ::nanosleep(&pause, nullptr);
-}
 
 // Pins the processes that hold the daemon's lock. The note says who took it; that it is still that
 // process is certain when it has the file open and the lock is held after the process was pinned.

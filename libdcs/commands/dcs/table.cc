@@ -87,4 +87,10 @@ std::string counted(std::int64_t n, const std::string &noun) {
     return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
+std::string joined(const std::vector<std::string> &parts) {
+    std::string text;
+    for (const std::string &part : parts) text += (text.empty() ? "" : ", ") + part;
+    return text;
+}
+
 }  // namespace dcs::commands

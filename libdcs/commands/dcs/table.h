@@ -24,6 +24,7 @@ std::string seconds_text(
     double seconds);  // "0.25 s", "12 s", "3 m 20 s", "2 h 5 m"; "-" below zero
 std::string bytes_text(std::uint64_t bytes);  // "512", "4.0 K", "1.5 M"
 std::string class_text(std::uint32_t mask);   // "0x3"; "any" for 0
+std::string joined(const std::vector<std::string> &parts);  // "a, b, c"
 // "1 grain", "3 grains"
 std::string counted(std::int64_t n, const std::string &noun);
 

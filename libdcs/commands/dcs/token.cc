@@ -3,8 +3,8 @@
 
 #include "base/hex.h"
 #include "base/words.h"
+#include "ask_any.h"
 #include "call.h"
-#include "client/call.h"
 #include "json.h"
 #include "roles.h"
 #include "table.h"
@@ -14,10 +14,6 @@ namespace dcs::commands {
 namespace {
 
 constexpr double usual_ttl_s = 3600, most_ttl_s = 30.0 * 24 * 3600;
-
-template <class Reply> Result<Reply> ask(const wire::AnyMessage &request) {
-    return client::ask<Reply>(request, client::How{client::With::any});
-}
 
 int create(const Call &call) {
     if (!call.arguments.words.empty())
@@ -34,7 +30,7 @@ int create(const Call &call) {
     const std::string role = call.arguments.value("--role").value_or("server");
     const auto number = number_of_role(role);
     if (!number) return call.fail(usage_failure("--role " + role + ": server, client or backup"));
-    const auto made = ask<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), *number});
+    const auto made = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), *number});
     if (!made) return call.fail(failure_of("no code was made", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
     const std::string line =
@@ -58,8 +54,8 @@ std::string key_words(const std::string &key) {
     return in_words(hash);
 }
 
-int list(const Call &call) {
-    const auto found = ask<wire::TokenList>(wire::ListTokens{});
+int list_tokens(const Call &call) {
+    const auto found = ask_any<wire::TokenList>(wire::ListTokens{});
     if (!found) return call.fail(failure_of("the list of codes", found.status()));
     std::vector<std::string> json;
     Table table{"CODE", "HOST", "BY", ">EXPIRES IN", "USED BY KEY"};
@@ -82,7 +78,7 @@ int revoke(const Call &call) {
     if (call.arguments.words.empty())
         return call.fail(usage_failure("dcs token revoke: which code?", "`dcs token ls` lists them"));
     for (const std::string &id : call.arguments.words)
-        if (const auto done = ask<wire::Done>(wire::RevokeToken{id}); !done)
+        if (const auto done = ask_any<wire::Done>(wire::RevokeToken{id}); !done)
             return call.fail(failure_of("code " + id + " was not revoked", done.status()));
     return exits::ok;
 }
@@ -132,7 +128,7 @@ Usage: dcs token ls [-o table|json|name]
                             {},
                             false,
                             0,
-                            list};
+                            list_tokens};
 
 const Verb token_revoke_verb = {"token",
                                 "revoke",

@@ -185,7 +185,7 @@ private:
     bool keys_ = false;
 };
 
-int top(const Call &call) {
+int show_top(const Call &call) {
     if (!call.arguments.words.empty())
         return call.fail(usage_failure("dcs top takes no words, but got `" + call.arguments.words[0] + "`"));
     double interval_s = usual_interval_s;
@@ -236,6 +236,6 @@ The key q and Ctrl-C end it. While the scheduler is away it says so, and goes on
                        {{"--once", 0, false}, {"--interval", 0, true}},
                        false,
                        0,
-                       top};
+                       show_top};
 
 }  // namespace dcs::commands

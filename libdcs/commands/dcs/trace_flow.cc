@@ -95,14 +95,14 @@ std::string quoted(const std::string &text) {
     return r + "\"";
 }
 
+}  // namespace
+
 const char *colour_of(const Flow::Grains &g) {
     if (g.state == GrainState::killed) return "#e8b4b0";
     if (g.failed) return "#f2c08a";
     if (g.state == GrainState::finished) return "#b9dcb4";
     return g.state == GrainState::running ? "#b5d3ee" : "#eeeeee";
 }
-
-}  // namespace
 
 Flow flow_of(const wire::History &history, std::size_t together) {
     Flow flow = Builder(history).build();

@@ -35,4 +35,6 @@ std::string flow_svg(const Flow &flow, const std::string &title);
 // Hosts from top to bottom, time from left to right; what ran where, checkpoints, moves, the control program.
 std::string time_svg(const wire::History &history, const std::string &title);
 
+const char *colour_of(const Flow::Grains &g);  // of a box, by what became of them
+
 }  // namespace dcs::commands

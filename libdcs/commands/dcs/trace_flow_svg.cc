@@ -10,17 +10,10 @@ namespace dcs::commands {
 namespace {
 
 constexpr double spine = 110, first_lane = 210, lane_width = 112, box_width = 100, box_height = 24;
-constexpr double top = 92, row_height = 72, in_bus = -40, out_bus = -21;
+constexpr double first_row_y = 92, row_height = 72, in_bus = -40, out_bus = -21;
 constexpr int most_rows = 1000;
 
-const char *colour_of(const Flow::Grains &g) {
-    if (g.state == wire::GrainState::killed) return "#e8b4b0";
-    if (g.failed) return "#f2c08a";
-    if (g.state == wire::GrainState::finished) return "#b9dcb4";
-    return g.state == wire::GrainState::running ? "#b5d3ee" : "#eeeeee";
-}
-
-std::string n(double v) { return std::to_string(static_cast<long long>(v)); }
+std::string px(double v) { return std::to_string(static_cast<long long>(v)); }
 
 class Picture {
 public:
@@ -32,7 +25,7 @@ public:
     std::string draw(const std::string &title);
 
 private:
-    static double row_y(int row) { return top + row_height * row; }
+    static double row_y(int row) { return first_row_y + row_height * row; }
     double lane_x(std::size_t grains) const { return first_lane + lane_width * lanes_[grains] + box_width / 2; }
     // The leftmost that is free from its row on; lines end above the boxes of the row in which they end.
     int lane_for(const Flow::Grains &g) {
@@ -65,11 +58,11 @@ void Picture::draw_decision(int row) {
 
 void Picture::draw_lines(const Flow::Grains &g, double x) {
     const double y = row_y(g.from), bottom = y + box_height / 2;
-    svg_.path("M" + n(spine + 9) + "," + n(y + out_bus) + "H" + n(x) + "V" + n(y - box_height / 2), "start");
+    svg_.path("M" + px(spine + 9) + "," + px(y + out_bus) + "H" + px(x) + "V" + px(y - box_height / 2), "start");
     const auto down_to = [&](int row, double from_x, double bus, const char *kind) {
         if (row >= rows_) return svg_.line(from_x, bottom, from_x, row_y(rows_) + in_bus, kind);
-        svg_.path("M" + n(from_x) + "," + n(bottom) + "V" + n(row_y(row) + bus) + "H" + n(spine) + "V" +
-                      n(row_y(row) + out_bus - 9), kind);
+        svg_.path("M" + px(from_x) + "," + px(bottom) + "V" + px(row_y(row) + bus) + "H" + px(spine) + "V" +
+                      px(row_y(row) + out_bus - 9), kind);
     };
     if (g.to >= 0) down_to(g.to, x, in_bus, "flow");
     for (const int shown : g.shown_to) down_to(shown, x + 24, in_bus - 5, "shown");
@@ -77,7 +70,7 @@ void Picture::draw_lines(const Flow::Grains &g, double x) {
     const double at = row_y(std::min(g.killed_by, rows_ - 1)) + out_bus;
     if (g.killed_by > g.from) svg_.line(x - 24, bottom, x - 24, at, "kill");
     const double end = g.killed_by > g.from ? at : y + box_height / 2 + 6;
-    svg_.path("M" + n(spine + 9) + "," + n(at) + "V" + n(end) + "H" + n(x - 24), "kill");
+    svg_.path("M" + px(spine + 9) + "," + px(at) + "V" + px(end) + "H" + px(x - 24), "kill");
 }
 
 void Picture::draw_legend(double y) {
@@ -88,7 +81,7 @@ void Picture::draw_legend(double y) {
         {"start", "submits a grain"}, {"flow", "a grain's result is handed out to this decision"},
         {"shown", "something of an unfinished grain was shown to it"}, {"kill", "kills a grain"}};
     for (const auto &line : lines) {
-        svg_.path("M" + n(spine - 12) + "," + n(y) + "H" + n(spine + 12), line.kind);
+        svg_.path("M" + px(spine - 12) + "," + px(y) + "H" + px(spine + 12), line.kind);
         svg_.text(spine + 20, y + 4, line.text);
         y += 18;
     }

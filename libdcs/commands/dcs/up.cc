@@ -23,7 +23,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int ready_patience_s = 20, server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 20;
+constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
 constexpr int call_in_patience_s =
     10;  // servers call in within a moment; only a note if they do not
 
@@ -168,8 +168,8 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     }
     if (names.empty()) return Status::ok();
     std::string left;
-    for (const std::string &who : stop_daemons(servers, server_stop_s)) left += " " + who;
-    for (const std::string &who : stop_daemons(launchers, launcher_stop_s)) left += " " + who;
+    for (const std::string &who : stop_daemons(servers, shrunk_stop_s)) left += " " + who;
+    for (const std::string &who : stop_daemons(launchers, shrunk_launcher_stop_s)) left += " " + who;
     if (end_grains(pool, names) < 0) left += " grains";
     if (!left.empty()) return fail(Code::internal, "these would not end:" + left);
     outcome.stopped = names;
@@ -234,12 +234,6 @@ int active_hosts(const PoolNumbers &numbers) {
     }
 }
 
-std::string joined(const std::vector<std::string> &names) {
-    std::string text;
-    for (const std::string &name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
-}
-
 void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers,
                   const Outcome &outcome, int active) {
     if (call.format == Format::name) {
@@ -279,7 +273,7 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     if (!wanted) return wanted.status();
     numbers = wanted->numbers;
     if (Status made = make_layout(pool, numbers); !made) return made;
-    if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, scheduler_stop_s).empty())
+    if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
         return fail(Code::internal, "the scheduler would not end, to be started with --mirror " + numbers.mirror);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
@@ -292,7 +286,7 @@ constexpr const char *usage_hint =
 
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
-Failure with_hint(const Status &status, const char *hint) {
+Failure failed_with(const Status &status, const char *hint) {
     Failure failure = failure_of("", status);
     failure.hint = hint;
     return failure;
@@ -306,24 +300,24 @@ int up(const Call &call) {
     // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
-        return call.fail(with_hint(ours, another_directory));
+        return call.fail(failed_with(ours, another_directory));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         const bool usage = wanted.status().code == Code::invalid;
         Failure failure =
-            with_hint(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
+            failed_with(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
     if (Status made = make_directory(pool.directory()); !made)
-        return call.fail(with_hint(made, another_directory));
+        return call.fail(failed_with(made, another_directory));
     if (Status ours = only_a_pool(pool); !ours)
-        return call.fail(with_hint(ours, another_directory));
+        return call.fail(failed_with(ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
-        return call.fail(with_hint(
+        return call.fail(failed_with(
             done,
             "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all"));
     const int active = active_hosts(numbers);
