@@ -45,9 +45,10 @@ Status not_its_own(const LockFile &file, pid_t pid, uid_t only, const Writers &w
     return refused(file, why, "Let its owner or root end it by hand");
 }
 
+// One that has ended and was not waited for yet has no descriptors any more, and nothing is ended in it.
 bool lives(const ProcessIdentity &process) {
     const Result<ProcessHandle> handle = ProcessHandle::open(process);
-    return static_cast<bool>(handle);
+    return handle && !handle->ended(0);
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &own
     const Has of_supervisor = supervisor ? has_lock(owner.supervisor.pid, file, byte) : Has::no;
     const bool proven = of_process == Has::yes || of_supervisor == Has::yes;
     const bool unseen = of_process == Has::unseen || of_supervisor == Has::unseen;
-    const bool over = !process && !supervisor;  // what they left behind carries the run's own marks
+    const bool over = !lives(owner.process) && !lives(owner.supervisor);  // what they left behind carries their marks
     if (!proven && (writers->others || !(over || unseen)))
         return refused(file, "the process that it names has not got this lock",
                        "`dcs_lock list` and `lsof` show who has; end it by hand");

@@ -67,19 +67,21 @@ Has has_lock(pid_t pid, const LockFile &file, std::int64_t byte) {
     if (::fstat(file.fd(), &wanted) != 0) return Has::unseen;
     const std::string base = "/proc/" + std::to_string(pid);
     if (::access((base + "/fd").c_str(), R_OK | X_OK) != 0) return Has::unseen;  // ENOENT: its first thread has ended
-    Has answer = Has::no;
+    bool refused = false;
+    Has answer = Has::unseen;  // also of one that is just ending: its descriptors go first
     each_number(base + "/fd", [&](int fd) {
+        if (answer == Has::unseen) answer = Has::no;
         struct stat st = {};
         const std::string number = std::to_string(fd);
         if (answer == Has::yes) return;
         if (::stat((base + "/fd/" + number).c_str(), &st) != 0) {
-            if (errno == EACCES || errno == EPERM) answer = Has::unseen;
+            refused = refused || errno == EACCES || errno == EPERM;
             return;
         }
         if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) return;
         if (names_lock(text_of(base + "/fdinfo/" + number), byte)) answer = Has::yes;
     });
-    return answer;
+    return answer == Has::no && refused ? Has::unseen : answer;
 }
 
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) {

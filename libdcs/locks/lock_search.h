@@ -15,7 +15,7 @@ namespace dcs::locks {
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte);
 
 // Has this process a descriptor of the file that has an OFD lock beginning at `byte`, or for the holder's byte one by
-// flock(2)? `unseen`: the kernel does not show its descriptors to the caller.
+// flock(2)? `unseen`: the kernel shows the caller no descriptors of it, or it has none, as one that is ending.
 enum class Has : std::uint8_t { no, yes, unseen };
 Has has_lock(pid_t pid, const LockFile &file, std::int64_t byte);
 

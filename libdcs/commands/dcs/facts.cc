@@ -63,7 +63,8 @@ std::string reason_line(const d_explanation &why, const d_reason &reason, int ho
     if (more && !names.empty()) names += ", ...";
     if (!names.empty()) names = " (" + names + ")";
     if (reason.hosts == 0) return shown(reason.text) + names;
-    if (shown(why.state) != "ready") return names_of(reason.names, reason.name_count, "host") + ": " + shown(reason.text);
+    if (shown(why.state) != "ready")
+        return names_of(reason.names, reason.name_count, "host") + ": " + shown(reason.text);
     return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + shown(reason.text);
 }
 

@@ -140,7 +140,8 @@ std::vector<std::string> starts_that_failed(int session) {
 // No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
 // is there and cannot be executed is 126.
 Failure cannot_run(int session, const std::string &why) {
-    Failure failure{exits::error, "cannot_run", "the grain's result: " + why, ""};
+    Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
+    failure.message = "the grain's result: " + why;
     const std::vector<std::string> lines = starts_that_failed(session);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
