@@ -9,6 +9,7 @@
 
 #include "dcs.h"
 #include "fake_scheduler.h"
+#include "places.h"
 #include "support/catch.h"
 
 using namespace dcs;

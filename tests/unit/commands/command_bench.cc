@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "places.h"
 #include "support/catch.h"
 
 namespace dcs::test {

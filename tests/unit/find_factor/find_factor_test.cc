@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
 #include "support/catch.h"
 
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "places.h"
 #include "server.h"
 #include "support/catch.h"
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "places.h"
 #include "server.h"
 #include "support/catch.h"
 

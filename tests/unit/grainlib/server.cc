@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "places.h"
 #include "support/catch.h"
 
 namespace grain_test {

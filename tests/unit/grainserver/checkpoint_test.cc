@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "grainserver/core/checkpoint_file.h"
+#include "places.h"
 #include "support/catch.h"
 
 using namespace dcs;

@@ -9,6 +9,7 @@
 #include "grainserver/files/confine.h"
 #include "grainserver/shell/rungs.h"
 #include "launcher_bench.h"
+#include "places.h"
 #include "server_bench.h"
 
 using namespace bench;

@@ -3,6 +3,7 @@
 
 #include "grainserver/shell/identity.h"
 #include "launcher_bench.h"
+#include "places.h"
 #include "server_bench.h"
 
 using namespace bench;

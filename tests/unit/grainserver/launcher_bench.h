@@ -21,6 +21,7 @@
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/warden/start_launcher.h"
 #include "locks/dcs_atoms.h"
+#include "places.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
 #include "soon.h"

@@ -1,6 +1,7 @@
 // The launcher ends grains, whole trees of them, and ends itself (W6, W9, W10).
 #include "locks/lock_search.h"
 #include "launcher_bench.h"
+#include "places.h"
 
 using namespace bench;
 

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "core_bench.h"
+#include "places.h"
 
 using namespace bench;
 using wire::Verdict;

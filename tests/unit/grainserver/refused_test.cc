@@ -15,6 +15,7 @@
 #include "grainserver/shell/copying.h"
 #include "launcher_bench.h"
 #include "pki/digest.h"
+#include "places.h"
 
 using namespace bench;
 using namespace dcs;

@@ -17,6 +17,7 @@
 #include "locks/process_stat.h"
 #include "locks/dcs_atoms.h"
 #include "locks/lock_search.h"
+#include "places.h"
 #include "scratch_dir.h"
 #include "slot_held.h"
 #include "soon.h"

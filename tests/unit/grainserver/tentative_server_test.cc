@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "grainserver/files/grain_record.h"
+#include "places.h"
 #include "server_bench.h"
 
 using namespace bench;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/confinement.h"
+#include "places.h"
 #include "pool.h"
 #include "scheduler/core/explain.h"
 

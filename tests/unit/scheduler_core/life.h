@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 
+#include "places.h"
 #include "pool.h"
 
 namespace dcs::core {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "places.h"
 #include "pool.h"
 
 using namespace dcs;

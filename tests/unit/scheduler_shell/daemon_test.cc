@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "daemon/spawn.h"
 #include "dcs.h"
+#include "places.h"
 #include "support/catch.h"
 #include "wire/message.h"
 

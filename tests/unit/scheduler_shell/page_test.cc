@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "places.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "support/catch.h"

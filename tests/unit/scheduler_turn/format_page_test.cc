@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "places.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
 #include "support/catch.h"
