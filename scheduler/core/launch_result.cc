@@ -45,7 +45,7 @@ std::string all_said(const State &state, const Grain &grain, HostId last, const 
 }
 
 // For a reason that this host will give again: the search goes on elsewhere. Where no elsewhere is left, a program
-// may still be put there (C8), so the grain waits; what the grain itself asks for does not change, so that is its end.
+// may still be put there, so the grain waits; what the grain itself asks for does not change, so that is its end.
 void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &text, MoveReason reason) {
     note_move(d, key, reason, text);
     Grain &g = d.grain(key);

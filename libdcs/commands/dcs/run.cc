@@ -151,7 +151,7 @@ Failure cannot_run(int session, const std::string &why) {
     return failure;
 }
 
-// Says when the grain came back from a host: it is started again by itself, which otherwise nobody would see.
+// Says when the grain came back from a host: DCS starts it again by itself, which is not seen otherwise.
 void tell_of_returns(int session, const std::atomic<bool> &ending) {
     unsigned told = 0;
     for (;;) {
@@ -168,7 +168,7 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
             const std::string reason = move.reason;
             if (reason == "given_back" || reason == "start_failed" || reason == "gap")
                 std::fprintf(stderr, "dcs run: %s: %s; it is started again by itself (`dcs grain show %d:%d`)\n",
-                             move.host, move.detail, session, grain_number);
+                             printable(move.host).c_str(), printable(move.detail).c_str(), session, grain_number);
         }
     }
 }
