@@ -63,6 +63,8 @@ struct Applier {
         while (!host.held.empty() && host.held.front().number <= c.number) {
             const Held &held = host.held.front();
             const auto newest = host.newest.find({held.key, held.incarnation});
+            DCS_REQUIRE(newest != host.newest.end(), "each lease of which a report is held is known");
+            DCS_REQUIRE(state.sent_bytes >= held.length && state.reports > 0, "what is forgotten was counted");
             if (newest->second.number == held.number) host.newest.erase(newest);
             state.reports -= 1;
             state.sent_reports -= 1;
@@ -72,6 +74,7 @@ struct Applier {
         }
         host.forgotten = c.number;
         if (host.held.empty()) {
+            DCS_REQUIRE(state.bytes >= host.log_length, "the log was counted");
             state.bytes -= host.log_length;
             host.log_length = 0;
         }
@@ -110,6 +113,7 @@ struct Restorer {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts.at(c.host);
+        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "what came last is undone first");
         host.held.pop_back();
         host.last -= 1;
         host.log_length -= c.report.length;

@@ -124,7 +124,7 @@ struct Decider {
     void operator()(const LinkOpened &) {
         if (state.link != Link::connecting) return;
         change(SetLink{Link::greeting, moment.now + link_patience, state.failures});
-        effect(ToScheduler{wire::BackupCall{wire::protocol_version, state.store}});
+        effect(ToScheduler{wire::BackupCall{wire::opening_form, state.store}});
     }
 
     // 0.2 s, doubled each time up to 5 s, a quarter more or less.

@@ -3,6 +3,7 @@
 #include "base/failpoint.h"
 #include "base/hex.h"
 #include "base/limits.h"
+#include "base/require.h"
 #include "store/copy.h"
 
 namespace dcs::backup {
@@ -130,6 +131,7 @@ Status Copy::begin(const wire::MirrorPage &page) {
     if (slot_.identity.name != 0 && (slot_.identity.name != page.name || slot_.identity.epoch > page.epoch))
         return nonsense("another store than the one that is copied here");
     making_ = Making{current_ == "a" ? "b" : "a", {page.name, page.epoch}};
+    DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the one that counts");
     Status s = remove_tree(making_->slot);
     if (s) s = make_directories(making_->slot);
     return s;
@@ -153,6 +155,7 @@ Status Copy::removed(const wire::MirrorPage &page) {
 Status Copy::make_whole(const wire::MirrorPage &page) {
     if (!making_) return nonsense("the end of a copy that was not begun");
     const Making made = *std::exchange(making_, std::nullopt);
+    DCS_REQUIRE(made.slot != current_, "a new copy is made beside the one that counts");
     failpoint("mirror.whole.before");
     const std::string old = current_;
     store::SubDisk place(disk_, made.slot);
@@ -186,6 +189,7 @@ Status Copy::turn_piece(const wire::MirrorPage &page) {
     const std::string root = std::exchange(turn_bytes_, {});
     if (!whole()) return nonsense("a turn, but there is no whole copy");
     if (planted(mirror_plant_skip_turn) && page.turn % 7 == 0) return Status::ok();
+    DCS_REQUIRE(slot_.store != nullptr, "a copy that is whole has a store");
     failpoint("mirror.turn.before");
     const store::CommitResult done = slot_.store->commit_copied(page.turn, root);
     failpoint("mirror.turn.after");
@@ -205,6 +209,7 @@ Status Copy::tidy() {
 
 namespace {
 std::string content_path(const std::string &key) {
+    DCS_REQUIRE(key.size() == limits::digest_bytes, "a content is named by its digest");
     const std::string hex = hex_of(key);
     return std::string(library_directory) + "/" + hex.substr(0, 2) + "/" + hex.substr(2);
 }
@@ -257,6 +262,7 @@ Result<std::string> Copy::promote(std::uint64_t epoch) {
     const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
     if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + why);
     if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
+    DCS_REQUIRE(!current_.empty(), "a copy that can be read has a directory");
     if (epoch > slot_.identity.epoch) {
         const store::TreeUpdate update = store::identity_update({slot_.identity.name, epoch, true});
         const store::CommitResult done = slot_.store->commit({update});

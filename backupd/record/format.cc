@@ -2,52 +2,23 @@
 
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "base/text.h"
 
 namespace dcs::backup::record {
 namespace {
 
 Status damaged(const char *what) { return fail(Code::io_error, what); }
 
-bool plain(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-int hex_value(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-std::string encoded(const std::string &name) {
-    static const char digits[] = "0123456789ABCDEF";
-    std::string text;
-    for (const char c : name) {
-        if (plain(c)) {
-            text += c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        text += {'%', digits[byte >> 4], digits[byte & 15]};
-    }
-    return text;
-}
+constexpr std::string_view plain = "_-";
 
 }  // namespace
 
-std::string host_directory(const std::string &host) { return std::string(hosts_directory) + "/" + encoded(host); }
+std::string host_directory(const std::string &host) {
+    return std::string(hosts_directory) + "/" + percent_encoded(host, plain);
+}
 
 std::optional<std::string> host_of(std::string_view name) {
-    std::string host;
-    for (std::size_t i = 0; i < name.size(); ++i) {
-        if (name[i] != '%') {
-            host += name[i];
-            continue;
-        }
-        if (i + 2 >= name.size() || hex_value(name[i + 1]) < 0 || hex_value(name[i + 2]) < 0) return std::nullopt;
-        host += static_cast<char>(hex_value(name[i + 1]) * 16 + hex_value(name[i + 2]));
-        i += 2;
-    }
-    if (host.empty() || encoded(host) != name) return std::nullopt;
-    return host;
+    return name.empty() ? std::nullopt : percent_decoded(name, plain);
 }
 
 Result<Head> next_head(std::string_view &bytes) {

@@ -5,6 +5,7 @@
 #include "backupd/record/record.h"
 #include "base/bytes.h"
 #include "base/checksum.h"
+#include "base/require.h"
 
 namespace dcs::backup::record {
 namespace {
@@ -31,6 +32,7 @@ Status read_log(store::Store &store, const std::string &name, HostReports &host)
     // Numbers have no holes, and the last one is known.
     std::uint64_t number = host.last;
     for (auto it = all.rbegin(); it != all.rend() && number > host.forgotten; ++it, --number) {
+        DCS_REQUIRE(number > host.forgotten, "what is held was not forgotten");
         it->number = number;
         host.held.push_front(*it);
     }

@@ -36,6 +36,7 @@ std::shared_ptr<const std::string> pack(const wire::GrainReport &report) {
     head.u8(report.ended);
     head.u32(static_cast<std::uint32_t>(body.size()));
     head.u32(crc32c(body));
+    DCS_REQUIRE(head.size() <= head_bytes_max, "a head that is written can be read again");
     ByteWriter w;
     w.bytes().reserve(prefix_bytes + head.size() + body.size());
     w.u32(static_cast<std::uint32_t>(head.size()));
@@ -46,6 +47,7 @@ std::shared_ptr<const std::string> pack(const wire::GrainReport &report) {
 }
 
 Result<wire::GrainReport> read_report(store::Store &store, const std::string &host, const Held &held) {
+    DCS_REQUIRE(held.length > prefix_bytes, "a record has a head");
     const auto bytes = store.read(host_directory(host) + "/" + log_file, held.offset, held.length);
     if (!bytes) return bytes.status();
     std::string_view rest = *bytes;
@@ -88,6 +90,7 @@ std::vector<store::TreeUpdate> TurnChanges::plan(const State &after) {
 }
 
 store::TreeUpdate name_store(std::uint64_t name) {
+    DCS_REQUIRE(name != 0, "0 is no store's name");
     ByteWriter w;
     w.u8(identity_version);
     w.u64(name);

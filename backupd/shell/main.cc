@@ -11,7 +11,7 @@
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
@@ -71,11 +71,11 @@ Result<State> load(store::Store &store, const Arguments &line) {
 }
 
 // What this process keeps of the file system; what is open stays open.
-Status fence_in(const std::vector<std::string> &directories) {
+Status give_up_the_rest(const std::vector<std::string> &directories) {
     if (Status s = give_up_capabilities(); !s) return s;
-    const Result<bool> fenced = give_up_files(directories);
-    if (!fenced) return fenced.status();
-    if (!*fenced) log_warn("this kernel has no Landlock: the backup keeps its account's rights to files");
+    const Result<bool> given_up = give_up_files(directories);
+    if (!given_up) return given_up.status();
+    if (!*given_up) log_warn("this kernel has no Landlock: the backup keeps its account's rights to files");
     return Status::ok();
 }
 
@@ -99,7 +99,7 @@ Status run(const Arguments &line) {
     // Before a byte is read that somebody else wrote. With TLS it renews its certificate and keeps who its peers are.
     std::vector<std::string> files{own->state, line.directory + "/mirror"};
     if (link.tls()) files = {line.directory, pki};
-    if (Status s = fence_in(files); !s) return s;
+    if (Status s = give_up_the_rest(files); !s) return s;
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "daemon/fence.h"
+#include "base/files.h"
+#include "base/require.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "store/disk_posix.h"
 
@@ -25,6 +26,7 @@ constexpr Duration idle_before_tidy = milliseconds(200);
 constexpr Duration between_looks = seconds(10);  // for a scheduler that came back after its successor was promoted
 constexpr std::size_t mirror_arrivals = 64;
 constexpr const char *seen_file = "/epoch";
+constexpr std::size_t seen_bytes = 80;
 
 net::Limits link_limits() {
     net::Limits limits;
@@ -36,21 +38,23 @@ net::Limits link_limits() {
 }  // namespace
 
 Result<store::Identity> read_seen(const std::string &directory) {
-    std::ifstream file(directory + seen_file);
-    if (!file.is_open() && errno == ENOENT) return store::Identity{0, 0};
-    std::string line;
+    const std::string path = directory + seen_file;
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd && errno == ENOENT) return store::Identity{0, 0};  // no other error means that nothing was promoted
+    const auto line = fd ? read_open(fd.get(), path, seen_bytes, false) : file_error(path, errno);
     store::Identity seen;
-    std::getline(file, line);
-    if (std::sscanf(line.c_str(), "store %" SCNx64 " epoch %" SCNu64, &seen.name, &seen.epoch) != 2 || seen.name == 0)
-        return fail(Code::io_error, directory + seen_file + " is damaged: it says to which epoch the copy here was "
+    if (!line || std::sscanf(line->c_str(), "store %" SCNx64 " epoch %" SCNu64, &seen.name, &seen.epoch) != 2 ||
+        seen.name == 0)
+        return fail(Code::io_error, path + " is damaged: it says to which epoch the copy here was "
                                     "promoted; remove it only if no old scheduler can come back");
     return seen;
 }
 
 Status write_seen(const std::string &directory, const store::Identity &seen) {
+    DCS_REQUIRE(seen.name != 0, "what was promoted has a name");
     auto disk = store::open_posix_disk(directory, false);
     if (!disk) return disk.status();
-    char line[80];
+    char line[seen_bytes];
     std::snprintf(line, sizeof line, "store %016" PRIx64 " epoch %" PRIu64 "\n", seen.name, seen.epoch);
     Status s = (*disk)->remove("epoch.new");
     if (s) s = (*disk)->create("epoch.new", line);
@@ -61,7 +65,7 @@ Status write_seen(const std::string &directory, const store::Identity &seen) {
 
 Result<MirrorPlaces> open_mirror_places(const std::string &directory) {
     const std::string path = directory + "/mirror";
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail_errno(Code::io_error, "making " + path, errno);
+    if (Status s = make_directory(path); !s) return s;
     auto disk = store::open_posix_disk(path, keeps_openat2());
     if (!disk) return disk.status();
     auto seen = read_seen(directory);
@@ -125,6 +129,7 @@ Status MirrorLink::open_copy() {
 }
 
 void MirrorLink::one_connection() {
+    DCS_REQUIRE(copy_ != nullptr, "the copy is open before its scheduler is called");
     const auto conn = link_.connect(*loop_, link_limits());
     if (!conn) return complain(conn.status().text);
     while (!stopping_) {
@@ -134,7 +139,7 @@ void MirrorLink::one_connection() {
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
             if (arrival.conn == old_one_ && arrival.what == net::What::opened)
-                loop_->send(old_one_, wire::encode(greeting(), 0));
+                (void)loop_->send(old_one_, greeting());
             if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = 0;
         }
         if (!arrivals.empty() || boot_clock() < tidy_at) continue;
@@ -174,18 +179,18 @@ wire::MirrorCall MirrorLink::greeting() const {
 }
 
 Status MirrorLink::say_what_there_is(ConnId conn) {
-    loop_->send(conn, wire::encode(greeting(), 0));
+    (void)loop_->send(conn, greeting());
     const auto contents = copy_->contents();
     if (!contents) return contents.status();
     wire::MirrorContents told;
     for (const std::string &digest : *contents) {
         told.bytes += digest;
         if (told.bytes.size() + limits::digest_bytes <= limits::fetch_chunk_bytes) continue;
-        loop_->send(conn, wire::encode(told, 0));
+        (void)loop_->send(conn, told);
         told.bytes.clear();
     }
     told.last = true;
-    loop_->send(conn, wire::encode(told, 0));
+    (void)loop_->send(conn, told);
     return Status::ok();
 }
 
@@ -207,8 +212,8 @@ bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     const auto *page_came = message ? std::get_if<wire::MirrorPage>(&*message) : nullptr;
     if (page_came) return page(conn, *page_came);
-    const auto *no = message ? std::get_if<wire::Refused>(&*message) : nullptr;
-    complain(no ? "the scheduler refuses it: " + no->text
+    const auto *no = message ? wire::refusal(*message) : nullptr;
+    complain(no ? "the scheduler refuses it: " + *no
                 : message ? "the scheduler said what is not for a copy" : message.status().text);
     return false;
 }
@@ -225,7 +230,7 @@ bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
         return false;
     }
     tell(copy_->copying() ? "copying" : "current", "");
-    loop_->send(conn, wire::encode(wire::MirrorHas{page.number, copy_->whole(), copy_->turn()}, 0));
+    (void)loop_->send(conn, wire::MirrorHas{page.number, copy_->whole(), copy_->turn()});
     failpoint("mirror.page.answered");
     return true;
 }

@@ -22,7 +22,7 @@ struct MirrorPlaces {
     std::unique_ptr<store::Disk> disk;  // DIR/mirror
     store::Identity seen;
 };
-// DIR/mirror, made if it is missing. Before the fence.
+// DIR/mirror, made if it is missing. Before the rights to files are given up.
 Result<MirrorPlaces> open_mirror_places(const std::string &directory);
 
 class MirrorLink {

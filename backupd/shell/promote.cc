@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +9,9 @@
 
 #include "backupd/shell/mirror_link.h"
 #include "base/failpoint.h"
-#include "base/sync_directory.h"
+#include "base/files.h"
+#include "base/limits.h"
+#include "base/require.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {
@@ -44,9 +45,9 @@ Status set_aside(const std::string &state, std::uint64_t epoch, std::string &kep
 
 // An earlier attempt was interrupted when the copy was in its place already.
 bool moved_already(const std::string &mirror, const std::string &state) {
-    std::string slot;
-    std::ifstream current(mirror + "/current");
-    return std::getline(current, slot) && !slot.empty() && !there(mirror + "/" + slot) && there(state + "/format");
+    const auto current = read_file(AT_FDCWD, mirror + "/current", limits::name_bytes);
+    const std::string slot = current ? current->substr(0, current->find('\n')) : "";
+    return !slot.empty() && !there(mirror + "/" + slot) && there(state + "/format");
 }
 
 Status forget_copy(const std::string &mirror) {
@@ -70,6 +71,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     const store::Identity before = (*copy)->identity();
     const bool noted = places->seen.name == before.name;
     done.epoch = std::max(before.epoch, noted ? places->seen.epoch : 0) + 1;
+    DCS_REQUIRE(done.epoch > before.epoch, "a copy that is promoted begins a later epoch");
     done.turn = (*copy)->turn();
     const auto slot = (*copy)->promote(done.epoch);
     if (!slot) return slot.status();
@@ -82,8 +84,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
         if (Status s = move(mirror + "/library", from + "/library"); !s) return s;
     failpoint("mirror.promote.library");
     const std::string above = parent(state);
-    if (::mkdir(above.c_str(), 0700) != 0 && errno != EEXIST)
-        return fail_errno(Code::io_error, "making " + above, errno);
+    if (Status s = make_directory(above); !s) return s;
     if (Status s = set_aside(state, done.epoch, done.kept); !s) return s;
     failpoint("mirror.promote.set_aside");
     // The new scheduler's copy is yet to be made: nothing waits for it before it is there.

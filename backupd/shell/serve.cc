@@ -10,7 +10,7 @@
 #include "backupd/shell/members_file.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 
@@ -62,9 +62,9 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
-    const Result<bool> fenced = give_up_calls({.unix_sockets = true});  // it comes to the scheduler over one
-    if (!fenced) return fenced.status();
-    if (!*fenced) log_warn("this kernel does not filter system calls (seccomp)");
+    const Result<bool> given_up = give_up_calls({.unix_sockets = true});  // it comes to the scheduler over one
+    if (!given_up) return given_up.status();
+    if (!*given_up) log_warn("this kernel does not filter system calls (seccomp)");
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
     while (!stopping_) step();
     return stop();
@@ -92,7 +92,7 @@ void Service::step() {
 
 void Service::keep_certificate() {
     if (turn_.scheduler() == 0) return;
-    if (const auto wish = link_.wish(boot_clock())) loop_.send(turn_.scheduler(), wire::encode(*wish, 0));
+    if (const auto wish = link_.wish(boot_clock())) send(turn_.scheduler(), *wish, 0);
 }
 
 void Service::renewed(const wire::Renewed &answer) {
@@ -157,8 +157,8 @@ bool Service::about_mirror(const net::Arrival &arrival) {
     if (arrival.header.kind != asked || certified_.count(arrival.conn) != 0) return false;
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     const auto *ask = message ? std::get_if<wire::AskMirror>(&*message) : nullptr;
-    if (!ask || ask->protocol != wire::protocol_version || ask->detach) return false;
-    loop_.send(arrival.conn, wire::encode(mirror_.status(), arrival.header.request));
+    if (!ask || ask->detach) return false;
+    send(arrival.conn, mirror_.status(), arrival.header.request);
     return true;
 }
 
@@ -201,7 +201,8 @@ double Service::jitter() {
 }
 
 void Service::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    loop_.send(conn, wire::encode(message, request));
+    if (Status s = loop_.send(conn, message, request); !s)
+        log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
 }
 
 void Service::close(ConnId conn) {

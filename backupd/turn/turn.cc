@@ -48,6 +48,7 @@ bool Turn::gather() {
         } else if (!waiting_.empty()) {
             Arrival arrival = std::move(waiting_.front());
             waiting_.pop_front();
+            DCS_REQUIRE(waiting_bytes_ >= arrival.payload.size(), "the sum counts all that waits");
             waiting_bytes_ -= arrival.payload.size();
             take_one(std::move(arrival));
         } else {
@@ -80,6 +81,7 @@ void Turn::take_one(Arrival arrival) {
 }
 
 void Turn::of_scheduler(const Arrival &arrival) {
+    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "only what comes over the link is the scheduler's word");
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     Input input = SchedulerKnows{};
     if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
@@ -88,9 +90,9 @@ void Turn::of_scheduler(const Arrival &arrival) {
         input = MembersTold{members_of(*told)};
     } else if (const auto *renewed = message ? std::get_if<wire::Renewed>(&*message) : nullptr) {
         return outside_.renewed(*renewed);
-    } else if (const auto *no = message ? std::get_if<wire::Refused>(&*message) : nullptr) {
+    } else if (const auto *no = message ? wire::refusal(*message) : nullptr) {
         outside_.close(std::exchange(link_, 0));
-        input = LinkClosed{"it refuses this backup: " + no->text};
+        input = LinkClosed{"it refuses this backup: " + *no};
     } else if (!message || !std::holds_alternative<wire::BackupKnown>(*message)) {
         outside_.close(std::exchange(link_, 0));
         input = LinkClosed{message ? "it said what is not for a backup" : message.status().text};
@@ -102,8 +104,6 @@ void Turn::of_scheduler(const Arrival &arrival) {
 // A server of another host is who its certificate says.
 void Turn::server_calls(const Arrival &arrival, const wire::FirstCall &call) {
     const ConnId conn = arrival.conn;
-    if (call.protocol != wire::protocol_version)
-        return hang_up(conn, call.host + " speaks another version of the protocol");
     if (call.host.empty()) return hang_up(conn, "a server without a name");
     const Guest &shown = arrival.guest;
     if (!shown.host.empty() && shown.host != call.host)
@@ -123,11 +123,9 @@ void Turn::of_peer(const Arrival &arrival) {
     const ConnId conn = arrival.conn;
     auto message = wire::decode_payload(arrival.header, arrival.payload);
     if (!message) return hang_up(conn, message.status().text);
-    const auto protocol = [](std::uint16_t theirs) { return theirs == wire::protocol_version; };
     Input input = Asked{conn, arrival.header.request};
-    if (const auto *ask = std::get_if<wire::AskBackup>(&*message)) {
+    if (std::holds_alternative<wire::AskBackup>(*message)) {
         if (!arrival.guest.host.empty()) return hang_up(conn, "a question that is asked on this host only");
-        if (!protocol(ask->protocol)) return hang_up(conn, "a question in another version of the protocol");
     } else if (const auto *call = std::get_if<wire::FirstCall>(&*message)) {
         return server_calls(arrival, *call);
     } else if (auto *report = std::get_if<wire::GrainReport>(&*message)) {
@@ -162,6 +160,7 @@ void Turn::decide_all(const Input &input, bool may_hold) {
 }
 
 void Turn::start_commit(store::Room room) {
+    DCS_REQUIRE(phase_ == Phase::open && !changes_.empty(), "one commit at a time, of something");
     phase_ = Phase::committing;
     room_ = room;
     failpoint("backup.commit.before_start");
@@ -186,6 +185,7 @@ void Turn::decide_again(const Status &why) {
     changes_ = record::TurnChanges();
     effects_.clear();
     events_.clear();
+    DCS_REQUIRE(taken_.size() <= inputs_per_turn + 1, "a turn takes a bounded number of inputs, and a tick");
     const bool reserve = why.code == Code::no_space && room_ == store::Room::ordinary;
     for (const Input &input : taken_) {
         if (!std::holds_alternative<Taken>(input) || reserve) decide_all(input, false);
@@ -237,6 +237,7 @@ void Turn::hand_over(const HandOver &order) {
 }
 
 void Turn::finish() {
+    DCS_REQUIRE(phase_ == Phase::open, "effects leave when their commit was answered");
     const std::vector<Effect> effects = std::exchange(effects_, {});
     for (const std::string &event : std::exchange(events_, {})) outside_.log(Level::info, event);
     changes_ = record::TurnChanges();

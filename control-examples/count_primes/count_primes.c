@@ -67,8 +67,7 @@ static int submit(const struct work *work)
         for (; count < batch && at + count < work->grains; count++) {
             uint32_t segment = at + (uint32_t)count;
             struct d_grain *grain = &orders[count].grain;
-            orders[count].grain_num = (int)segment;
-            d_grain_init(grain);
+            d_grain_order_init(&orders[count], (int)segment);
             grain->gargv = argv;
             grain->input = inputs[count];
             grain->input_length = (size_t)snprintf(inputs[count], sizeof inputs[count], "%" PRIu64 " %" PRIu64 " 0\n",
@@ -89,6 +88,7 @@ static int submit(const struct work *work)
 
 static int add_up(const struct work *work, uint64_t *primes)
 {
+    d_result_init(results, batch);
     for (uint32_t done = 0; done < work->grains;) {
         int count = 0, error = d_gwait_many(D_BLOCK, work->session, batch, results, &count);
         if (error != NO_ERROR)

@@ -1,6 +1,6 @@
 /* The search for the factors of one number.
  *
- * Everything that is decided here follows from the number, the options and the results of d_gwait
+ * Everything that is decided here follows from the number, the options and the results of d_gwait_result
  * in their order, so that a rerun makes the same calls again until it is where the last one was
  * stopped. Neither the clock nor d_query has a say. */
 #include "find_factor.h"
@@ -102,9 +102,15 @@ static int submit(struct work *work)
                      work->parts.composites[0], level->b1, level->b2, work->sigma, curves) < 0)
         abort();
     char *arguments[] = {options->grain, NULL};
+    struct d_grain grain;
+    d_grain_init(&grain);
+    grain.gargv = arguments;
+    grain.input = input;
+    grain.input_length = strlen(input);
+    grain.host_class = options->host_class;
+    grain.notice = notice_minutes;
     int error;
-    while ((error = d_gexec(work->search->session, work->next_grain, arguments, NULL, input,
-                            options->host_class, 0, 0, notice_minutes)) == D_E_NO_SPACE) {
+    while ((error = d_gexec_grain(work->search->session, work->next_grain, &grain)) == D_E_NO_SPACE) {
         say("session %d: the scheduler's disk is full; trying again", work->search->session);
         sleep(no_space_pause_s);
     }
@@ -198,10 +204,10 @@ static int take_bad_grain(struct work *work, int grain, int signal, int code, co
 /* One result, or the news that none will come. */
 static int take_result(struct work *work)
 {
-    int grain = 0, signal = 0, code = 0;
-    char *output = NULL, *error_text = NULL;
-    int error = d_gwait(BLOCK, work->search->session, &grain, NULL, NULL, &signal, &code, NULL,
-                        NULL, &output, NULL, &error_text);
+    struct d_result result;
+    d_result_init(&result, 1);
+    int error = d_gwait_result(D_BLOCK, work->search->session, &result);
+    const int grain = result.grain_num;
     if (error == D_E_NOTHING_LEFT) {
         /* Somebody killed the rest of the grains by hand. */
         work->first_live = work->next_grain;
@@ -225,9 +231,9 @@ static int take_result(struct work *work)
     work->grains[grain].reported = 1;
     if (grain >= work->first_live)
         work->outstanding--;
-    int split = signal == 0 && code == 0 ? read_output(work, output) : -1;
+    int split = result.termsig == 0 && result.retcode == 0 ? read_output(work, result.output) : -1;
     if (split < 0)
-        return take_bad_grain(work, grain, signal, code, error_text != NULL ? error_text : "");
+        return take_bad_grain(work, grain, result.termsig, result.retcode, result.error);
     work->bad_in_a_row = 0;
     progress(work, split);
     return split && work->parts.composite_count > 0 ? withdraw_live(work) : 0;

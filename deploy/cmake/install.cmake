@@ -14,6 +14,7 @@ install(TARGETS dcs EXPORT dcs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPO
   NAMELINK_COMPONENT development)
 install(TARGETS dcs_grain EXPORT dcs ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(FILES ${CMAKE_SOURCE_DIR}/libdcs/include/dcs.h ${CMAKE_SOURCE_DIR}/libdcs/include/dcs.hpp
+  ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_query.h ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_paper.h
   ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_lock.h ${CMAKE_SOURCE_DIR}/libdcs/include/grainlib.h
   ${CMAKE_SOURCE_DIR}/libdcs/include/grainlib.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the manual pages: of each call from its header (3), of each command and daemon from its --help (1, 8), of each
+"""Makes the manual pages: of each call from its header (3), of each command and daemon from its table of options (1, 8), of each
 page of docs/ (5, 7). So there is one source, and what these say is what the pages say.
 
     make_pages.py SOURCE BIN OUT     the project's directory, that of its programs, and where to put the pages"""
@@ -10,34 +10,58 @@ import sys
 
 from roff import example, escaped, heading, markdown, option_lists, running, title
 
-HEADERS = ("dcs.h", "dcs_lock.h", "grainlib.h")
+HEADERS = ("dcs.h", "dcs_query.h", "dcs_lock.h", "grainlib.h")
 DAEMONS = {"dcs_scheduler": "the scheduler of a pool", "dcs_grainserver": "runs grains on a host",
            "dcs_backupd": "takes reports while the scheduler is away"}
 PROGRAMS = {"dcs_checkpoint": "write a checkpoint for a grain in any language",
             "find_factor": "factor integers by elliptic curves on a pool"}
 FORMATS = {"STATE_FORMAT", "SESSION_EXPORT", "GRAIN_PROTOCOL"}  # section 5; the other pages of docs/ are in 7
-LINK = {"dcs.h": "-ldcs", "dcs_lock.h": "-ldcs", "grainlib.h": "-ldcs_grain"}
+LINK = {"dcs.h": "-ldcs", "dcs_query.h": "-ldcs", "dcs_lock.h": "-ldcs", "grainlib.h": "-ldcs_grain"}
 
 
-def help_of(path, *words):
-    done = subprocess.run([path, *words, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout, f"{path} {' '.join(words)} --help: exit {done.returncode}"
+def output_of(path, *words):
+    done = subprocess.run([path, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout, f"{path} {' '.join(words)}: exit {done.returncode}"
     return done.stdout
 
 
-def command_page(name, section, manual, summary, text, see):
-    """Of a help text: what it is, Examples:, Usage:, lists and paragraphs."""
-    examples = re.search(r"^Examples:\n(.*?)\n\n", text, re.M | re.S)
+def tables_of(path):
+    """What a program says of its commands (libdcs/base/option_table.h): of each its texts, and its options as lists of name,
+    letter, value, help and heading."""
+    commands = []
+    for line in output_of(path, "__tables").splitlines():
+        key, *fields = [re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], field) for field in line.split("\t")]
+        if key == "command":
+            commands.append({"command": fields[0], "options": [], "notes": ""})
+        elif key == "option":
+            commands[-1]["options"].append(fields)
+        else:
+            commands[-1][key] = fields[0]
+    return commands
+
+
+def table_of_help(path):
+    """The same of a program that has no table but a help text: its options stay in the notes."""
+    text = output_of(path, "--help")
     usage = re.search(r"^[Uu]sage: (.*?)\n(?=\n|\S|  -)", text + "\n", re.M | re.S)
-    rest = text
-    for found in (examples, usage):
-        if found:
-            rest = rest.replace(found.group(0), "\n" if found is examples else "\n\n")
+    about, notes = text.split(usage.group(0))
+    return {"usage": usage.group(0), "about": about, "options": [], "notes": notes}
+
+
+def command_page(name, section, manual, summary, table, see):
+    about, _, examples = table["about"].partition("\nExamples:\n")
+    usage = re.sub(r"\n +", "\n", re.sub(r"^[Uu]sage: ", "", table["usage"])).strip().split("\n")
     out = title(name, section, manual) + heading("name") + f"{escaped(name)} \\- {escaped(summary)}\n"
-    out += heading("synopsis") + example(re.sub(r"\n {7}", "\n", usage.group(1)).split("\n"))
-    out += heading("description") + option_lists(rest.split("\n"))
+    out += heading("synopsis") + example(usage)
+    out += heading("description") + option_lists(about.split("\n") + [""] + table["notes"].split("\n"))
+    if table["options"]:
+        out += heading("options")
+    for option, letter, value, help, group in table["options"]:
+        out += f'.SS "{escaped(group)}"\n' if group else ""
+        names = f"\\-{letter}, " if letter else ""
+        out += f'.TP\n.B "{names}{escaped("--" + option + (" " + value if value else ""))}"\n{running(help)}\n'
     if examples:
-        out += heading("examples") + example([line[2:] for line in examples.group(1).split("\n")])
+        out += heading("examples") + example([line[2:] for line in examples.rstrip("\n").split("\n")])
     return out + see_also(see)
 
 
@@ -46,28 +70,22 @@ def see_also(names):
     return heading("see also") + ",\n".join(lines) + "\n"
 
 
-def verbs(bin):
-    """(verb, summary) as `dcs --help` lists them."""
-    text = help_of(os.path.join(bin, "dcs"))
-    return re.findall(r"^  ([a-z-]+(?: [a-z-]+)?)  +(\S.*)$", text.split("Usage:")[1], re.M)
-
-
 def commands(bin, out):
-    dcs = os.path.join(bin, "dcs")
-    all_verbs = verbs(bin)
-    see = [("dcs-" + verb.replace(" ", "-"), 1) for verb, _ in all_verbs] + [("dcs", 7)]
-    write(out, "dcs", 1, command_page("dcs", 1, "User Commands", "work on many hosts, in grains that survive crashes",
-                                      help_of(dcs), see))
-    for verb, summary in all_verbs:
-        name = "dcs-" + verb.replace(" ", "-")
-        noun = verb.split()[0]
-        near = [(f"dcs-{v.replace(' ', '-')}", 1) for v, _ in all_verbs if v.split()[0] == noun and v != verb]
-        write(out, name, 1, command_page(name, 1, "User Commands", summary, help_of(dcs, *verb.split()), [("dcs", 1)] + near))
+    whole, *verbs = tables_of(os.path.join(bin, "dcs"))
+    names = {verb["command"]: verb["command"].replace(" ", "-") for verb in verbs}
+    see = [(name, 1) for name in names.values()] + [("dcs", 7)]
+    write(out, "dcs", 1, command_page("dcs", 1, "User Commands", whole["summary"], whole, see))
+    for verb in verbs:
+        command, name = verb["command"], names[verb["command"]]
+        near = [(n, 1) for c, n in names.items() if c.split()[:2] == command.split()[:2] and c != command]
+        write(out, name, 1, command_page(name, 1, "User Commands", verb["summary"], verb, [("dcs", 1)] + near))
     for program, summary in PROGRAMS.items():
-        write(out, program, 1, command_page(program, 1, "User Commands", summary, help_of(os.path.join(bin, program)), [("dcs", 7)]))
+        table = table_of_help(os.path.join(bin, program))
+        write(out, program, 1, command_page(program, 1, "User Commands", summary, table, [("dcs", 7)]))
     for daemon, summary in DAEMONS.items():
         others = [(d, 8) for d in DAEMONS if d != daemon]
-        write(out, daemon, 8, command_page(daemon, 8, "System Administration", summary, help_of(os.path.join(bin, daemon)),
+        table, = tables_of(os.path.join(bin, daemon))
+        write(out, daemon, 8, command_page(daemon, 8, "System Administration", summary, table,
                                            others + [("dcs-up", 1), ("dcs-grain-hosts", 7)]))
 
 
@@ -138,17 +156,20 @@ class Call:
 
 
 def library(source, out):
+    meanings = {}
     for header_name in HEADERS:
         header = open(os.path.join(source, "libdcs/include", header_name)).read()
-        name, meanings, found = header_name.replace(".", "_"), meanings_of(header), pieces(header)
+        header = re.sub(r"^static inline (.*?)(?: /\*.*?)?\n\{\n.*?^\}", r"\1;", header, flags=re.M | re.S)
+        name, own, found = header_name.replace(".", "_"), meanings_of(header), pieces(header)
+        meanings.update(own)  # dcs_query.h names errors of dcs.h
         calls = [Call(header_name, comment, code) for comment, code in found[1:]
                  if re.search(r"^[a-z].*\bd_\w+\(", without_bodies(code), re.M)]
         summary, _, rest = found[0][0].partition("\n")
         summary = summary.partition(": ")[2].split(". ")[0].split(" (")[0].rstrip(".")
         page = title(name, 3, "DCS Library") + heading("name") + f"{name} \\- {escaped(summary)}\n"
         page += heading("description") + "".join(".PP\n" + paragraph(p) for p in rest.split("\n\n"))
-        if meanings:
-            page += heading("errors") + "".join(f".TP\n.B {e}\n{running(words)}\n" for e, words in meanings.items())
+        if own:
+            page += heading("errors") + "".join(f".TP\n.B {e}\n{running(words)}\n" for e, words in own.items())
         write(out, name, 3, page + see_also([(call.functions[0], 3) for call in calls]))
         for call in calls:
             write(out, call.functions[0], 3, call.page(calls, meanings) + see_also([(name, 3)]))

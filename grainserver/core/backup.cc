@@ -1,9 +1,10 @@
-// The ladder (W5): the scheduler a few times, then the passive backup, then the scheduler again; and back to it as soon
+// The ladder: the scheduler a few times, then the passive backup, then the scheduler again; and back to it as soon
 // as it answers. What the backup has acknowledged is forgotten here, so the number of that is saved first, and said to
 // the scheduler before anything else.
 #include <algorithm>
 
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -30,6 +31,7 @@ bool for_backup(const wire::AnyMessage &message) {
 
 void scheduler_away(Turn &t) {
     State &s = t.state;
+DCS_REQUIRE(s.peer == Peer::scheduler, "only tries of the scheduler are counted");
     ++s.failures;
     rest(t, back_off(s.failures, s.interval, t.jitter));
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
@@ -74,6 +76,7 @@ void backup_has(Turn &t, const wire::BackupHas &has) {
 }
 
 void backup_tick(Turn &t) {
+    DCS_REQUIRE(t.state.link == Link::ready && t.state.peer == Peer::backup, "the backup is the one that is left");
     if (t.state.leaving) {  // its answers do not come
         t.emit(Disconnect{});
         rest(t, Duration{});

@@ -1,9 +1,10 @@
-// Contents that grains need and this host has not (W7): fetched one after the other, a piece at a time. Then the
+// Contents that grains need and this host has not: fetched one after the other, a piece at a time. Then the
 // files are placed, and the grain may start.
 #include <algorithm>
 
 #include "base/limits.h"
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -37,6 +38,7 @@ void place_files(Turn &t) {
     for (auto &[id, g] : t.state.grains) {
         GrainContents &c = g.content;
         if (!c.to_place || !c.recorded || c.placing || !c.missing.empty()) continue;
+        DCS_REQUIRE(!g.written && g.phase == Phase::queued, "files are placed before the grain may start");
         c.placing = true;
         t.emit(PlaceFiles{id});
     }
@@ -80,6 +82,7 @@ std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::s
         if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
     }
     if (busy || !ready || next == transfers.end()) return transfers.end();
+    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "it is free to go on");
     next->second.now = Now::waiting;
     next->second.until = t.now + answer_patience;
     return next;
@@ -130,6 +133,7 @@ void content_piece(Turn &t, wire::ContentPiece &piece) {
     if (piece.offset != f.done && piece.total == f.total) return;  // of an earlier question
     if (piece.total != f.total || piece.bytes.size() > f.total - f.done || (piece.bytes.empty() && f.done < f.total))
         return failed(t, piece.digest, f, Code::io_error, "the scheduler sent a piece that does not fit");
+    DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece fits behind what is there");
     f.now = Now::writing;
     f.until = Instant::never();
     t.emit(KeepPiece{piece.digest, f.total, f.done, std::move(piece.bytes)});
@@ -140,6 +144,7 @@ void piece_kept(Turn &t, const PieceKept &x) {
     if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
     Transfer &f = it->second;
     f.now = Now::idle;
+    DCS_REQUIRE(x.next <= f.total, "no more is kept than there is");
     f.done = x.next;
     f.failures = 0;
     if (f.done < f.total) return;

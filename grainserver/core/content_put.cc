@@ -1,8 +1,9 @@
-// Files that grains made, as their submission declares (C13): kept in the library of this host first, so that
+// Files that grains made, as their submission declares: kept in the library of this host first, so that
 // the same bytes go however often this server is started, then put to the scheduler, then reported.
 #include <algorithm>
 
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -16,6 +17,7 @@ bool brings_back(const Grain &g) {
 }
 
 void all_unsent(GrainContents &c) {
+    DCS_REQUIRE(c.outputs.has_value(), "it is known what the grain brings back");
     for (const wire::GrainFile &file : *c.outputs)
         if (!file.digest.empty()) c.unsent.insert(file.digest);
 }
@@ -31,6 +33,7 @@ void keep_outputs(Turn &t) {
 }
 
 std::uint64_t size_of(const GrainContents &c, const std::string &digest) {
+    DCS_REQUIRE(c.outputs.has_value(), "what is not sent yet is one of the outputs");
     for (const wire::GrainFile &file : *c.outputs)
         if (file.digest == digest) return file.size;
     return 0;

@@ -1,11 +1,12 @@
-// W2: what the looks at the host mean. A grain that gets no processor, or a host that runs out of memory,
+// What the looks at the host mean. A grain that gets no processor, or a host that runs out of memory,
 // ends in a withdrawal of our own; a host that has no place for grains says so in its call-ins.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
 #include "base/planted.h"
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -41,6 +42,7 @@ void lean(Duration &sum, bool so, Duration time, Duration decides) {
 }
 
 void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
+    DCS_REQUIRE(b.time.ns > 0, "time has passed between two looks");
     const double seconds = b.time.seconds();
     if (was.stalled_us >= 0 && is.stalled_us >= was.stalled_us) {
         const double part = static_cast<double>(is.stalled_us - was.stalled_us) / 1e6 / seconds;
@@ -109,6 +111,7 @@ std::map<GrainId, Grain>::iterator largest(State &s, bool to_kill) {
 }
 
 void shut(Turn &t, const std::string &why) {
+    DCS_REQUIRE(!why.empty(), "a host that takes no grains says why");
     Courtesy &c = t.state.courtesy;
     c.calm = Duration{};
     if (!c.shut.empty()) return;
@@ -119,6 +122,7 @@ void shut(Turn &t, const std::string &why) {
 }
 
 void open_again(Turn &t) {
+    DCS_REQUIRE(!t.state.courtesy.shut.empty(), "only a host that is shut opens again");
     t.state.courtesy.shut.clear();
     t.log(Level::info, "grains are taken again");
     if (t.state.with_scheduler()) t.emit(Gauge{});
@@ -131,6 +135,7 @@ void kill_largest(Turn &t, const std::string &why) {
     const auto it = largest(t.state, true);
     if (it == t.state.grains.end()) return;
     auto &[id, g] = *it;
+    DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "its end is still open");
     t.log(Level::warning, to_text(id) + " is killed: " + why);
     c.settled_at = t.now + kill_settles;
     g.courtesy.killed = true;
@@ -159,6 +164,7 @@ void warn_all(Turn &t) {
 }
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {
+    DCS_REQUIRE(kind != GivenBack::no, "what is given back is given back for something");
     t.log(Level::info, to_text(id) + " is given back: " + why);
     shut(t, why);
     ask_to_end(t, id, g, why, kind);
@@ -224,6 +230,7 @@ void plan_look(Turn &t, const std::optional<HostSample> &was, Duration time) {
         return;
     }
     Duration wait = c.every;
+    DCS_REQUIRE(c.last.has_value(), "the host was looked at before the next look is planned");
     const HostSample &is = *c.last;
     if (is.memory_kb > 0 && is.free_kb <= of(tight, is.memory_kb)) wait = std::min(wait, look_soon);
     if (was && time.ns > 0 && is.free_kb < was->free_kb) {

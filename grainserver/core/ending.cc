@@ -1,7 +1,8 @@
-// How grains end: by themselves, withdrawn (W10), over a limit, or unwanted.
+// How grains end: by themselves, withdrawn, over a limit, or unwanted.
 #include <algorithm>
 
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -9,6 +10,7 @@ constexpr Duration look_for_checkpoint = milliseconds(100);
 constexpr std::int32_t signal_time = 24;  // SIGXCPU: the nearest word that the system has for too long a run
 
 void terminate(Turn &t, const GrainId &id, Grain &g) {
+    DCS_REQUIRE(g.phase == Phase::running, "a signal needs a process");
     g.ending = Ending::terminated;
     g.act_at = t.now + kill_after;
     // Before the signal: see files/grain_record.h.
@@ -25,6 +27,7 @@ void too_long(Turn &t, const GrainId &id, Grain &g) {
 
 // A limit that the launcher watches. One that was terminated ends innocently, as in too_long().
 void take_limit(Turn &t, const GrainId &id, Grain &g) {
+    DCS_REQUIRE(g.exit.has_value(), "the launcher has said how it ended");
     if (g.exit->limit_signal == 0 || (g.ending != Ending::none && g.ending != Ending::asked)) return;
     t.log(Level::warning, to_text(id) + ": " + g.exit->reason);
     g.ending = Ending::overrun;
@@ -60,6 +63,8 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
 }
 
 void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason, wire::GivenBack given_back) {
+    DCS_REQUIRE(has_process(g), "only a process can be asked to end");
+    DCS_REQUIRE(g.ending == Ending::none, "the first reason to end a grain is the one that counts");
     g.ending = Ending::asked;
     g.reason = reason;
     g.given_back = given_back;
@@ -91,6 +96,7 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
 }
 
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g) {
+    DCS_REQUIRE(g.phase == Phase::running && g.ending == Ending::asked, "its checkpoint is waited for");
     const std::uint32_t newest = g.facts.checkpoints.empty() ? 0 : g.facts.checkpoints.rbegin()->first;
     if (!g.checkpoint_before) g.checkpoint_before = newest;
     if (!g.facts.announced || newest > *g.checkpoint_before || t.now >= g.term_at) return terminate(t, id, g);
@@ -115,6 +121,7 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
 }
 
 void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal) {
+    DCS_REQUIRE(signal > 0, "a limit is reported as the signal that the system would have sent");
     if (g.ending == Ending::overrun || g.ending == Ending::discard) return;
     t.log(Level::warning, to_text(id) + ": " + reason);
     g.ending = Ending::overrun;
@@ -143,6 +150,7 @@ void exited(Turn &t, const GrainExited &x) {
         erase_dir(t, x.id);
         return start_queued(t);
     }
+    DCS_REQUIRE(!g->exit, "a grain ends once");
     g->phase = Phase::ended;
     g->exit = x.facts;
     take_limit(t, x.id, *g);
@@ -214,7 +222,8 @@ void adopted(Turn &t, const Adopted &a) {
         put_again(g);
     }
     const bool queued = g.phase == Phase::queued;
-    t.state.grains.emplace(a.id, std::move(g));
+    const bool fresh = t.state.grains.emplace(a.id, std::move(g)).second;
+    DCS_REQUIRE(fresh, "a directory is adopted once");
     if (a.started && !a.exit) courtesy_begins(t);
     if (!queued) t.emit(Look{a.id});  // before the first call, which says how long it has run
 }

@@ -1,8 +1,9 @@
-// Whom to call and when (W5).
+// Whom to call and when.
 #include <algorithm>
 
 #include "base/planted.h"
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -29,6 +30,7 @@ void rest(Turn &t, Duration pause) {
 // 0.2 s, doubled each time, at most the interval or 30 s; a quarter more or less, so that many
 // servers do not come back in step.
 Duration back_off(int failures, Duration interval, double jitter) {
+    DCS_REQUIRE(interval.ns > 0 && jitter >= 0 && jitter < 1, "a pause has a length");
     const Duration most = std::max(std::min(interval, retry_max), first_retry);
     Duration pause = first_retry;
     for (int i = 1; i < failures && pause < most; ++i) pause = pause * 2;
@@ -37,6 +39,7 @@ Duration back_off(int failures, Duration interval, double jitter) {
 }
 
 void connect_to(Turn &t, Peer peer) {
+    DCS_REQUIRE(t.state.link == Link::down, "there is one connection at a time");
     t.state.link = Link::connecting;
     t.state.peer = peer;
     t.state.link_at = t.now + link_patience;

@@ -1,10 +1,11 @@
-// What is reported, in which order, and what an answer means (W4).
+// What is reported, in which order, and what an answer means.
 #include <algorithm>
 #include <utility>
 
 #include "base/limits.h"
 #include "base/planted.h"
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -23,6 +24,7 @@ std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) 
 // The last of the increments that follow the acknowledged ones without a gap.
 std::uint32_t last_increment(const Grain &g) {
     std::uint32_t last = g.acked;
+    DCS_REQUIRE(g.acked != UINT32_MAX, "the last number is never acknowledged");
     while (g.facts.increments.count(last + 1) != 0) ++last;
     return last;
 }
@@ -58,6 +60,7 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
 // The two marks count for a grain that speaks the protocol. Of any other program they are results like all codes: 74 is
 // EX_IOERR of sysexits.h.
 bool ended_with(const Grain &g, std::int32_t mark) {
+    DCS_REQUIRE(g.exit.has_value(), "only what has ended has an exit code");
     return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == mark;
 }
 
@@ -78,6 +81,7 @@ void put_mark(SendReport &report, const char *reason) {
 
 // How the grain ended, in the words of the report.
 void put_end(const Grain &g, bool too_much, SendReport &report) {
+    DCS_REQUIRE(g.phase == Phase::ended && g.exit, "the last report is of a grain that has ended");
     report.ended = true;
     report.usage = g.exit->usage;
     report.exit_code = g.exit->code;
@@ -137,6 +141,7 @@ std::uint64_t in_flight(const State &state) {
 }
 
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
+    DCS_REQUIRE(!g.outstanding, "one report of a grain is on its way at a time");
     g.report_even_nothing = false;
     SendReport report;
     report.id = id;
@@ -160,6 +165,7 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
         return;
     }
+    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows what was acknowledged");
     const std::uint64_t busy = in_flight(t.state);
     if (busy != 0 && busy + p.bytes > in_flight_max) return;  // goes when an answer makes room
     g.report_even_nothing = false;

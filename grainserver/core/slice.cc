@@ -1,7 +1,8 @@
-// The time slice: call in at its end, ask for a checkpoint before that (W3).
+// The time slice: call in at its end, ask for a checkpoint before that.
 #include <algorithm>
 
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -20,6 +21,7 @@ Duration lead_of(std::int32_t notice_minutes, Duration interval) {
 // `from`: the grain's start or the slice's, whichever is later. A grain that started after the moment
 // of warning is left alone until the next slice.
 void plan_signal(const State &state, Grain &grain, Instant from) {
+    DCS_REQUIRE(grain.phase == Phase::running, "only a process gets a signal");
     const Duration lead = lead_of(grain.notice, state.interval);
     const Instant at{state.next_call_in.ns - lead.ns};
     grain.signal_at = at < from ? Instant::never() : at;
@@ -27,6 +29,7 @@ void plan_signal(const State &state, Grain &grain, Instant from) {
 
 void call_in(Turn &t, bool at_boundary) {
     State &s = t.state;
+    DCS_REQUIRE(s.interval.ns > 0, "a slice has a length");
     s.slice_start = t.now;
     s.next_call_in = t.now + s.interval;
     const bool ready = s.with_scheduler();

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -28,6 +29,7 @@ int occupied(const State &state) {
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
     const Grain *g = t.find(id);
     if (g == nullptr) return;
+    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "what runs or ran is reported, not dropped");
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
     t.emit(RemoveDir{id});
@@ -60,14 +62,15 @@ void launch(Turn &t, wire::Launch message) {
         return answer(t, id, false, Code::limit, "this host takes no grains now: " + t.state.courtesy.shut);
     Grain g;
     g.order = t.state.next_order++;
-    g.notice = message.notice;
-    g.wall_s = std::max(message.wall_s, 0);
+    g.notice = message.demands.notice;
+    g.wall_s = std::max(message.demands.wall_s, 0);
     g.tentative = message.tentative;
     g.next_seq = message.next_seq;
     g.acked = message.next_seq - 1;
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
-    t.state.grains.emplace(id, std::move(g));
+    const bool fresh = t.state.grains.emplace(id, std::move(g)).second;
+    DCS_REQUIRE(fresh, "a lease is taken once");
     t.emit(WriteLaunch{id, std::move(message)});
 }
 
@@ -79,6 +82,8 @@ void launch_written(Turn &t, const GrainId &id) {
 }
 
 void complete(Turn &t, const GrainId &id, Grain &g) {
+    DCS_REQUIRE(g.phase == Phase::queued && !g.written, "a directory becomes complete once, before its grain starts");
+    DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files are there");
     g.written = true;
     g.give_up_start = give_up_at(t, g);
     if (g.tentative && t.state.launcher_up) t.emit(ProveGrain{id});
@@ -118,7 +123,9 @@ void start_queued(Turn &t) {
     int free = t.state.slots - occupied(t.state);
     for (const auto &[order, id] : queue) {
         if (free-- <= 0) break;
-        t.find(id)->phase = Phase::starting;
+        Grain *g = t.find(id);
+        DCS_REQUIRE(g != nullptr && g->written, "the queue is made of grains that are there, and complete");
+        g->phase = Phase::starting;
         t.emit(StartGrain{id});
     }
 }
@@ -126,12 +133,14 @@ void start_queued(Turn &t) {
 void started(Turn &t, const GrainId &id) {
     Grain *g = t.find(id);
     if (g == nullptr || g->phase != Phase::starting) return;
+    DCS_REQUIRE(g->written && !g->exit, "only a complete grain that has not ended is started");
     g->phase = Phase::running;
     g->give_up_start = Instant::never();
     g->look_at = t.now;
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);
+    DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "its time counts from its start");
     if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
     repeat_ending(t, id, *g);
 }

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "grainserver/core/content_state.h"
-#include "grainserver/core/courtesy.h"
+#include "grainserver/core/courtesy_state.h"
 #include "wire/backup_calls.h"
 
 namespace dcs::server {
@@ -50,10 +50,10 @@ enum class Phase : std::uint8_t {
 
 enum class Ending : std::uint8_t {
     none,
+    discard,     // killed; nobody hears of it again
     asked,       // withdrawn: a last checkpoint may come; if it ends by itself now that is its own end
     terminated,  // withdrawn, TERM sent or about to be: its end is not its own
-    overrun,     // broke a limit: killed, and that is its result
-    discard      // killed; nobody hears of it again
+    overrun      // broke a limit: killed, and that is its result
 };
 
 // A report on its way that was not answered yet.
@@ -67,7 +67,7 @@ struct Outstanding {
 struct Grain {
     Phase phase = Phase::queued;
     bool written = false;                // its directory is complete
-    bool tentative = false;              // S4: verified before it is queued, and before the others of the queue
+    bool tentative = false;              // verified before it is queued, and before the others of the queue
     bool staged = false;                 // tentative: it is known that it can run
     std::uint64_t order = 0;             // of arrival, for the queue
     Instant give_up_start = Instant::never();  // queued: until then a slot must become free
@@ -107,7 +107,7 @@ enum class Link : std::uint8_t {
     ready        // configured: reports go
 };
 
-// Whom the link goes to (W5).
+// Whom the link goes to.
 enum class Peer : std::uint8_t { scheduler, backup };
 
 struct State {
@@ -143,7 +143,7 @@ struct State {
 };
 
 // Limits of the core's own.
-inline constexpr Duration kill_after = seconds(10);        // between TERM and KILL (W10)
+inline constexpr Duration kill_after = seconds(10);        // between TERM and KILL
 inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn grain: a third of the slice,
 inline constexpr Duration last_checkpoint_max = seconds(2);  // within these
 inline constexpr Duration link_patience = seconds(15);     // for a connection, and for the answer to FirstCall

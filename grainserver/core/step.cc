@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "grainserver/core/steps.h"
+#include "base/require.h"
+#include "grainserver/core/turn.h"
 
 namespace dcs::server {
 namespace {
@@ -74,11 +75,13 @@ struct Happened {
 }  // namespace
 
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input) {
+    DCS_REQUIRE(jitter >= 0 && jitter < 1, "the random number is a part of one");
     Turn t{state, now, jitter, {}};
     std::visit(Happened{t}, input);
     fetch_on(t);
     put_on(t);
     leave_backup(t);
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a configuration is put right when it comes");
     return std::move(t.out);
 }
 

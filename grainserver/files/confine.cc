@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/landlock.h"
+#include "base/require.h"
 
 namespace dcs::files {
 namespace {
@@ -28,7 +29,7 @@ constexpr const char *devices[] = {"/dev", "/proc"};  // written to, never made:
 
 Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
     const int error = landlock::allow(ruleset, directory, rights);
-    return error == 0 ? Status::ok() : file_error("the fence around " + name, error);
+    return error == 0 ? Status::ok() : file_error("the confinement to " + name, error);
 }
 
 Status allow_path(int ruleset, const std::string &path, std::uint64_t rights) {
@@ -36,7 +37,7 @@ Status allow_path(int ruleset, const std::string &path, std::uint64_t rights) {
     return fd ? allow(ruleset, fd.get(), rights, path) : Status::ok();
 }
 
-Status open_what_it_may_write(int ruleset, const FenceWish &wish) {
+Status open_what_it_may_write(int ruleset, const ConfinementWish &wish) {
     if (Status s = allow(ruleset, wish.room, all_writes, "the room"); !s) return s;
     for (const char *path : scratch)
         if (Status s = allow_path(ruleset, path, all_writes); !s) return s;
@@ -88,35 +89,39 @@ template <class Try> bool tried(Try attempt) {
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool fence_works(Rungs rungs, const Fd &room) {
-    FenceWish wish;
+bool confinement_works(Rungs rungs, const Fd &room) {
+    ConfinementWish wish;
     wish.rungs = rungs;
     wish.room = room.get();
-    const Result<Fence> fence = make_fence(wish);
-    return fence && tried([&] { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_fence_on(*fence); });
+    const Result<Confinement> confinement = make_confinement(wish);
+    return confinement && tried([&] {
+        return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
+    });
 }
 }  // namespace
 
-Result<Fence> make_fence(const FenceWish &wish) {
-    Fence fence;
-    fence.rungs = wish.rungs;
+Result<Confinement> make_confinement(const ConfinementWish &wish) {
+    Confinement confinement;
+    confinement.rungs = wish.rungs;
     if (wish.rungs & ~all_rungs) return fail(Code::invalid, "a grain is to be confined in a way that is not known");
     if (wish.rungs & (rung_filter | rung_no_network)) {
-        fence.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});
-        if (fence.filter.empty()) return fail(Code::invalid, "there is no filter of system calls for this machine");
+        confinement.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});
+        if (confinement.filter.empty())
+            return fail(Code::invalid, "there is no filter of system calls for this machine");
     }
-    if (!(wish.rungs & (rung_scope | rung_files))) return fence;
-    fence.ruleset = Fd(landlock::new_ruleset((wish.rungs & rung_files) ? all_writes : 0,
-                                             landlock::abstract_sockets | landlock::signals));
-    if (!fence.ruleset) return file_error("the fence of a grain", errno);
+    if (!(wish.rungs & (rung_scope | rung_files))) return confinement;
+    confinement.ruleset = Fd(landlock::new_ruleset((wish.rungs & rung_files) ? all_writes : 0,
+                                                   landlock::abstract_sockets | landlock::signals));
+    if (!confinement.ruleset) return file_error("the confinement of a grain", errno);
+    DCS_REQUIRE(!(wish.rungs & rung_files) || wish.room >= 0, "a grain may always write in its room");
     if (wish.rungs & rung_files)
-        if (Status s = open_what_it_may_write(fence.ruleset.get(), wish); !s) return s;
-    return fence;
+        if (Status s = open_what_it_may_write(confinement.ruleset.get(), wish); !s) return s;
+    return confinement;
 }
 
-int enter_namespaces(const Fence &fence, int room, uid_t uid, gid_t gid) noexcept {
-    if (!(fence.rungs & rung_namespaces)) return 0;
-    const int network = (fence.rungs & rung_no_network) ? CLONE_NEWNET : 0;
+int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept {
+    if (!(confinement.rungs & rung_namespaces)) return 0;
+    const int network = (confinement.rungs & rung_no_network) ? CLONE_NEWNET : 0;
     // A descriptor stays in the mounts that it was opened in, and would be a way back to them; the present
     // directory goes along.
     if (::fchdir(room) != 0 || ::unshare(CLONE_NEWNS | CLONE_NEWIPC | network) != 0) return errno;
@@ -125,16 +130,17 @@ int enter_namespaces(const Fence &fence, int room, uid_t uid, gid_t gid) noexcep
     if (fd < 0) return errno;
     int error = own_mounts(fd);
     // Seen from /tmp it does not lie in the room any more.
-    if (error == 0 && (fence.rungs & rung_files)) error = landlock::allow(fence.ruleset.get(), fd, all_writes);
+    if (error == 0 && (confinement.rungs & rung_files))
+        error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
     ::close(here);
     ::close(fd);
     return error;
 }
 
-int put_fence_on(const Fence &fence) noexcept {
-    const int error = fence.ruleset ? landlock::restrict_self(fence.ruleset.get()) : 0;
+int put_confinement_on(const Confinement &confinement) noexcept {
+    const int error = confinement.ruleset ? landlock::restrict_self(confinement.ruleset.get()) : 0;
     if (error != 0) return error;
-    return fence.filter.empty() ? 0 : put_filter_on(fence.filter);
+    return confinement.filter.empty() ? 0 : put_filter_on(confinement.filter);
 }
 
 bool is_below_scratch(const std::string &path) {
@@ -151,10 +157,10 @@ Available rungs_available(bool users, const std::string &directory) {
         else host.lacks.push_back({rungs, why});
     };
     note(rung_accounts, users, "all grains run under this server's account (--run-as self)");
-    note(rung_filter | rung_no_network, filter_available() && fence_works(rung_filter | rung_no_network, room),
+    note(rung_filter | rung_no_network, filter_available() && confinement_works(rung_filter | rung_no_network, room),
          "its kernel does not filter system calls (seccomp)");
     const bool scopes = landlock::version() >= landlock::scoping_since;
-    note(rung_scope | rung_files, scopes && fence_works(rung_scope | rung_files, room),
+    note(rung_scope | rung_files, scopes && confinement_works(rung_scope | rung_files, room),
          "its kernel has no Landlock of version " + std::to_string(landlock::scoping_since) + " (Linux 6.12)");
     if (::geteuid() != 0)
         note(rung_namespaces, false, "only a server that is root can make namespaces");

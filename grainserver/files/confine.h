@@ -1,5 +1,5 @@
 #pragma once
-// What a grain is fenced in by besides its account and its limits (base/confinement.h names the rungs). Made before the
+// What confines a grain besides its account and its limits (base/confinement.h names the rungs). Made before the
 // fork, put on between fork and exec, where nothing may allocate.
 #include <string>
 #include <vector>
@@ -7,29 +7,29 @@
 #include <sys/types.h>
 
 #include "base/confinement.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 #include "grainserver/files/syscall_filter.h"
 
 namespace dcs::files {
 
-struct Fence {
+struct Confinement {
     Rungs rungs = 0;
     std::vector<sock_filter> filter;  // empty: none
     Fd ruleset;                       // of the kernel's Landlock; none: not that
 };
-struct FenceWish {
+struct ConfinementWish {
     Rungs rungs = 0;
     int room = -1;                      // the grain's, open
     std::vector<std::string> writable;  // directories besides it, for rung_files; those that are not there are left out
 };
-Result<Fence> make_fence(const FenceWish &wish);
+Result<Confinement> make_confinement(const ConfinementWish &wish);
 
 // First half, with the rights of the server: scratch, IPC and /proc of its own (rung_namespaces). /tmp, /var/tmp
 // and /dev/shm are the directory `tmp` in the room from then on; the descriptor `room` and the present directory,
 // which is the room, lie in the new mounts, all other descriptors do not. An errno, or 0.
-int enter_namespaces(const Fence &fence, int room, uid_t uid, gid_t gid) noexcept;
+int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept;
 // Second half, with the grain's own rights and no new privileges. An errno, or 0.
-int put_fence_on(const Fence &fence) noexcept;
+int put_confinement_on(const Confinement &confinement) noexcept;
 
 // Directories that everybody may write to.
 bool is_below_scratch(const std::string &path);

@@ -29,7 +29,7 @@ Status give(const Fd &fd, const std::string &name, uid_t uid, gid_t gid) {
 }
 
 Status give_all(const Fd &folder, const Account &account) {
-    const Result<std::vector<std::string>> names = list(folder.get());
+    const Result<std::vector<std::string>> names = list_directory(folder.get());
     if (!names) return names.status();
     for (const std::string &name : *names) {
         if (::fchownat(folder.get(), name.c_str(), account.uid, account.gid, AT_SYMLINK_NOFOLLOW) != 0)

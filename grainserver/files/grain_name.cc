@@ -2,27 +2,16 @@
 
 #include <charconv>
 
+#include "base/text.h"
+
 namespace dcs::files {
 namespace {
-bool plain(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '+' || c == '-';
-}
-int hex_value(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
+constexpr std::string_view plain = "_+-";
+
 bool decode_name(std::string_view text, std::string &name) {
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (plain(text[i])) { name += text[i]; continue; }
-        if (text[i] != '%' || i + 2 >= text.size()) return false;
-        const int high = hex_value(text[i + 1]), low = hex_value(text[i + 2]);
-        if (high < 0 || low < 0) return false;
-        name += static_cast<char>(high * 16 + low);
-        i += 2;
-    }
-    return true;
+    const std::optional<std::string> decoded = percent_decoded(text, plain);
+    name = decoded.value_or("");
+    return decoded.has_value();
 }
 template <class T> bool number(std::string_view text, T &value) {
     const char *end = text.data() + text.size();
@@ -31,18 +20,7 @@ template <class T> bool number(std::string_view text, T &value) {
 }
 }  // namespace
 
-std::string encoded_name(std::string_view name) {
-    static const char digits[] = "0123456789ABCDEF";
-    std::string out;
-    for (const char c : name) {
-        if (plain(c)) { out += c; continue; }
-        const auto byte = static_cast<unsigned char>(c);
-        out += '%';
-        out += digits[byte >> 4];
-        out += digits[byte & 15];
-    }
-    return out;
-}
+std::string encoded_name(std::string_view name) { return percent_encoded(name, plain); }
 
 std::string directory_name(const std::string &host, const GrainKey &key, Incarnation incarnation) {
     return encoded_name(host) + "," + encoded_name(key.session.user) + "," + std::to_string(key.session.number) +

@@ -1,5 +1,5 @@
 #pragma once
-// The directory of one lease of a grain: `<host>,<user>,<session>,<grain>,<incarnation>` (W8). Bytes of the
+// The directory of one lease of a grain: `<host>,<user>,<session>,<grain>,<incarnation>`. Bytes of the
 // names outside [A-Za-z0-9_+-] are written %XX, so that different leases never share a name and no
 // name can leave the directory.
 #include <string>

@@ -9,6 +9,8 @@
 #include <sys/types.h>
 
 #include "base/status.h"
+#include "wire/content.h"
+#include "wire/demands.h"
 
 namespace dcs::files {
 
@@ -32,9 +34,8 @@ std::string checkpoint_name(std::uint32_t sequence);
 std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
 
 // A file that goes with the grain or comes back; the fields of wire::GrainFile.
-inline constexpr std::uint8_t last_file_role = 4;
 struct FileRecord {
-    std::uint8_t role = 0;         // up to last_file_role
+    wire::FileRole role = wire::FileRole::data;
     std::string name, digest;
     std::uint64_t size = 0;
     std::string binary_class;
@@ -63,9 +64,8 @@ struct LaunchRecord {
     std::string directory;          // absolute; empty: work/
     std::uint64_t checkpoint_length = 0, input_base = 0;
     std::uint32_t next_seq = 1;
-    std::int32_t notice = 0;
+    wire::Demands demands;          // that this host sees to: notice, wall_s
     std::uint64_t epoch = 0;
-    std::int32_t wall_s = 0;        // longest run; 0: no limit
     bool tentative = false;         // verified before it is started
     Account account;
     Limits limits;

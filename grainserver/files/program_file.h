@@ -3,7 +3,7 @@
 
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::files {
 

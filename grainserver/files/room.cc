@@ -7,6 +7,7 @@
 
 #include "base/beneath.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "grainserver/files/grain_record.h"
 
 namespace dcs::files {
@@ -34,6 +35,7 @@ Result<Fd> make_room(int grain) {
 }
 
 Result<Fd> open_foreign(const Room &room, const std::string &name) {
+    DCS_REQUIRE(room.fd, "the room is open");
     const bool careless = planted("files.room.follow");
     Fd fd(careless ? ::openat(room.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
                    : open_beneath(room.fd.get(), name.c_str(), O_RDONLY));

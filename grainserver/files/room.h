@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::files {
 
@@ -24,7 +24,7 @@ Result<Fd> make_room(int grain);
 
 // To read. Code::not_found if there is no such file; Code::refused, in words, if it does not count.
 Result<Fd> open_foreign(const Room &room, const std::string &name);
-// As read_file() and read_start() of our own files.
+// As read_file() of our own files; the second takes the first `max` bytes of a longer one.
 Result<std::string> read_foreign(const Room &room, const std::string &name, std::size_t max);
 Result<std::string> read_foreign_start(const Room &room, const std::string &name, std::size_t max);
 // Its size, or -1. `strange` gets a sentence if there is something of this name that does not count.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/call_program.h"
+#include "base/require.h"
 
 namespace dcs::files {
 namespace {
@@ -115,6 +116,7 @@ std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
     block(p, numbers_of_i386, wish);
 #endif
     p.answer(absent);  // calls of another kind of machine
+    DCS_REQUIRE(p.code.size() <= BPF_MAXINSNS, "the kernel takes a program of this length");
     return std::move(p.code);
 }
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "grainserver/files/grain_record.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::launcher {
 namespace {
@@ -34,9 +34,9 @@ namespace {
 
 // Before the exec, so that there is never a grain that runs and that nobody can find.
 void write_pid_file(const Plan &plan) noexcept {
-    locks::ProcessStat self;
+    ProcessStat self;
     char text[128];
-    if (!locks::read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
     const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
@@ -84,8 +84,8 @@ void set_limits(const Plan &plan) noexcept {
 void enter_namespaces(const Plan &plan) noexcept {
     const uid_t uid = plan.change_user ? plan.uid : ::geteuid();
     const gid_t gid = plan.change_user ? plan.gid : ::getegid();
-    if (const int error = files::enter_namespaces(*plan.fence, plan.room, uid, gid); error != 0)
-        give_up(plan, Step::fence, error);
+    if (const int error = files::enter_namespaces(*plan.confinement, plan.room, uid, gid); error != 0)
+        give_up(plan, Step::confinement, error);
 }
 
 // Exactly those of the plan: a call that says it is done is not believed.
@@ -178,7 +178,8 @@ void enter_directory(const Plan &plan) noexcept {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.runner != nullptr) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    if (const int error = files::put_fence_on(*plan.fence); error != 0) give_up(plan, Step::fence, error);
+    if (const int error = files::put_confinement_on(*plan.confinement); error != 0)
+        give_up(plan, Step::confinement, error);
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }

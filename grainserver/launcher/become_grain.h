@@ -9,7 +9,7 @@
 
 namespace dcs::launcher {
 
-enum class Step : std::int32_t { group, identity, fence, streams, directory, pid_file, orphaned, exec, runner };
+enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
 enum class There : std::int32_t { nothing, something, directory };  // as the grain itself sees it
 struct Failure { Step step; std::int32_t error; There program; };
 
@@ -32,7 +32,7 @@ struct Plan {
     unsigned group_count = 0;
     std::uint64_t file_bytes = 0;      // 0: no limit, both
     std::uint64_t user_processes = 0;  // of all processes of that uid
-    const files::Fence *fence = nullptr;
+    const files::Confinement *confinement = nullptr;
 };
 
 // vfork: the launcher is suspended until the exec, its few pages are not copied. The child says through

@@ -10,13 +10,13 @@
 #include <sys/types.h>
 
 #include "grainserver/files/grain_record.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::launcher {
 
 // What a leaf watches by itself.
 struct Leaf {
-    std::vector<files::Fd> joins;  // writing "0" there moves the writer in; all or the grain does not start
+    std::vector<Fd> joins;  // writing "0" there moves the writer in; all or the grain does not start
     bool there = false, memory = false, processes = false;
 };
 

@@ -9,8 +9,8 @@ constexpr std::size_t depth_max = 64;           // descriptors that are open at 
 constexpr std::int64_t bytes_of_a_name = 1024;  // what an empty file costs as well
 }  // namespace
 
-bool DiskUse::enter(files::Fd fd) {
-    Result<std::vector<std::string>> names = files::list(fd.get());
+bool DiskUse::enter(Fd fd) {
+    Result<std::vector<std::string>> names = list_directory(fd.get());
     if (!names) return false;
     open_.push_back({std::move(fd), std::move(*names)});
     return true;
@@ -19,7 +19,7 @@ bool DiskUse::enter(files::Fd fd) {
 std::int64_t DiskUse::look(int room, int names) {
     if (open_.empty()) {
         sum_ = 0;
-        Result<files::Fd> top = files::open_directory(room, ".");
+        Result<Fd> top = open_directory(room, ".");
         if (!top || !enter(std::move(*top))) return 0;
     }
     while (!open_.empty() && names-- > 0) {
@@ -36,7 +36,7 @@ std::int64_t DiskUse::look(int room, int names) {
         if (!S_ISDIR(st.st_mode) || open_.size() >= depth_max) continue;
         struct stat above{};
         const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
-        if (Result<files::Fd> below = files::open_directory(level.fd.get(), name); below && same_disk)
+        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk)
             enter(std::move(*below));
     }
     return sum_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::launcher {
 
@@ -16,8 +16,8 @@ public:
     bool resting() const { return open_.empty(); }  // between two rounds
 
 private:
-    struct Level { files::Fd fd; std::vector<std::string> left; };
-    bool enter(files::Fd fd);
+    struct Level { Fd fd; std::vector<std::string> left; };
+    bool enter(Fd fd);
     std::vector<Level> open_;
     std::int64_t sum_ = 0;
 };

@@ -20,8 +20,9 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "locks/process_stat.h"
-#include "grainserver/launcher/process_tree.h"
+#include "base/require.h"
+#include "process/stat.h"
+#include "grainserver/launcher/grain_processes.h"
 
 namespace dcs::launcher {
 namespace {
@@ -30,7 +31,7 @@ constexpr Duration retry = milliseconds(120);
 constexpr Duration look_around = seconds(30);
 constexpr Duration lower_every = seconds(1);
 
-Status take_signals(files::Fd &fd) {
+Status take_signals(Fd &fd) {
     // What we inherited must not reach the grains; by the bare call, as libc keeps two numbers to itself.
     const unsigned long by_default[4] = {};
     for (int n = 1; n <= 64; ++n) ::syscall(SYS_rt_sigaction, n, by_default, nullptr, 8);
@@ -39,7 +40,7 @@ Status take_signals(files::Fd &fd) {
     ::sigemptyset(&set);
     for (const int n : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, n);
     ::sigprocmask(SIG_SETMASK, &set, nullptr);
-    fd = files::Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    fd = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     return fd ? Status::ok() : fail_errno(Code::io_error, "signalfd", errno);
 }
 
@@ -53,21 +54,21 @@ std::string absolute(const std::string &path) {
 
 Status Launcher::open(const LauncherOptions &options) {
     directory_ = absolute(options.directory);
-    if (directory_.empty()) return files::file_error(options.directory, errno);
+    if (directory_.empty()) return file_error(options.directory, errno);
     Result<locks::AdaptiveLock> lock =
         locks::take_dcs_atom(locks::DcsAtom::launcher, directory_ + "/" + files::launcher_lock);
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     path_ = directory_ + "/" + files::grains_folder;
-    if (Status s = files::make_directories(path_); !s) return s;
-    Result<files::Fd> base = files::open_directory(AT_FDCWD, directory_);
+    if (Status s = make_directories(path_); !s) return s;
+    Result<Fd> base = open_directory(AT_FDCWD, directory_);
     if (!base) return base.status();
     base_ = std::move(*base);
-    Result<files::Fd> grains = files::open_directory(AT_FDCWD, path_);
+    Result<Fd> grains = open_directory(AT_FDCWD, path_);
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, locks::boot_id(), &cgroups_, &keeper_};
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &cgroups_, &keeper_};
     struct stat st{};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
@@ -87,9 +88,9 @@ Status Launcher::listen() {
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(),
                   files::launcher_socket);
-    listener_ = files::Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!listener_) return fail_errno(Code::io_error, "socket", errno);
-    files::remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: we hold the lock
+    remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: we hold the lock
     const mode_t old = ::umask(0177);
     const int bound = ::bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address);
     const int error = errno;
@@ -100,7 +101,8 @@ Status Launcher::listen() {
 }
 
 void Launcher::bury(const std::string &dir, int grain) {
-    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    DCS_REQUIRE(grains_.empty(), "what is buried was begun by another launcher");
+    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
         std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
@@ -112,21 +114,21 @@ void Launcher::bury(const std::string &dir, int grain) {
     files::ExitRecord exit;
     exit.innocent = true;
     exit.reason = "the launcher of this host died while the grain ran";
-    if (Status s = files::write_file(grain, files::exit_name, files::pack(exit)); !s)
+    if (Status s = replace_file(grain, files::exit_name, files::pack(exit)); !s)
         std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
 }
 
 void Launcher::bury_the_dead() {
-    if (const Result<std::vector<std::string>> dirs = files::list(grains_fd_.get()))
+    if (const Result<std::vector<std::string>> dirs = list_directory(grains_fd_.get()))
         for (const std::string &dir : *dirs) {
-            const Result<files::Fd> grain = files::open_directory(grains_fd_.get(), dir);
+            const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
             if (!grain) continue;
-            const bool ended = files::exists(grain->get(), files::exit_name);
-            if (files::exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
+            const bool ended = file_exists(grain->get(), files::exit_name);
+            if (file_exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
     for (const std::string &leaf : cgroups_.leaves()) {
         cgroups_.seal(leaf);
-        (void)strike([&] { return Found{members_of(leaf, cgroups_), false}; });
+        (void)strike([&] { return FoundProcesses{members_of(leaf, cgroups_), false}; });
         if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);
     }
     std::fflush(stdout);
@@ -137,6 +139,7 @@ void Launcher::run() {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
+    DCS_REQUIRE(ended_, "only what ended the launcher ends the loop");
     if (grains_.empty()) keeper_.finish();
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
@@ -151,6 +154,7 @@ void Launcher::wait_once(Instant now) {
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
+    DCS_REQUIRE(wait.ns >= 0, "poll would take it for no limit at all");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
     for (std::size_t i = fds.size(); i-- > 3;)
@@ -202,11 +206,13 @@ void Launcher::accept_peer() {
 }
 
 void Launcher::drop_peer(int fd) {
+    DCS_REQUIRE(std::count(peers_.begin(), peers_.end(), fd) == 1, "a connection is closed once");
     peers_.erase(std::remove(peers_.begin(), peers_.end(), fd), peers_.end());
     ::close(fd);
 }
 
 void Launcher::read_peer(std::size_t index) {
+    DCS_REQUIRE(index < peers_.size(), "from the last on, so that one that goes moves no other");
     const int peer = peers_[index];
     std::string packet(files::launcher_packet_max, '\0');
     const ssize_t n = ::recv(peer, packet.data(), packet.size(), MSG_DONTWAIT);
@@ -235,6 +241,7 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
         return;
     case Verb::term:
         if (!lives) return;
+        DCS_REQUIRE(found->second.pid > 1, "a signal to group 0 or 1 would be to others");
         ::kill(-found->second.pid, SIGTERM);
         ::kill(-found->second.pid, SIGCONT);
         return;
@@ -270,6 +277,7 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         break;
     case StartOutcome::Kind::started: {
         answer.verb = files::Verb::started;
+        DCS_REQUIRE(outcome.pid > 1 && outcome.slot.held(), "a grain that was started has a process and a slot");
         Running &grain = grains_[call.dir];
         grain.pid = outcome.pid;
         grain.slot = std::move(outcome.slot);
@@ -306,9 +314,11 @@ void Launcher::keep_keeper() {
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
     std::printf("the keeper of slots is gone; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
-    for (const auto &[dir, grain] : grains_)
+    for (const auto &[dir, grain] : grains_) {
+        DCS_REQUIRE(grain.slot.held(), "a grain has its slot until nothing of it is left");
         if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
             s = fail(Code::io_error, "the keeper of slots does not listen");
+    }
     if (!s) std::printf("%s\n", s.text.c_str());
     std::fflush(stdout);
 }

@@ -14,10 +14,10 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 #include "grainserver/launcher/disk_use.h"
 #include "grainserver/launcher/new_sessions.h"
-#include "grainserver/launcher/process_tree.h"
+#include "grainserver/launcher/grain_processes.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 
@@ -73,18 +73,18 @@ private:
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
     struct Members {
-        Found found;                                 // of the grain
-        std::vector<locks::ProcessStat> unclaimed;   // its account's, and no grain's that could be told
+        FoundProcesses found;                                 // of the grain
+        std::vector<ProcessStat> unclaimed;   // its account's, and no grain's that could be told
     };
     std::set<pid_t> not_strays() const;  // our children that are no grain's left-overs
     static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
-    locks::RunsAs may_be_of(const Running &grain, pid_t pid) const;
+    RunsAs may_be_of(const Running &grain, pid_t pid) const;
     std::set<pid_t> housed() const;      // processes in the control groups of grains
     Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
     std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; zombies, too
     bool has_strays() const;
     void chase(const std::string &dir, const Running &grain);
-    Found tree_of(const std::string &dir, const Running &grain) const;
+    FoundProcesses tree_of(const std::string &dir, const Running &grain) const;
     Members members_in(const ProcessTable &table, const std::string &dir, const Running &grain) const;
     void end_unclaimed(const std::string &dir, const Running &grain, const std::string &words);
     void keep_keeper();
@@ -102,9 +102,9 @@ private:
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
     Cgroups cgroups_;
-    Keeper keeper_;
+    SlotKeeper keeper_;
     locks::AdaptiveLock lock_;
-    files::Fd base_, grains_fd_, listener_, signals_;
+    Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
     Grains grains_;
     bool ended_ = false, stopping_ = false;

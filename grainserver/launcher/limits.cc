@@ -1,4 +1,4 @@
-// Limits that the kernel does not keep by itself (W9): looked at a few times a second, cheaply.
+// Limits that the kernel does not keep by itself: looked at a few times a second, cheaply.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/require.h"
 #include "grainserver/files/room.h"
 #include "grainserver/launcher/launcher.h"
 
@@ -27,11 +28,11 @@ std::string process_words(const files::Limits &l) {
 }
 
 struct Use { std::int64_t bytes = 0, threads = 0, cpu_s = 0; };
-Use use_of(const std::vector<locks::ProcessStat> &tree, const files::ExitRecord &ended) {
+Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended) {
     static const std::int64_t page = ::sysconf(_SC_PAGESIZE), ticks = std::max(::sysconf(_SC_CLK_TCK), 1l);
     Use use;
     std::uint64_t pages = 0, threads = 0, cpu = 0;
-    for (const locks::ProcessStat &p : tree) {
+    for (const ProcessStat &p : tree) {
         pages += p.resident_pages;
         threads += p.threads;
         cpu += p.user_ticks + p.system_ticks;
@@ -58,6 +59,7 @@ bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by
 }  // namespace
 
 void Launcher::over(const std::string &dir, Running &grain, int signal, const std::string &words) {
+    DCS_REQUIRE(signal > 0 && !words.empty(), "a limit has a signal and words");
     if (grain.exit.limit_signal != 0 || grain.stopped_by_us) return;
     grain.exit.limit_signal = signal;
     grain.exit.reason = words;
@@ -68,6 +70,7 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
 
 // Its first process has just ended: was it because of a limit that the kernel keeps? Success is success.
 void Launcher::note_limit(const std::string &dir, Running &grain) {
+    DCS_REQUIRE(grain.exit.known, "how it ended tells of the limit");
     const int status = grain.exit.status;
     if (status == 0 || grain.exit.limit_signal != 0) return;
     if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir))
@@ -85,18 +88,18 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
         return over(dir, grain, SIGKILL, process_words(l));
     if (table != nullptr) {
         Members members = members_in(*table, dir, grain);
-        const auto judge = [&](const std::vector<locks::ProcessStat> &processes) {
+        const auto judge = [&](const std::vector<ProcessStat> &processes) {
             return broken_by(use_of(processes, grain.exit), l, grain.memory_by_group, grain.processes_by_group);
         };
         if (const Broken own = judge(members.found.processes); own.signal != 0)
             return over(dir, grain, own.signal, own.words);
-        std::vector<locks::ProcessStat> &all = members.found.processes;
+        std::vector<ProcessStat> &all = members.found.processes;
         all.insert(all.end(), members.unclaimed.begin(), members.unclaimed.end());
         if (const Broken with = judge(all); with.signal != 0 && !members.unclaimed.empty())
             end_unclaimed(dir, grain, with.words);
     }
     if (l.disk_mb == 0) return;
-    const Result<files::Fd> directory = files::open_directory(grains_fd_.get(), dir);
+    const Result<Fd> directory = open_directory(grains_fd_.get(), dir);
     const Result<files::Room> room =
         directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
     if (room && grain.disk.look(room->fd.get(), names_at_a_time) > l.disk_mb << 20)
@@ -117,6 +120,7 @@ void Launcher::watch(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended || !watches(grain.limits)) continue;
         const bool by_table = needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
+        DCS_REQUIRE(!by_table || table, "who needs the list of processes was counted before");
         watch_one(dir, grain, by_table ? &*table : nullptr);
     }
     const Instant after = boot_clock();

@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <string>
 
-#include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clean_start.h"
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {
@@ -25,12 +25,7 @@ int main(int argc, char **argv) {
                              "The parent of a grain server's grains; dcs_grainserver starts it.\n");
         return 2;
     }
-    // Descriptors 0 to 2 must be something, or a grain's files would take their places.
-    for (int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC); fd >= 0; fd = ::open("/dev/null", O_RDWR | O_CLOEXEC))
-        if (fd > 2) {
-            ::close(fd);
-            break;
-        }
+    dcs::clean_start();
     ::setsid();
     dcs::launcher::Launcher launcher;
     if (const dcs::Status s = launcher.open(options); !s) {

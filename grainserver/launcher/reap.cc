@@ -11,9 +11,10 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "locks/process_stat.h"
+#include "base/require.h"
+#include "process/stat.h"
 #include "grainserver/launcher/launcher.h"
-#include "grainserver/launcher/process_tree.h"
+#include "grainserver/launcher/grain_processes.h"
 
 namespace dcs::launcher {
 namespace {
@@ -42,6 +43,7 @@ std::int32_t status_word(const siginfo_t &info) {
 
 // Leaves the zombie: as long as it is there nobody else can get its pid, session or group number.
 bool Launcher::note_end(const std::string &dir, Running &grain) {
+    DCS_REQUIRE(grain.pid > 1 && !grain.first_process_ended, "an end is noted once");
     siginfo_t info{};
     rusage used{};
     const long n = ::syscall(SYS_waitid, P_PID, grain.pid, &info, WEXITED | WNOHANG | WNOWAIT, &used);
@@ -64,8 +66,8 @@ bool Launcher::note_end(const std::string &dir, Running &grain) {
 void Launcher::reap_strays() {
     const std::set<pid_t> known = not_strays();
     for (const pid_t pid : own_children()) {
-        locks::ProcessStat stat;
-        if (known.count(pid) != 0 || !locks::read_stat(pid, stat) || stat.state != 'Z') continue;
+        ProcessStat stat;
+        if (known.count(pid) != 0 || !read_stat(pid, stat) || stat.state != 'Z') continue;
         rusage used{};
         if (::wait4(pid, nullptr, WNOHANG, &used) != pid) continue;
         for (auto &[dir, grain] : grains_)
@@ -74,6 +76,7 @@ void Launcher::reap_strays() {
 }
 
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
+    DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
     if (grain.in_group) cgroups_.seal(dir);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
@@ -82,20 +85,22 @@ void Launcher::kill_tree(const std::string &dir, Running &grain) {
 // Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
 // must not cost a look at all processes of the host.
 bool Launcher::clear_tree(const std::string &dir, Running &grain) {
+    DCS_REQUIRE(grain.first_process_ended, "the tree is cleared when its first process has ended");
     const bool in_leaf = grain.in_group && !members_of(dir, cgroups_).empty();
     if (!in_leaf && (enclosed(grain) || !has_strays())) return true;
     if (grain.in_group) cgroups_.seal(dir);
     else chase(dir, grain);
-    const Found left = strike([&] { return tree_of(dir, grain); });
+    const FoundProcesses left = strike([&] { return tree_of(dir, grain); });
     if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
     return grain.in_group || strays_of(dir, grain).empty();
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {
-    const Result<files::Fd> fd = files::open_directory(grains_fd_.get(), dir);
+    DCS_REQUIRE(grain.first_process_ended && grain.exit.known, "the record says how the first process ended");
+    const Result<Fd> fd = open_directory(grains_fd_.get(), dir);
     if (fd) {
         failpoint("launcher.exit_record.before_write");
-        const Status s = files::write_file(fd->get(), files::exit_name, files::pack(grain.exit));
+        const Status s = replace_file(fd->get(), files::exit_name, files::pack(grain.exit));
         failpoint("launcher.exit_record.after_write");
         if (!s) {  // disk full: the zombie keeps the status until there is room
             std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
@@ -134,6 +139,7 @@ void Launcher::stop_all(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended) continue;
         grain.stopped_by_us = true;
+        DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
         ::kill(-grain.pid, SIGTERM);
         ::kill(-grain.pid, SIGCONT);
     }

@@ -17,12 +17,12 @@
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/files/room.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
+#include "base/require.h"
 #include "grainserver/launcher/become_grain.h"
 
 namespace dcs::launcher {
 namespace {
-using files::Fd;
 StartOutcome failed(Code code, std::string text, bool again = false) {
     StartOutcome outcome;
     outcome.code = code;
@@ -32,6 +32,7 @@ StartOutcome failed(Code code, std::string text, bool again = false) {
 }
 
 std::string exec_words(const std::string &program, const Failure &failure) {
+    DCS_REQUIRE(failure.step == Step::exec || failure.step == Step::runner, "only these two steps execute anything");
     const int error = failure.error;
     const bool there = failure.program != There::nothing;
     if (failure.program == There::directory) return program + " is a directory, not a program";
@@ -73,7 +74,7 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
         return failed(code, "working directory " + launch.directory + ": " + why);
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
     case Step::group: return failed(trouble, "control group of the grain: " + why);
-    case Step::fence: return failed(trouble, "confinement of the grain: " + why);
+    case Step::confinement: return failed(trouble, "confinement of the grain: " + why);
     case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
     case Step::orphaned: break;
@@ -90,6 +91,7 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
 
 // What is executed: the program, or the host's runner with the program's path and arguments behind its words.
 std::vector<std::string> command(const files::LaunchRecord &launch) {
+    DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
     if (launch.runner.empty()) return launch.argv;
     std::vector<std::string> words;
     for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
@@ -126,19 +128,22 @@ void wait_for_end(pid_t pid) {
 }
 
 // Makes what the plan points to; it lives as long as the fork.
-struct Prepared {
+struct StartMaterial {
     files::Room room;
     std::string out, err, directory;
     std::vector<std::string> words, env;
     std::vector<char *> argv_list, env_list;
     Leaf leaf;
-    files::Fence fence;
+    files::Confinement confinement;
     std::vector<int> joins;
     Plan plan;
 };
 
-void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::LaunchRecord &launch,
+void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const files::LaunchRecord &launch,
                int slot_limit) {
+    DCS_REQUIRE(grain && p.room.fd, "the directory of the grain and its room are open");
+    DCS_REQUIRE(!p.argv_list.empty() && p.argv_list.back() == nullptr && p.env_list.back() == nullptr,
+                "execve finds the end of both lists");
     Plan &plan = p.plan;
     plan.grain = grain.get();
     plan.room = p.room.fd.get();
@@ -158,9 +163,9 @@ void fill_plan(Prepared &p, const Place &place, const Fd &grain, const files::La
     plan.gid = launch.account.gid;
     plan.groups = launch.account.groups.data();
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
-    plan.fence = &p.fence;
+    plan.confinement = &p.confinement;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
-    // As many as all grains of the user on this host may have: a first fence; the limit itself is watched.
+    // As many as all grains of the user on this host may have: a first barrier; the limit itself is watched.
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
         plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes * slot_limit);
 }
@@ -174,10 +179,11 @@ locks::Place slots_file(const std::string &directory) {
 
 // For who lists the slots: the grain works in it, and the launcher stands by.
 void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
+    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is the grain's that runs in it");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
-    if (const auto process = locks::identify(pid)) owner.process = *process;
-    owner.supervisor = locks::own_identity();
+    if (const auto process = identify(pid)) owner.process = *process;
+    owner.supervisor = own_identity();
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;
     owner.host = world.host;
@@ -188,13 +194,13 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
 // Without a slot: only to prove that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
                  std::optional<locks::Slots> slot, int slot_limit) {
-    Prepared p;
+    StartMaterial p;
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
     p.room = std::move(*room);
-    Result<files::Fence> fence = files::make_fence({launch.rungs, p.room.fd.get(), launch.writable});
-    if (!fence) return failed(Code::io_error, "confinement of the grain: " + fence.status().text);
-    p.fence = std::move(*fence);
+    Result<files::Confinement> confinement = files::make_confinement({launch.rungs, p.room.fd.get(), launch.writable});
+    if (!confinement) return failed(Code::io_error, "confinement of the grain: " + confinement.status().text);
+    p.confinement = std::move(*confinement);
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
@@ -219,12 +225,13 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         if (p.leaf.there) place.cgroups->remove(dir);
         return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(error));
     }
+    DCS_REQUIRE(pid > 1, "the grain becomes a process in fork_grain, and never comes back from there");
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
-        if (slot) files::remove_file(grain.get(), files::pid_name);
-        if (slot) files::remove_file(grain.get(), "pid.tmp");
+        if (slot) remove_file(grain.get(), files::pid_name);
+        if (slot) remove_file(grain.get(), "pid.tmp");
         if (p.leaf.there) place.cgroups->remove(dir);
         return told(failure, launch);
     }
@@ -250,7 +257,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
 
 // What the owner says now: the server may have been started anew with other options.
 Status allowed(const Place &place, const files::LaunchRecord &launch) {
-    const Result<std::string> bytes = files::read_file(place.base, files::rules_name, files::record_bytes_max);
+    const Result<std::string> bytes = read_file(place.base, files::rules_name, files::record_bytes_max);
     const Result<files::OwnerRules> rules =
         bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
     if (!rules)
@@ -265,16 +272,16 @@ struct Ready {
 };
 // What is to be run. Otherwise `outcome` says why not, or that it is running or ended.
 std::optional<Ready> find(const Place &place, const std::string &dir, StartOutcome &outcome) {
-    Result<Fd> grain = files::open_directory(place.grains, dir);
+    Result<Fd> grain = open_directory(place.grains, dir);
     if (!grain) {
         outcome = failed(Code::io_error, "directory of the grain: " + grain.status().text);
         return {};
     }
-    if (files::exists(grain->get(), files::pid_name) || files::exists(grain->get(), files::exit_name)) {
+    if (file_exists(grain->get(), files::pid_name) || file_exists(grain->get(), files::exit_name)) {
         outcome.kind = StartOutcome::Kind::have_it;
         return {};
     }
-    const Result<std::string> bytes = files::read_file(grain->get(), files::launch_name, files::record_bytes_max);
+    const Result<std::string> bytes = read_file(grain->get(), files::launch_name, files::record_bytes_max);
     Result<files::LaunchRecord> launch =
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (!launch) outcome = failed(Code::io_error, launch.status().text);
@@ -301,6 +308,7 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
                                                    locks::Deadline::none(), "grain " + dir);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
+    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit was asked for, so there is one lock");
     // Before there is a process: then there is none without a slot, whoever is killed.
     failpoint("launcher.slot.before_hold");
     if (!place.keeper->hold(dir, slot->lock_fds()[0]))

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/cgroups.h"
-#include "grainserver/launcher/keeper.h"
+#include "grainserver/launcher/slot_keeper.h"
 #include "locks/counted_slots.h"
 
 namespace dcs::launcher {
@@ -20,7 +20,7 @@ struct Place {
     std::string slots;    // directory of the slots' lock file
     std::string boot_id;
     const Cgroups *cgroups = nullptr;
-    Keeper *keeper = nullptr;
+    SlotKeeper *keeper = nullptr;
 };
 
 struct StartOutcome {
@@ -39,7 +39,7 @@ struct StartOutcome {
 // failure nothing is left behind but the directory as it was.
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit);
 
-// S4: would start_grain run it, slots aside? Everything is done as there, but the process is stopped
+// Would start_grain run it, slots aside? Everything is done as there, but the process is stopped
 // by the kernel right after its exec, before its first instruction, and killed. `started` without pid
 // and slot: yes.
 StartOutcome prove_grain(const Place &place, const std::string &dir);

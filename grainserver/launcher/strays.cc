@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "grainserver/launcher/launcher.h"
 
 namespace dcs::launcher {
@@ -20,21 +21,21 @@ bool same_account(const files::Account &a, const files::Account &b) {
 }  // namespace
 
 std::set<pid_t> Launcher::not_strays() const {
+    DCS_REQUIRE(keeper_.pid() != ::getpid(), "the keeper is another process than the launcher");
     std::set<pid_t> pids = {keeper_.pid()};
     for (const auto &[dir, grain] : grains_) pids.insert(grain.pid);
     return pids;
 }
 
 // A grain that is root may have begun processes under any account but that of another grain.
-locks::RunsAs Launcher::may_be_of(const Running &grain, pid_t pid) const {
-    using locks::RunsAs;
+RunsAs Launcher::may_be_of(const Running &grain, pid_t pid) const {
     if (planted("launcher.believe_environment")) return RunsAs::yes;
     if (grain.account.change || ::geteuid() != 0)
-        return locks::runs_as(pid, grain.account.change ? grain.account.uid : ::geteuid());
+        return runs_as(pid, grain.account.change ? grain.account.uid : ::geteuid());
     RunsAs answer = RunsAs::yes;
     for (const auto &[dir, other] : grains_) {
         if (!other.account.change) continue;
-        const RunsAs others = locks::runs_as(pid, other.account.uid);
+        const RunsAs others = runs_as(pid, other.account.uid);
         if (others == RunsAs::yes) return RunsAs::no;
         if (others == RunsAs::unclear) answer = others;
     }
@@ -54,21 +55,21 @@ std::set<pid_t> Launcher::housed() const {
 Launcher::Whose Launcher::whose(pid_t stray, const std::string &dir, const Running &grain,
                                 const std::set<pid_t> &housed) const {
     if (enclosed(grain) || housed.count(stray) != 0) return Whose::of_another;
-    const locks::RunsAs may = may_be_of(grain, stray);
-    if (may != locks::RunsAs::yes) return may == locks::RunsAs::no ? Whose::of_another : Whose::unclear;
+    const RunsAs may = may_be_of(grain, stray);
+    if (may != RunsAs::yes) return may == RunsAs::no ? Whose::of_another : Whose::unclear;
     std::vector<std::string> rivals;
     for (const auto &[other, running] : grains_)
         if (other != dir && !enclosed(running) && same_account(running.account, grain.account)) rivals.push_back(other);
     if (rivals.empty()) return Whose::its_own;
-    const std::string environment = locks::environment_of(stray);
+    const std::string environment = environment_of(stray);
     if (environment.empty()) return Whose::unclear;
-    if (locks::has_variable(environment, cookie(path_ + "/" + dir))) return Whose::its_own;
+    if (has_variable(environment, cookie(path_ + "/" + dir))) return Whose::its_own;
     for (const std::string &other : rivals)
-        if (locks::has_variable(environment, cookie(path_ + "/" + other))) return Whose::of_another;
+        if (has_variable(environment, cookie(path_ + "/" + other))) return Whose::of_another;
     return Whose::unclaimed;
 }
 
-Found Launcher::tree_of(const std::string &dir, const Running &grain) const {
+FoundProcesses Launcher::tree_of(const std::string &dir, const Running &grain) const {
     return members_in(ProcessTable(), dir, grain).found;
 }
 
@@ -80,7 +81,7 @@ Launcher::Members Launcher::members_in(const ProcessTable &table, const std::str
     std::vector<pid_t> start, unclaimed;
     if (grain.in_group) start = cgroups_.members(dir);
     if (!grain.first_process_ended) start.push_back(grain.pid);
-    for (const locks::ProcessStat &p : table.all()) {
+    for (const ProcessStat &p : table.all()) {
         if (p.parent != ::getpid() || known.count(p.pid) != 0 || p.session == grain.pid) continue;
         const Whose answer = whose(p.pid, dir, grain, in_groups);
         if (answer == Whose::its_own) start.push_back(p.pid);
@@ -116,7 +117,10 @@ void Launcher::chase(const std::string &dir, const Running &grain) {
     const Instant end = boot_clock() + chase_time;
     for (std::vector<pid_t> pids = strays_of(dir, grain); !pids.empty() && boot_clock() < end;
          pids = strays_of(dir, grain)) {
-        for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+        for (const pid_t pid : pids) {
+            DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only children that grains left behind are chased");
+            ::kill(pid, SIGKILL);
+        }
         reap_strays();
     }
 }
@@ -127,7 +131,7 @@ void Launcher::end_unclaimed(const std::string &dir, const Running &grain, const
     std::printf("%s: together with processes of its account that no grain claims %s; these are ended\n", dir.c_str(),
                 words.c_str());
     std::fflush(stdout);
-    (void)strike([&] { return Found{members_in(ProcessTable(), dir, grain).unclaimed, false}; });
+    (void)strike([&] { return FoundProcesses{members_in(ProcessTable(), dir, grain).unclaimed, false}; });
 }
 
 }  // namespace dcs::launcher

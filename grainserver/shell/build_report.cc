@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/files.h"
+#include "base/require.h"
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/files/room.h"
 #include "grainserver/shell/grain_files.h"
@@ -36,17 +38,12 @@ struct Building {
 bool read_carry(Building &b, const files::Room &room, std::uint64_t from, std::uint64_t to) {
     if (from >= to) return true;
     if (!b.take_room(to - from)) return false;
-    const Result<files::Fd> input = files::open_foreign(room, files::input_name);
+    const Result<Fd> input = files::open_foreign(room, files::input_name);
     if (!input) return b.give_up(Why::unreadable, input.status().text);
     std::string text(to - from, '\0');
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t n =
-            ::pread(input->get(), text.data() + done, text.size() - done, static_cast<off_t>(from + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return b.give_up(Why::unreadable, "the grain's input cannot be read");
-        if (n == 0) return b.ignore_checkpoint("the grain's input became shorter");
-        done += static_cast<std::size_t>(n);
-    }
+    if (!pread_all(input->get(), text, static_cast<std::int64_t>(from)))
+        return b.give_up(Why::unreadable, "the grain's input cannot be read");
+    if (text.size() < to - from) return b.ignore_checkpoint("the grain's input became shorter");
     b.report.checkpoint += text;
     return true;
 }
@@ -110,14 +107,15 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.given_back = plan.given_back;
     b.report.files = plan.files;
     if (plan.first > plan.last) return std::move(b.report);
-    const Result<files::Fd> grain = directory_of(plan.id);
+    const Result<Fd> grain = directory_of(plan.id);
     const Result<files::LaunchRecord> launch =
         grain ? launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
     if (!launch) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, launch.status().text};
     const Result<files::Room> room = files::open_room(grain->get());
     if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
-    if (plan.checkpoint != 0 && !put_checkpoint(b, *room, *launch)) return *b.trouble;
-    if (!put_increments(b, *room)) return *b.trouble;
+    const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, *launch)) && put_increments(b, *room);
+    DCS_REQUIRE(whole == !b.trouble, "what is not whole says why");
+    if (!whole) return *b.trouble;
     return std::move(b.report);
 }
 

@@ -6,7 +6,8 @@
 
 #include "base/hex.h"
 #include "base/limits.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
+#include "base/require.h"
 
 namespace dcs::server {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::size_t file_bytes = 1024;
 // Text: interval in nanoseconds, slots, epoch; name of the backup's store and number; name, address and key of a backup
 // of another host. Each group is there as of some version on.
 void load_configured(int directory, State &state) {
-    const Result<std::string> text = files::read_file(directory, configured_name, file_bytes);
+    const Result<std::string> text = read_file(directory, configured_name, file_bytes);
     std::int64_t interval = 0;
     std::int32_t slots = 0;
     std::uint64_t epoch = 0;
@@ -40,12 +41,13 @@ void load_configured(int directory, State &state) {
 }
 
 Status save_configured(int directory, const State &state) {
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "what is saved can be loaded again");
     std::string text = std::to_string(state.interval.ns) + " " + std::to_string(state.slots) + " " +
                        std::to_string(state.epoch) + " " + std::to_string(state.backup_store) + " " +
                        std::to_string(state.backup_number);
     if (const wire::BackupPlace &at = state.backup_place; !at.address.empty())
         text += " " + at.name + " " + at.address + " " + hex_of(at.key);
-    return files::write_file(directory, configured_name, text + "\n");
+    return replace_file(directory, configured_name, text + "\n");
 }
 
 }  // namespace dcs::server

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/hex.h"
 #include "base/limits.h"
+#include "base/require.h"
 #include "wire/content.h"
-#include "wire/json.h"
 
 namespace dcs::server {
 namespace {
@@ -21,32 +22,14 @@ constexpr std::int64_t stale_s = 7 * 24 * 3600;
 constexpr int swept_at_once = 64;
 constexpr std::size_t names_max = 64;             // of one program
 
-Result<files::Fd> make_folder(int parent, const std::string &name) {
-    if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return files::file_error(name, errno);
-    Result<files::Fd> fd = files::open_directory(parent, name);
+Result<Fd> make_folder(int parent, const std::string &name) {
+    if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return file_error(name, errno);
+    Result<Fd> fd = open_directory(parent, name);
     return fd;
-}
-
-// Empty if it is not what in_hex() makes.
-std::string from_hex(const std::string &text) {
-    std::string bytes;
-    for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-        bytes += static_cast<char>(std::strtol(text.substr(i, 2).c_str(), nullptr, 16));
-    return wire::in_hex(bytes) == text ? bytes : std::string();
 }
 
 std::uint64_t on_disk(std::uint64_t size) { return (size / block + 1) * block; }
 
-Status write_at(int fd, std::uint64_t offset, const std::string &bytes) {
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t n =
-            ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return files::file_error("a content of the library", errno);
-        done += static_cast<std::size_t>(n);
-    }
-    return Status::ok();
-}
 }  // namespace
 
 Incoming &Incoming::operator=(Incoming &&other) noexcept {
@@ -56,20 +39,20 @@ Incoming &Incoming::operator=(Incoming &&other) noexcept {
     return *this;
 }
 Incoming::~Incoming() {
-    if (folder >= 0 && fd) files::remove_file(folder, name);
+    if (folder >= 0 && fd) remove_file(folder, name);
 }
 
 Status ContentCache::open(const std::string &directory, std::uint64_t max_bytes, std::function<Names()> needed) {
     path_ = directory + "/" + library_folder;
     max_bytes_ = max_bytes;
     needed_ = std::move(needed);
-    const Result<files::Fd> base = files::open_directory(AT_FDCWD, directory);
+    const Result<Fd> base = open_directory(AT_FDCWD, directory);
     if (!base) return base.status();
-    Result<files::Fd> library = make_folder(base->get(), library_folder);
+    Result<Fd> library = make_folder(base->get(), library_folder);
     if (!library) return library.status();
     library_ = std::move(*library);
-    if (Status s = files::remove_tree(library_.get(), incoming_name); !s) return s;
-    Result<files::Fd> incoming = make_folder(library_.get(), incoming_name);
+    if (Status s = remove_tree(library_.get(), incoming_name); !s) return s;
+    Result<Fd> incoming = make_folder(library_.get(), incoming_name);
     if (!incoming) return incoming.status();
     incoming_ = std::move(*incoming);
     find_all();
@@ -77,46 +60,48 @@ Status ContentCache::open(const std::string &directory, std::uint64_t max_bytes,
 }
 
 void ContentCache::find_all() {
-    const Result<std::vector<std::string>> fans = files::list(library_.get());
+    const Result<std::vector<std::string>> fans = list_directory(library_.get());
     if (!fans) return;
     for (const std::string &name : *fans) {
         if (name == incoming_name) continue;
-        const Result<files::Fd> fan = files::open_directory(library_.get(), name);
+        const Result<Fd> fan = open_directory(library_.get(), name);
         const Result<std::vector<std::string>> names =
-            fan ? files::list(fan->get()) : Result<std::vector<std::string>>(fan.status());
+            fan ? list_directory(fan->get()) : Result<std::vector<std::string>>(fan.status());
         if (!names) continue;
         for (const std::string &inner : *names) find_in(fan->get(), inner);
     }
 }
 
 void ContentCache::find_in(int fan, const std::string &name) {
-    const std::string digest = from_hex(name);
-    const Result<files::Fd> folder = files::open_directory(fan, name);
+    const auto digest = bytes_of_hex(name, limits::digest_bytes);
+    const Result<Fd> folder = open_directory(fan, name);
     struct stat st{};
-    const bool whole = folder && digest.size() == limits::digest_bytes &&
+    const bool whole = folder && digest &&
                        ::fstatat(folder->get(), content_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-    if (whole) return set(digest, static_cast<std::uint64_t>(st.st_size), st.st_mtim.tv_sec);
-    if (!files::remove_tree(fan, name)) return;
+    if (whole) return set(*digest, static_cast<std::uint64_t>(st.st_size), st.st_mtim.tv_sec);
+    if (!remove_tree(fan, name)) return;
 }
 
 void ContentCache::set(const std::string &digest, std::uint64_t size, std::int64_t used_s) {
+    DCS_REQUIRE(digest.size() == limits::digest_bytes, "a content is named by its digest");
     Content &content = contents_[digest];
+    DCS_REQUIRE(bytes_ >= content.bytes, "the sum counts all that is known");
     bytes_ += on_disk(size) - content.bytes;
     content = Content{on_disk(size), used_s};
 }
 
-Result<files::Fd> ContentCache::folder_of(const std::string &digest, bool make) const {
-    const std::string hex = wire::in_hex(digest);
-    const auto enter = make ? make_folder : files::open_directory;
-    const Result<files::Fd> fan = enter(library_.get(), hex.substr(0, 2));
-    return fan ? enter(fan->get(), hex) : Result<files::Fd>(fan.status());
+Result<Fd> ContentCache::folder_of(const std::string &digest, bool make) const {
+    const std::string hex = hex_of(digest);
+    const auto enter = make ? make_folder : open_directory;
+    const Result<Fd> fan = enter(library_.get(), hex.substr(0, 2));
+    return fan ? enter(fan->get(), hex) : Result<Fd>(fan.status());
 }
 
-Result<files::Fd> ContentCache::open_content(const std::string &digest, std::int64_t now_s) {
-    const Result<files::Fd> folder = folder_of(digest, false);
+Result<Fd> ContentCache::open_content(const std::string &digest, std::int64_t now_s) {
+    const Result<Fd> folder = folder_of(digest, false);
     if (!folder) return folder.status();
-    files::Fd fd(::openat(folder->get(), content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd) return files::file_error(wire::digest_text(digest), errno);
+    Fd fd(::openat(folder->get(), content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!fd) return file_error(wire::digest_text(digest), errno);
     const timespec now{now_s, 0}, times[] = {now, now};
     (void)::futimens(fd.get(), times);  // only the sweep looks at it
     if (const auto found = contents_.find(digest); found != contents_.end()) found->second.used_s = now_s;
@@ -125,48 +110,55 @@ Result<files::Fd> ContentCache::open_content(const std::string &digest, std::int
 
 // One file under every name that it is run by.
 Result<std::string> ContentCache::program(const std::string &digest, const std::string &name) {
-    const Result<files::Fd> folder = folder_of(digest, false);
+    const Result<Fd> folder = folder_of(digest, false);
     if (!folder) return folder.status();
     const int fd = folder->get();
-    const files::Fd content(::openat(fd, content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!content || ::fchmod(content.get(), 0555) != 0) return files::file_error(wire::digest_text(digest), errno);
-    const std::string hex = wire::in_hex(digest), path = path_ + "/" + hex.substr(0, 2) + "/" + hex + "/";
-    const Result<std::vector<std::string>> names = files::list(fd);
+    const Fd content(::openat(fd, content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!content || ::fchmod(content.get(), 0555) != 0) return file_error(wire::digest_text(digest), errno);
+    const std::string hex = hex_of(digest), path = path_ + "/" + hex.substr(0, 2) + "/" + hex + "/";
+    const Result<std::vector<std::string>> names = list_directory(fd);
     if (!names) return names.status();
     const bool bad = name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos;
     if (bad || (names->size() >= names_max && !std::binary_search(names->begin(), names->end(), name)))
         return path + content_name;
-    if (::linkat(fd, content_name, fd, name.c_str(), 0) != 0 && errno != EEXIST) return files::file_error(name, errno);
+    if (::linkat(fd, content_name, fd, name.c_str(), 0) != 0 && errno != EEXIST) return file_error(name, errno);
     return path + name;
 }
 
 void ContentCache::remove(const std::string &digest) {
     verified_.erase(digest);
     if (const auto found = contents_.find(digest); found != contents_.end()) {
+        DCS_REQUIRE(bytes_ >= found->second.bytes, "the sum counts all that is known");
         bytes_ -= found->second.bytes;
         contents_.erase(found);
     }
-    const std::string hex = wire::in_hex(digest);
-    const Result<files::Fd> fan = files::open_directory(library_.get(), hex.substr(0, 2));
+    const std::string hex = hex_of(digest);
+    const Result<Fd> fan = open_directory(library_.get(), hex.substr(0, 2));
     if (!fan) return;
-    if (const Result<files::Fd> folder = files::open_directory(fan->get(), hex))
-        files::remove_file(folder->get(), content_name);  // first: without it the rest is a left-over
-    if (!files::remove_tree(fan->get(), hex)) return;
+    if (const Result<Fd> folder = open_directory(fan->get(), hex))
+        remove_file(folder->get(), content_name);  // first: without it the rest is a left-over
+    if (!remove_tree(fan->get(), hex)) return;
 }
 
 // ---- what comes in ------------------------------------------------------------------------
 
 Result<Incoming> ContentCache::begin() {
     const std::string name = std::to_string(++number_);
-    files::Fd fd(::openat(incoming_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400));
-    if (!fd) return files::file_error("the library of this host", errno);
+    Fd fd(::openat(incoming_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400));
+    if (!fd) return file_error("the library of this host", errno);
     return Incoming(incoming_.get(), name, std::move(fd));
 }
 
 Status ContentCache::append(Coming &coming, const std::string &bytes) {
+    DCS_REQUIRE(coming.file.fd && coming.next <= coming.total, "a piece follows the one before");
     const std::uint64_t from = coming.next;
-    Status s = write_at(coming.file.fd.get(), from, bytes);
-    if (!s && s.code == Code::no_space && make_room()) s = write_at(coming.file.fd.get(), from, bytes);
+    const auto write = [&] {
+        return pwrite_all(coming.file.fd.get(), bytes, static_cast<std::int64_t>(from))
+                   ? Status::ok()
+                   : file_error("a content of the library", errno);
+    };
+    Status s = write();
+    if (!s && s.code == Code::no_space && make_room()) s = write();
     if (!s) return s;
     coming.sum.add(bytes);
     coming.next += bytes.size();
@@ -197,12 +189,13 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
 }
 
 Status ContentCache::take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s) {
+    DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "it lies among what comes in");
     if (has(digest)) remove(digest);  // damaged, or of somebody who brought the same meanwhile
-    const Result<files::Fd> folder = folder_of(digest, true);
+    const Result<Fd> folder = folder_of(digest, true);
     if (!folder) return folder.status();
     failpoint("server.content.before_rename");
     if (::renameat(incoming_.get(), incoming.name.c_str(), folder->get(), content_name) != 0)
-        return files::file_error(wire::digest_text(digest), errno);
+        return file_error(wire::digest_text(digest), errno);
     incoming.folder = -1;
     failpoint("server.content.after_rename");
     set(digest, size, now_s);

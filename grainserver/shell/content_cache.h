@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 #include "pki/digest.h"
 
 namespace dcs::server {
@@ -20,13 +20,13 @@ inline constexpr const char *library_folder = "library";  // in the server's dir
 // A content that is being written; its name goes with it.
 struct Incoming {
     Incoming() = default;
-    Incoming(int folder_fd, std::string its_name, files::Fd file)
+    Incoming(int folder_fd, std::string its_name, Fd file)
         : fd(std::move(file)), folder(folder_fd), name(std::move(its_name)) {}
     Incoming(Incoming &&other) noexcept = default;
     Incoming &operator=(Incoming &&other) noexcept;
     ~Incoming();
 
-    files::Fd fd;
+    Fd fd;
     int folder = -1;
     std::string name;
 };
@@ -42,7 +42,7 @@ public:
     bool verified(const std::string &digest) const { return verified_.count(digest) != 0; }
     void set_verified(const std::string &digest) { verified_.insert(digest); }
     // To read it; it counts as used now.
-    Result<files::Fd> open_content(const std::string &digest, std::int64_t now_s);
+    Result<Fd> open_content(const std::string &digest, std::int64_t now_s);
     // Its path under `name`, for an exec by the server's own account.
     Result<std::string> program(const std::string &digest, const std::string &name);
     void remove(const std::string &digest);
@@ -74,7 +74,7 @@ private:
         pki::Sha256 sum;
     };
 
-    Result<files::Fd> folder_of(const std::string &digest, bool make) const;
+    Result<Fd> folder_of(const std::string &digest, bool make) const;
     void find_all();
     void find_in(int fan, const std::string &name);
     Status append(Coming &coming, const std::string &bytes);
@@ -83,7 +83,7 @@ private:
     bool make_room();
 
     std::string path_;
-    files::Fd library_, incoming_;
+    Fd library_, incoming_;
     std::uint64_t number_ = 0;  // of the last one that came in
     std::uint64_t max_bytes_ = 0, bytes_ = 0;
     std::function<Names()> needed_;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/files.h"
 #include "base/limits.h"
 
 namespace dcs::server {
@@ -51,7 +52,7 @@ Work Contents::read_digest(int fd, std::string *digest) {
 // Kept by an earlier server: nobody else sees whether the disk still has the same bytes.
 Work Contents::verify(std::string digest) {
     if (!cache_.has(digest) || cache_.verified(digest)) co_return;
-    const Result<files::Fd> fd = cache_.open_content(digest, wall_seconds());
+    const Result<Fd> fd = cache_.open_content(digest, wall_seconds());
     std::string found;
     if (fd)
         for (Work reading = read_digest(fd->get(), &found); reading.go_on();) co_yield Slice{};
@@ -66,18 +67,14 @@ Work Contents::send_piece(SendPiece piece) {
 }
 
 void Contents::send_now(const SendPiece &piece) {
-    const Result<files::Fd> fd = cache_.open_content(piece.digest, wall_seconds());
+    const Result<Fd> fd = cache_.open_content(piece.digest, wall_seconds());
     if (!fd) return tell_(PieceUnreadable{piece.digest, fd.status().text});
     wire::PutContent message{piece.digest, piece.total, piece.offset, {}};
-    message.bytes.resize(
-        std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - std::min(piece.offset, piece.total)));
-    for (std::size_t done = 0; done < message.bytes.size();) {
-        const ssize_t n = ::pread(fd->get(), message.bytes.data() + done, message.bytes.size() - done,
-                                  static_cast<off_t>(piece.offset + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return tell_(PieceUnreadable{piece.digest, "reading " + wire::digest_text(piece.digest)});
-        done += static_cast<std::size_t>(n);
-    }
+    const std::uint64_t wanted =
+        std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - std::min(piece.offset, piece.total));
+    message.bytes.resize(wanted);
+    if (!pread_all(fd->get(), message.bytes, static_cast<std::int64_t>(piece.offset)) || message.bytes.size() < wanted)
+        return tell_(PieceUnreadable{piece.digest, "reading " + wire::digest_text(piece.digest)});
     failpoint("server.put.before_send");
     say_(std::move(message));
     failpoint("server.put.after_send");

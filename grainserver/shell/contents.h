@@ -26,7 +26,7 @@ public:
     Status open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                 std::function<ContentCache::Names()> needed);
     // How programs outside the library are opened: files/program_file.h, by whoever may.
-    using OpenProgram = std::function<Result<files::Fd>(const std::string &path, const files::Account &account)>;
+    using OpenProgram = std::function<Result<Fd>(const std::string &path, const files::Account &account)>;
     void open_programs_by(OpenProgram open) { open_program_ = std::move(open); }
 
     // ---- the effects, each answered as core/step.h says ----

@@ -8,38 +8,32 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
+#include "base/require.h"
 
 namespace dcs::server {
 namespace {
 constexpr std::uint64_t slice = 4u << 20;  // some milliseconds
 constexpr std::size_t buffer_bytes = 256u << 10;
 
-Status write_all(int fd, const char *bytes, std::size_t count) {
-    while (count > 0) {
-        const ssize_t n = ::write(fd, bytes, count);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return files::file_error("writing a copy", errno);
-        bytes += n;
-        count -= static_cast<std::size_t>(n);
-    }
-    return Status::ok();
-}
 }  // namespace
 
 Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool digest)
     : from_(from), to_(to), offset_(offset), max_(max), kernel_(!digest && to >= 0),
       sum_(digest ? std::make_unique<pki::Sha256>() : nullptr) {}
 
-Result<bool> Copying::go_on() { return kernel_ ? by_kernel() : by_hand(); }
+Result<bool> Copying::go_on() {
+    DCS_REQUIRE(copied_ <= max_, "no more is copied than was asked for");
+    return kernel_ ? by_kernel() : by_hand();
+}
 
 Result<bool> Copying::by_kernel() {
     if (copied_ == 0 && offset_ == 0 && ::lseek(to_, 0, SEEK_CUR) == 0 && ::ioctl(to_, FICLONE, from_) == 0) {
         const off_t end = ::lseek(to_, 0, SEEK_END);
-        if (end < 0) return files::file_error("a copy", errno);
+        if (end < 0) return file_error("a copy", errno);
         copied_ = static_cast<std::uint64_t>(end);
         if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0)
-            return files::file_error("a copy", errno);
+            return file_error("a copy", errno);
         return true;
     }
     auto at = static_cast<off64_t>(offset_ + copied_);
@@ -48,7 +42,7 @@ Result<bool> Copying::by_kernel() {
     const ssize_t n = ::copy_file_range(from_, &at, to_, nullptr, wanted, 0);
     if (n > 0) copied_ += static_cast<std::uint64_t>(n);
     if (n > 0 || (n < 0 && errno == EINTR)) return false;
-    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)) return files::file_error("a copy", errno);
+    if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)) return file_error("a copy", errno);
     kernel_ = false;  // it cannot between these two, or says that there is no more: a read knows
     return false;
 }
@@ -60,12 +54,12 @@ Result<bool> Copying::by_hand() {
         if (wanted == 0) return true;
         const ssize_t n = ::pread(from_, buffer.data(), wanted, static_cast<off_t>(offset_ + copied_));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return files::file_error("reading what is copied", errno);
+        if (n < 0) return file_error("reading what is copied", errno);
         if (n == 0) return true;
         const auto count = static_cast<std::size_t>(n);
         if (sum_) sum_->add({buffer.data(), count});
         if (to_ >= 0)
-            if (Status s = write_all(to_, buffer.data(), count); !s) return s;
+            if (!write_all(to_, {buffer.data(), count})) return file_error("writing a copy", errno);
         copied_ += count;
         done += count;
     }

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/require.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "grainserver/files/room.h"
 
 namespace dcs::server {
@@ -29,16 +30,16 @@ ExitFacts facts_of(const files::ExitRecord &record) {
 }
 
 // The grain's first process, if it still runs.
-bool find_process(int grain, const std::string &boot_id, locks::ProcessStat &stat) {
-    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+bool find_process(int grain, const std::string &boot_id, ProcessStat &stat) {
+    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     if (!text) return false;
     const Result<files::PidRecord> pid = files::parse_pid(*text);
-    return pid && pid->boot_id == boot_id && locks::read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
+    return pid && pid->boot_id == boot_id && read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
 }
 
 wire::Usage usage_of(int grain, const std::string &boot_id) {
     wire::Usage usage;
-    locks::ProcessStat stat;
+    ProcessStat stat;
     if (!find_process(grain, boot_id, stat)) return usage;
     const auto tick_us = static_cast<std::uint64_t>(1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
     usage.user_us = static_cast<std::int64_t>(stat.user_ticks * tick_us);
@@ -51,47 +52,33 @@ wire::Usage usage_of(int grain, const std::string &boot_id) {
 // Its process's, by the record that it leaves at its start; the boot clock and /proc count alike. Now, if
 // that is damaged.
 Instant start_of(int grain) {
-    const Result<std::string> text = files::read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> pid = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!pid) return boot_clock();
     const auto tick_ns = static_cast<std::uint64_t>(1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
     return Instant{static_cast<std::int64_t>(std::min<std::uint64_t>(pid->start_time, INT64_MAX / tick_ns) * tick_ns)};
 }
 
-files::Ending on_disk(Ending ending) {
-    switch (ending) {
-    case Ending::none: return files::Ending::none;
-    case Ending::asked: return files::Ending::asked;
-    case Ending::terminated: return files::Ending::terminated;
-    case Ending::overrun: return files::Ending::overrun;
-    case Ending::discard: return files::Ending::discard;
-    }
-    return files::Ending::none;
+// Both count alike: what is on disk outlives this program, what is in the core does not.
+constexpr bool same(Ending ending, files::Ending recorded) {
+    return static_cast<std::uint8_t>(ending) == static_cast<std::uint8_t>(recorded);
 }
-Ending in_core(files::Ending ending) {
-    switch (ending) {
-    case files::Ending::none: return Ending::none;
-    case files::Ending::asked: return Ending::asked;
-    case files::Ending::terminated: return Ending::terminated;
-    case files::Ending::overrun: return Ending::overrun;
-    case files::Ending::discard: return Ending::discard;
-    }
-    return Ending::none;
-}
+static_assert(same(Ending::none, files::Ending::none) && same(Ending::asked, files::Ending::asked) &&
+              same(Ending::terminated, files::Ending::terminated) && same(Ending::overrun, files::Ending::overrun) &&
+              same(Ending::discard, files::Ending::discard));
 
-static_assert(static_cast<std::uint8_t>(wire::last_of(wire::FileRole{})) == files::last_file_role);
 files::FileRecord on_disk(const wire::GrainFile &file) {
-    return {static_cast<std::uint8_t>(file.role), file.name, file.digest, file.size, file.binary_class};
+    return {file.role, file.name, file.digest, file.size, file.binary_class};
 }
 std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &records) {
     std::vector<wire::GrainFile> list;
     for (const files::FileRecord &x : records)
-        list.push_back({static_cast<wire::FileRole>(x.role), x.name, x.digest, x.size, x.binary_class});
+        list.push_back({x.role, x.name, x.digest, x.size, x.binary_class});
     return list;
 }
 
 void adopt_outputs(int grain, Adopted &a) {
-    const Result<std::string> bytes = files::read_file(grain, files::outputs_name, files::record_bytes_max);
+    const Result<std::string> bytes = read_file(grain, files::outputs_name, files::record_bytes_max);
     const Result<files::OutputsRecord> outputs =
         bytes ? files::unpack_outputs(*bytes) : Result<files::OutputsRecord>(bytes.status());
     if (!outputs) return;  // they are kept again
@@ -101,17 +88,17 @@ void adopt_outputs(int grain, Adopted &a) {
 
 // Everything that the grain finds.
 Status furnish(int grain, const std::string &bytes) {
-    const Result<files::Fd> room = files::make_room(grain);
-    return room ? files::write_file(room->get(), files::input_name, bytes) : room.status();
+    const Result<Fd> room = files::make_room(grain);
+    return room ? replace_file(room->get(), files::input_name, bytes) : room.status();
 }
 
 // Grains under other accounts must get to their rooms and homes; the directories on the way show them nothing.
 Status let_pass(const std::string &path) {
-    if (::chmod(path.c_str(), 0711) != 0) return files::file_error(path, errno);
+    if (::chmod(path.c_str(), 0711) != 0) return file_error(path, errno);
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string part = path.substr(0, slash);
         struct stat st{};
-        if (::stat(part.c_str(), &st) != 0) return files::file_error(part, errno);
+        if (::stat(part.c_str(), &st) != 0) return file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
             return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " +
                                            part + " is closed to others: chmod o+x " + part +
@@ -127,12 +114,13 @@ std::int64_t smaller(std::int64_t a, std::int64_t b) { return a == 0 || b == 0 ?
 
 Status GrainFiles::open(const std::string &directory, const std::string &host, const std::string &boot_id,
                         const GrainRules &rules) {
+    DCS_REQUIRE(rules.logins != nullptr && directory[0] == '/', "the server has found out where and who it is");
     const std::string path = directory + "/" + files::grains_folder;
-    if (Status s = files::make_directories(path); !s) return s;
-    Result<files::Fd> fd = files::open_directory(AT_FDCWD, path);
+    if (Status s = make_directories(path); !s) return s;
+    Result<Fd> fd = open_directory(AT_FDCWD, path);
     if (!fd) return fd.status();
     grains_ = std::move(*fd);
-    const Result<std::vector<std::string>> names = files::list(grains_.get());
+    const Result<std::vector<std::string>> names = list_directory(grains_.get());
     if (!names) return names.status();
     for (const std::string &name : *names)
         if (const auto lease = files::parse_directory_name(name); lease && lease->host != host)
@@ -145,7 +133,7 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
     rungs_ = rules.rungs;
     writable_ = rules.writable;
     if (rules.identity.users) {
-        if (Status s = files::make_directories(homes_); !s) return s;
+        if (Status s = make_directories(homes_); !s) return s;
         for (const std::string &part : {directory, path, homes_})
             if (Status s = let_pass(part); !s) return s;
     }
@@ -166,12 +154,12 @@ std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
     return GrainId{lease->key, lease->incarnation};
 }
 
-Result<files::Fd> GrainFiles::directory_of(const GrainId &id) const {
-    return files::open_directory(grains_.get(), name_of(id));
+Result<Fd> GrainFiles::directory_of(const GrainId &id) const {
+    return open_directory(grains_.get(), name_of(id));
 }
 
 Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
-    const Result<std::string> bytes = files::read_file(grain, files::launch_name, files::record_bytes_max);
+    const Result<std::string> bytes = read_file(grain, files::launch_name, files::record_bytes_max);
     if (!bytes) return bytes.status();
     return files::unpack_launch(*bytes);
 }
@@ -185,6 +173,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.argv = launch.argv;
     if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::invalid, "the grain names no program");
     record.program = absolute(launch.argv[0]);
+    DCS_REQUIRE(record.program[0] == '/', "the launcher takes absolute paths only");
     record.argv[0] = record.program.substr(record.program.rfind('/') + 1);
     if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
     for (const auto *list : {&launch.argv, &launch.env})
@@ -196,8 +185,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.checkpoint_length = launch.checkpoint_length;
     record.input_base = launch.input_base;
     record.next_seq = launch.next_seq;
-    record.notice = launch.notice;
-    record.wall_s = launch.wall_s;
+    record.demands = launch.demands;
     record.tentative = launch.tentative;
     for (const wire::GrainFile &file : launch.files) record.files.push_back(on_disk(file));
     record.placed = launch.files.empty();
@@ -206,7 +194,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     if (!account) return account.status();
     record.account = *account;
     record.limits = limits_;
-    record.limits.memory_mb = smaller(limits_.memory_mb, launch.memory_mb);
+    record.limits.memory_mb = smaller(limits_.memory_mb, launch.demands.memory_mb);
     record.rungs = rungs_;
     record.writable = writable_;
     record.writable.push_back(home);
@@ -216,11 +204,11 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     // Where files are still to come, the room stays ours until they have (staging.cc).
     if (record.placed)
         if (Status s = giving_->give_room(name_of(id), *account); !s) return s;
-    return files::write_file(grain, files::launch_name, files::pack(record));
+    return replace_file(grain, files::launch_name, files::pack(record));
 }
 
 Status GrainFiles::make_home(const std::string &user, const files::Account &account) {
-    const Status s = files::make_directories(homes_ + "/" + user);
+    const Status s = make_directories(homes_ + "/" + user);
     return s ? giving_->give_home(user, account) : s;
 }
 
@@ -228,8 +216,8 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
     if (Status s = remove(id); !s) return s;
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
-    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0) return files::file_error(name, errno);
-    Result<files::Fd> grain = directory_of(id);
+    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0) return file_error(name, errno);
+    Result<Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
     return s;
@@ -238,20 +226,20 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
 // The record goes first: a directory without it is a left-over, whatever else is in it.
 Status GrainFiles::remove(const GrainId &id) {
     const std::string name = name_of(id);
-    if (const Result<files::Fd> grain = files::open_directory(grains_.get(), name))
-        files::remove_file(grain->get(), files::launch_name);
-    return files::remove_tree(grains_.get(), name);
+    if (const Result<Fd> grain = open_directory(grains_.get(), name))
+        remove_file(grain->get(), files::launch_name);
+    return remove_tree(grains_.get(), name);
 }
 
 void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found) {
     const std::optional<GrainId> id = id_of(name);
     if (!id) return;
-    const Result<files::Fd> grain = files::open_directory(grains_.get(), name);
+    const Result<Fd> grain = open_directory(grains_.get(), name);
     if (!grain) return;
     const int fd = grain->get();
     Adopted a;
     a.id = *id;
-    a.started = files::exists(fd, files::pid_name);
+    a.started = file_exists(fd, files::pid_name);
     a.exit = exit_of(*id);
     const Result<files::LaunchRecord> launch = launch_of(fd);
     const bool runs = a.started && !a.exit;
@@ -267,8 +255,8 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
         found.push_back(std::move(a));
         return;
     }
-    a.notice = launch->notice;
-    a.wall_s = launch->wall_s;
+    a.notice = launch->demands.notice;
+    a.wall_s = launch->demands.wall_s;
     a.tentative = launch->tentative;
     a.files = in_core(launch->files);
     a.to_place = !launch->placed;
@@ -276,11 +264,11 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     if (a.started) a.since = start_of(fd);
     a.next_seq = launch->next_seq;
     a.acked = launch->next_seq - 1;
-    if (const Result<std::string> bytes = files::read_file(fd, files::acked_name, files::record_bytes_max))
+    if (const Result<std::string> bytes = read_file(fd, files::acked_name, files::record_bytes_max))
         if (const Result<std::uint32_t> acked = files::unpack_acked(*bytes)) a.acked = *acked;
-    if (const Result<std::string> bytes = files::read_file(fd, files::withdrawn_name, files::record_bytes_max))
+    if (const Result<std::string> bytes = read_file(fd, files::withdrawn_name, files::record_bytes_max))
         if (const Result<files::EndingRecord> ending = files::unpack_ending(*bytes)) {
-            a.ending = in_core(ending->kind);
+            a.ending = static_cast<Ending>(ending->kind);
             a.reason = ending->reason;
             a.limit_signal = ending->limit_signal;
             if (ending->given_back <= static_cast<std::uint8_t>(wire::last_of(wire::GivenBack{})))
@@ -291,7 +279,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
 
 std::vector<Adopted> GrainFiles::adopt() {
     std::vector<Adopted> found;
-    const Result<std::vector<std::string>> names = files::list(grains_.get());
+    const Result<std::vector<std::string>> names = list_directory(grains_.get());
     if (names)
         for (const std::string &name : *names) adopt_one(name, found);
     return found;
@@ -299,10 +287,10 @@ std::vector<Adopted> GrainFiles::adopt() {
 
 DirFacts GrainFiles::look(const GrainId &id) const {
     DirFacts facts;
-    const Result<files::Fd> grain = directory_of(id);
+    const Result<Fd> grain = directory_of(id);
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) return facts;
-    const Result<std::vector<std::string>> names = files::list(room->fd.get());
+    const Result<std::vector<std::string>> names = list_directory(room->fd.get());
     if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     facts.announced = size_of(files::announce_name) >= 0;
@@ -320,15 +308,15 @@ DirFacts GrainFiles::look(const GrainId &id) const {
 }
 
 pid_t GrainFiles::process_of(const GrainId &id) const {
-    const Result<files::Fd> grain = directory_of(id);
-    locks::ProcessStat stat;
+    const Result<Fd> grain = directory_of(id);
+    ProcessStat stat;
     return grain && find_process(grain->get(), boot_id_, stat) ? stat.pid : 0;
 }
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
-    const Result<files::Fd> grain = directory_of(id);
+    const Result<Fd> grain = directory_of(id);
     if (!grain) return std::nullopt;
-    const Result<std::string> bytes = files::read_file(grain->get(), files::exit_name, files::record_bytes_max);
+    const Result<std::string> bytes = read_file(grain->get(), files::exit_name, files::record_bytes_max);
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
         ExitFacts lost;
@@ -343,41 +331,43 @@ std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
 }
 
 Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
-    const Result<files::Fd> grain = directory_of(id);
+    DCS_REQUIRE(sequence > 0, "increments are numbered from one on");
+    const Result<Fd> grain = directory_of(id);
     if (!grain) return grain.status();
-    Status s = files::write_file(grain->get(), files::acked_name, files::pack_acked(sequence));
+    Status s = replace_file(grain->get(), files::acked_name, files::pack_acked(sequence));
     if (!s) return s;
     const Result<files::Room> room = files::open_room(grain->get());
     if (!room) return room.status();
-    const Result<std::vector<std::string>> names = files::list(room->fd.get());
+    const Result<std::vector<std::string>> names = list_directory(room->fd.get());
     if (!names) return names.status();
     for (const std::string &name : *names) {
         const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
         const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
         if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) ||
             (checkpoint != 0 && checkpoint < sequence))
-            files::remove_file(room->fd.get(), name);
+            remove_file(room->fd.get(), name);
     }
     return s;
 }
 
 Status GrainFiles::write_ending(const WriteEnding &what) {
-    const Result<files::Fd> grain = directory_of(what.id);
+    DCS_REQUIRE(what.ending != Ending::none, "only a grain that is being ended has such a record");
+    const Result<Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
-    const files::EndingRecord record{on_disk(what.ending), what.reason, what.limit_signal,
+    const files::EndingRecord record{static_cast<files::Ending>(what.ending), what.reason, what.limit_signal,
                                        static_cast<std::uint8_t>(what.given_back)};
-    return files::write_file(grain->get(), files::withdrawn_name, files::pack(record));
+    return replace_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 
 Status GrainFiles::write_outputs(const GrainId &id, const files::OutputsRecord &record) {
-    const Result<files::Fd> grain = directory_of(id);
-    return grain ? files::write_file(grain->get(), files::outputs_name, files::pack(record)) : grain.status();
+    const Result<Fd> grain = directory_of(id);
+    return grain ? replace_file(grain->get(), files::outputs_name, files::pack(record)) : grain.status();
 }
 
 Status GrainFiles::write_placed(const GrainId &id, files::LaunchRecord record) {
     record.placed = true;
-    const Result<files::Fd> grain = directory_of(id);
-    return grain ? files::write_file(grain->get(), files::launch_name, files::pack(record)) : grain.status();
+    const Result<Fd> grain = directory_of(id);
+    return grain ? replace_file(grain->get(), files::launch_name, files::pack(record)) : grain.status();
 }
 
 }  // namespace dcs::server

@@ -13,7 +13,7 @@
 #include "grainserver/core/step.h"
 #include "grainserver/files/giving.h"
 #include "grainserver/files/grain_record.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 #include "grainserver/shell/identity.h"
 
 namespace dcs::server {
@@ -66,7 +66,7 @@ public:
     Status take_room(const GrainId &id, const files::Account &to) { return giving_->take_room(name_of(id), to); }
     Status give_room(const GrainId &id, const files::Account &to) { return giving_->give_room(name_of(id), to); }
 
-    Result<files::Fd> directory_of(const GrainId &id) const;
+    Result<Fd> directory_of(const GrainId &id) const;
     std::string room_path(const GrainId &id) const { return path_ + "/" + name_of(id) + "/" + files::room_name; }
     Result<files::LaunchRecord> launch_of(int grain) const;
 
@@ -78,7 +78,7 @@ private:
     std::string host_, path_, homes_, boot_id_;
     std::shared_ptr<const files::Giving> giving_;
     std::vector<std::string> runner_;
-    files::Fd grains_;
+    Fd grains_;
     Identities identities_;
     files::Limits limits_;
     Rungs rungs_ = 0;

@@ -1,21 +1,18 @@
 #include "grainserver/shell/host_gauge.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
-#include "locks/process_stat.h"
-#include "grainserver/files/small_file.h"
+#include "process/stat.h"
 
 namespace dcs::server {
 namespace {
 // A grain of more processes or threads is known by its first ones: a look must stay cheap.
 constexpr std::size_t tasks_max = 64;
+constexpr std::size_t text_max = 4u << 20;
 
 std::int64_t tick_us() { return 1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l); }
 
@@ -35,19 +32,10 @@ void put_processors(const std::string &text, HostSample &sample) {
     sample.cores = std::max(sample.cores, 1);
 }
 
-std::vector<pid_t> threads_of(const std::string &process) {
-    std::vector<pid_t> found;
-    DIR *list = ::opendir((process + "/task").c_str());
-    while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr)
-        if (entry->d_name[0] != '.' && found.size() < tasks_max) found.push_back(std::atoi(entry->d_name));
-    if (list != nullptr) ::closedir(list);
-    return found;
-}
-
 void put_process(const std::string &process, GrainSample &sample) {
-    locks::ProcessStat stat;
+    ProcessStat stat;
     const std::string line = text_of(process + "/stat");
-    if (!locks::parse_stat(line, stat)) return;
+    if (!parse_stat(line, stat)) return;
     sample.cpu_us += static_cast<std::int64_t>(stat.user_ticks + stat.system_ticks) * tick_us();
     sample.ready = sample.ready || stat.state == 'R';
     std::int64_t size = 0, resident = 0, shared = 0;
@@ -57,18 +45,7 @@ void put_process(const std::string &process, GrainSample &sample) {
 }
 }  // namespace
 
-std::string text_of(const std::string &path) {
-    std::string text;
-    const files::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return text;
-    char buffer[8192];
-    for (;;) {
-        const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? std::string() : text;
-        text.append(buffer, static_cast<std::size_t>(n));
-    }
-}
+std::string text_of(const std::string &path) { return kernel_text(path, text_max); }
 
 std::int64_t number_after(const std::string &text, const std::string &name) {
     for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
@@ -124,20 +101,14 @@ GrainSample HostGauge::grain(pid_t first) const {
     for (std::size_t i = 0; i < tree.size() && tasks < tasks_max; ++i) {
         const std::string process = root_ + "/proc/" + std::to_string(tree[i]);
         put_process(process, sample);
-        for (const pid_t thread : threads_of(process)) {
-            ++tasks;
+        for (const int thread : numbers_in(process + "/task")) {
+            if (++tasks > tasks_max) break;
             const std::string task = process + "/task/" + std::to_string(thread);
             std::int64_t ran = 0, waited = 0;
             if (std::sscanf(text_of(task + "/schedstat").c_str(), "%" SCNd64 " %" SCNd64, &ran, &waited) == 2)
                 sample.waited_us = std::max<std::int64_t>(sample.waited_us, 0) + waited / 1000;
-            const std::string children = text_of(task + "/children");
-            for (const char *at = children.c_str(); *at != 0;) {
-                char *end = nullptr;
-                const long pid = std::strtol(at, &end, 10);
-                if (end == at) break;
-                if (tree.size() < tasks_max) tree.push_back(static_cast<pid_t>(pid));
-                at = end + (*end == ' ');
-            }
+            for (const pid_t child : pids_in(task + "/children"))
+                if (tree.size() < tasks_max) tree.push_back(child);
         }
     }
     return sample;

@@ -8,13 +8,13 @@
 
 #include <sys/types.h>
 
-#include "grainserver/core/courtesy.h"
+#include "grainserver/core/courtesy_state.h"
 
 namespace dcs::server {
 
 struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0; };
 
-// A file of /proc or of control groups, whole; empty if it cannot be read.
+// A file of /proc or of control groups; empty if it cannot be read.
 std::string text_of(const std::string &path);
 // The number behind `name` in lines of "name 17" or "name: 17 kB"; -1 if there is none.
 std::int64_t number_after(const std::string &text, const std::string &name);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/require.h"
 #include "grainserver/files/grain_name.h"
 #include "locks/dcs_atoms.h"
 
@@ -60,7 +61,7 @@ Status Identities::open(const std::string &directory, const IdentityOptions &opt
     logins_ = &logins;
     directory_ = directory;
     if (!rules_.users) return Status::ok();
-    Result<files::Fd> fd = files::open_directory(AT_FDCWD, directory);
+    Result<Fd> fd = open_directory(AT_FDCWD, directory);
     if (!fd) return fd.status();
     fd_ = std::move(*fd);
     return read();
@@ -69,7 +70,7 @@ Status Identities::open(const std::string &directory, const IdentityOptions &opt
 // Text: a line "<uid> <encoded user>" for each, and a last line "end".
 Status Identities::read() {
     const std::string path = directory_ + "/" + made_up_name;
-    const Result<std::string> text = files::read_file(fd_.get(), made_up_name, table_max);
+    const Result<std::string> text = read_file(fd_.get(), made_up_name, table_max);
     if (!text && text.status().code == Code::not_found) return Status::ok();
     if (!text) return text.status();
     std::map<std::string, std::uint32_t> uids;
@@ -102,6 +103,8 @@ Result<files::Account> Identities::made_up(const std::string &user) {
         if (Status s = add(name); !s) return s;
         known = uids_.find(name);
     }
+    DCS_REQUIRE(known != uids_.end(), "it was remembered before it is used");
+    DCS_REQUIRE(known->second >= files::first_login, "a made-up account is none of the system's");
     account.uid = account.gid = known->second;
     return account;
 }
@@ -120,11 +123,12 @@ Status Identities::add(const std::string &name) {
     std::uint32_t uid = rules_.first;
     while (uid <= rules_.last && (taken.count(uid) != 0 || logins_->name_of(uid))) ++uid;
     if (uid > rules_.last) return fail(Code::limit, "all uids of --anonymous-uids are in use");
+    DCS_REQUIRE(taken.count(uid) == 0 && uid >= rules_.first, "each user has a uid of its own");
     auto uids = uids_;
     uids.emplace(name, uid);
     std::string text;
     for (const auto &[other, number] : uids) text += std::to_string(number) + " " + other + "\n";
-    if (Status s = files::write_durably(fd_.get(), made_up_name, text + "end\n"); !s) return s;
+    if (Status s = replace_durably(fd_.get(), made_up_name, text + "end\n"); !s) return s;
     uids_ = std::move(uids);
     return Status::ok();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Under which account a grain runs (W1). Where the server is root: under the user's own login, if both the
+// Under which account a grain runs. Where the server is root: under the user's own login, if both the
 // scheduler and the owner of this host say so, else under a uid that is made up for this user alone and
 // remembered, so that no two users of a host ever share one.
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/owner_rules.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::server {
 
@@ -46,7 +46,7 @@ private:
     files::OwnerRules rules_;
     const files::Logins *logins_ = nullptr;
     std::string directory_;
-    files::Fd fd_;
+    Fd fd_;
     std::map<std::string, std::uint32_t> uids_;  // by encoded user name
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/require.h"
 #include "locks/lock_search.h"
 
 namespace dcs::server {
@@ -22,7 +23,7 @@ constexpr std::size_t waiting_max = 100'000;
 void LauncherClient::open(const std::string &directory, std::function<Status()> start) {
     directory_ = directory;
     start_ = std::move(start);
-    if (Result<files::Fd> base = files::open_directory(AT_FDCWD, directory)) base_ = std::move(*base);
+    if (Result<Fd> base = open_directory(AT_FDCWD, directory)) base_ = std::move(*base);
 }
 
 bool LauncherClient::connect() {
@@ -30,7 +31,7 @@ bool LauncherClient::connect() {
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base_.get(),
                   files::launcher_socket);
-    files::Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) return false;
     ucred peer{};
     socklen_t size = sizeof peer;
@@ -41,7 +42,7 @@ bool LauncherClient::connect() {
 }
 
 void LauncherClient::close() {
-    socket_ = files::Fd();
+    socket_ = Fd();
     waiting_.clear();
     broken_ = false;
     tries_ = 0;
@@ -55,6 +56,7 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
         retry_at_ = Instant::never();
         return true;
     }
+    DCS_REQUIRE(!socket_ && waiting_.empty(), "what waited for the connection before is forgotten");
     ++tries_;
     retry_at_ = now + (tries_ < quick_tries ? soon : later);
     if (tries_ == quick_tries) why = "the launcher does not answer; see " + directory_ + "/launcher.log";
@@ -68,6 +70,7 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
 }
 
 void LauncherClient::flush() {
+    DCS_REQUIRE(socket_, "calls are sent over a connection");
     while (!broken_ && !waiting_.empty()) {
         const std::string &packet = waiting_.front();
         if (::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {

@@ -9,7 +9,7 @@
 #include "base/instant.h"
 #include "base/status.h"
 #include "grainserver/files/launcher_calls.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::server {
 
@@ -36,7 +36,7 @@ private:
 
     std::string directory_;
     std::function<Status()> start_;
-    files::Fd base_, socket_;
+    Fd base_, socket_;
     std::deque<std::string> waiting_;
     int tries_ = 0;
     bool broken_ = false;

@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/trusted_path.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::server {
 namespace {
@@ -21,8 +21,8 @@ constexpr const char *own_folder = "server";
 constexpr Duration lock_patience = seconds(5);
 
 bool lives(pid_t pid) {
-    locks::ProcessStat stat;
-    return pid > 0 && locks::read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
+    ProcessStat stat;
+    return pid > 0 && read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
 // A server that was killed while it started its warden leaves that one with the lock for a moment.
@@ -50,32 +50,34 @@ files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string 
 
 }  // namespace
 
-// All that is written here later is below these: the fence leaves nothing else of DIR to this process.
+// All that is written here later is below these: nothing else of DIR is left to this process.
 Status Server::begin_directory() {
     for (const std::string *path : {&options_.directory, &options_.slots_directory})
         if (Status s = path->empty() ? Status::ok() : trusted_path(*path); !s) return fail(Code::invalid, s.text);
-    if (Status s = files::make_directories(options_.directory); !s) return s;
+    // Directories above ours that are missing: more than this one is to lie there.
+    const mode_t above = ::geteuid() == 0 ? 0711 : 0700;
+    if (Status s = make_directories(options_.directory, above); !s) return s;
     char *real = ::realpath(options_.directory.c_str(), nullptr);
-    if (real == nullptr) return files::file_error(options_.directory, errno);
+    if (real == nullptr) return file_error(options_.directory, errno);
     options_.directory = real;
     ::free(real);
     Result<locks::AdaptiveLock> lock = take_lock(options_.directory + "/lock");
     if (!lock) return lock.status();
     lock_ = std::move(*lock);
     for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
-        if (Status s = files::make_directories(options_.directory + "/" + folder); !s) return s;
+        if (Status s = make_directories(options_.directory + "/" + folder); !s) return s;
     // Earlier releases let everybody pass into the library who knew a digest; behind this door it does not matter what
     // is open.
     const std::string library = options_.directory + "/" + library_folder;
-    if (::chmod(library.c_str(), 0700) != 0) return files::file_error(library, errno);
+    if (::chmod(library.c_str(), 0700) != 0) return file_error(library, errno);
     if (!options_.slots_directory.empty())
-        if (Status s = files::make_directories(options_.slots_directory); !s) return s;
-    const Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
-    Result<files::Fd> own = files::open_directory(AT_FDCWD, options_.directory + "/" + own_folder);
+        if (Status s = make_directories(options_.slots_directory, above); !s) return s;
+    const Result<Fd> base = open_directory(AT_FDCWD, options_.directory);
+    Result<Fd> own = open_directory(AT_FDCWD, options_.directory + "/" + own_folder);
     if (!base || !own) return base ? own.status() : base.status();
     own_ = std::move(*own);
     for (const char *name : {configured_name, made_up_name})  // where they lay once
-        if (!files::exists(own_.get(), name)) (void)::renameat(base->get(), name, own_.get(), name);
+        if (!file_exists(own_.get(), name)) (void)::renameat(base->get(), name, own_.get(), name);
     return Status::ok();
 }
 
@@ -91,10 +93,10 @@ Result<GrainRules> Server::settle_rules() {
     if (options_.identity.users)
         if (Status s = Identities::make_lock(uids); !s) return s;
     GrainRules rules{options_.identity, uids, options_.limits, *rungs, options_.rungs.writable};
-    const Result<files::Fd> base = files::open_directory(AT_FDCWD, options_.directory);
+    const Result<Fd> base = open_directory(AT_FDCWD, options_.directory);
     if (!base) return base.status();
     const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
-    if (Status s = files::write_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
+    if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
     auto warden = warden::WardenClient::start(
         words, {options_.launcher_program, options_.directory, options_.name, options_.slots_directory,
                 options_.use_cgroups});
@@ -107,7 +109,7 @@ Result<GrainRules> Server::settle_rules() {
 
 // Root keeps its rights over what lies in the directories below, some of it under accounts of grains, and over nothing
 // else; the warden has the rest.
-Status Server::fence_in() {
+Status Server::give_up_the_rest() {
     constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
     failpoint("server.start.before_fence");
     if (Status s = give_up_capabilities(kept); !s) return s;
@@ -115,9 +117,9 @@ Status Server::fence_in() {
     for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
         own.push_back(options_.directory + "/" + folder);
     if (!options_.slots_directory.empty()) own.push_back(options_.slots_directory);
-    const Result<bool> fenced = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
-    if (!fenced) return fenced.status();
-    if (!*fenced)
+    const Result<bool> given_up = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
+    if (!given_up) return given_up.status();
+    if (!*given_up)
         log_(Level::warning, "this kernel has no Landlock: the grain server keeps its account's rights to files; "
                              "SECURITY.md says what that means");
     ::umask(0);  // each file and directory is made with the mode that it is to have; it cannot be changed later
@@ -130,10 +132,10 @@ Status Server::open(const ServerOptions &options) {
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
     const Result<GrainRules> rules = settle_rules();
     if (!rules) return rules.status();
-    if (Status s = fence_in(); !s) return s;  // before a byte is read that somebody else wrote
+    if (Status s = give_up_the_rest(); !s) return s;  // before a byte is read that somebody else wrote
     state_.host = options_.name;
     state_.binary_class = options_.binary_class;
-    state_.boot_id = locks::boot_id();
+    state_.boot_id = boot_id();
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
     constexpr auto role = pki::Role::grain_server;

@@ -1,4 +1,4 @@
-// The files that a grain made, from its working directory into the library, after it ended (C13). They are
+// The files that a grain made, from its working directory into the library, after it ended. They are
 // foreign: what is no plain file of the grain's own counts as not made.
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "base/require.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/paths.h"
 
@@ -19,7 +20,7 @@ using files::FileRecord;
 std::vector<FileRecord> declared(const files::LaunchRecord &record) {
     std::vector<FileRecord> outputs;
     for (const FileRecord &file : record.files) {
-        if (file.role != static_cast<std::uint8_t>(wire::FileRole::output)) continue;
+        if (file.role != wire::FileRole::output) continue;
         outputs.push_back(file);
         outputs.back().digest.clear();
         outputs.back().size = 0;
@@ -34,33 +35,33 @@ void add_words(std::string &words, const std::string &more) {
 }
 
 // An output to read, or no descriptor: it was not made, and `words` say what is there instead.
-Result<files::Fd> open_output(const files::Room &room, const std::string &name, std::string &words) {
-    const Result<files::Fd> work = files::open_directory(room.fd.get(), files::work_name);
+Result<Fd> open_output(const files::Room &room, const std::string &name, std::string &words) {
+    const Result<Fd> work = open_directory(room.fd.get(), files::work_name);
     std::string last;
-    Result<files::Fd> folder = work ? enter_folders(*work, name, false, last) : Result<files::Fd>(work.status());
+    Result<Fd> folder = work ? enter_folders(*work, name, false, last) : Result<Fd>(work.status());
     if (!folder) {
         if (folder.status().code != Code::not_found) add_words(words, "output " + folder.status().text);
-        return files::Fd();
+        return Fd();
     }
     const files::Room place{std::move(*folder), room.uid, room.gid};
-    Result<files::Fd> fd = files::open_foreign(place, last);
+    Result<Fd> fd = files::open_foreign(place, last);
     if (!fd) {
         if (fd.status().code == Code::io_error) return fd.status();
         if (fd.status().code != Code::not_found) add_words(words, "output " + name + ": " + fd.status().text);
-        return files::Fd();
+        return Fd();
     }
     struct stat st{};
-    if (::fstat(fd->get(), &st) != 0) return files::file_error(name, errno);
+    if (::fstat(fd->get(), &st) != 0) return file_error(name, errno);
     if (static_cast<std::uint64_t>(st.st_size) <= limits::content_bytes) return fd;
     add_words(words, "output " + name + " is larger than " + std::to_string(limits::content_bytes >> 20) +
                          " MiB and was left behind");
-    return files::Fd();
+    return Fd();
 }
 }  // namespace
 
 // Copied first: from then on nobody changes it, and its name says what it is.
 Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status) {
-    const Result<files::Fd> from = open_output(*room, output->name, *words);
+    const Result<Fd> from = open_output(*room, output->name, *words);
     if (!from) *status = from.status();
     if (!from || !*from) co_return;
     Result<Incoming> to = cache_.begin();
@@ -80,12 +81,13 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     }
     output->digest = copying.digest();
     output->size = copying.copied();
+    DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "what is copied is summed up");
     *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
 }
 
 Work Contents::take_outputs(GrainId id) {
     const auto trouble = [&](const Status &s) { tell_(OutputsUnkept{id, s.code, s.text}); };
-    const Result<files::Fd> grain = files_.directory_of(id);
+    const Result<Fd> grain = files_.directory_of(id);
     const Result<files::LaunchRecord> record =
         grain ? files_.launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
     if (!record) {

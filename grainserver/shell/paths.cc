@@ -10,16 +10,15 @@
 namespace dcs::server {
 namespace {
 // One step into what may be changed by others.
-Result<files::Fd> open_folder(const files::Fd &in, const std::string &name) {
-    files::Fd fd(open_beneath(in.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
-    if (!fd) return files::file_error(name, errno);
+Result<Fd> open_folder(const Fd &in, const std::string &name) {
+    Fd fd(open_beneath(in.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    if (!fd) return file_error(name, errno);
     return fd;
 }
 }  // namespace
 
-
-Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, bool make, std::string &last) {
-    Result<files::Fd> here = files::open_directory(work.get(), ".");
+Result<Fd> enter_folders(const Fd &work, const std::string &name, bool make, std::string &last) {
+    Result<Fd> here = open_directory(work.get(), ".");
     for (std::size_t from = 0; here;) {
         const std::size_t slash = name.find('/', from);
         const std::string part = name.substr(from, slash == std::string::npos ? slash : slash - from);
@@ -30,7 +29,7 @@ Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, 
             return here;
         }
         if (make && ::mkdirat(here->get(), part.c_str(), 0755) != 0 && errno != EEXIST)
-            return files::file_error(name, errno);
+            return file_error(name, errno);
         here = open_folder(*here, part);
         from = slash + 1;
     }

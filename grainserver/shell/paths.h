@@ -3,12 +3,12 @@
 // followed, and nothing leads out of it.
 #include <string>
 
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::server {
 
 // The folder that `name` is in, and its last part. `make`: folders that are missing are made, mode 0755.
 // Code::invalid for a name with empty parts, "." or "..".
-Result<files::Fd> enter_folders(const files::Fd &work, const std::string &name, bool make, std::string &last);
+Result<Fd> enter_folders(const Fd &work, const std::string &name, bool make, std::string &last);
 
 }  // namespace dcs::server

@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
-#include "daemon/fence.h"
+#include "base/require.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "grainserver/shell/configured.h"
 
@@ -43,7 +44,7 @@ struct Performer {
     void operator()(Disconnect &) { s.drop_link(); }
     void operator()(Send &e) {
         failpoint("server.message.before_send");
-        s.loop_->send(s.conn_, wire::encode(e.message, 0));
+        s.send(e.message);
     }
     void operator()(WriteLaunch &e) {
         failpoint("server.launch_record.before_write");
@@ -95,7 +96,7 @@ struct Performer {
         auto *report = std::get_if<wire::GrainReport>(&built);
         if (!report) return s.put(std::get<ReportUnsendable>(built));
         failpoint("server.report.before_send");
-        s.loop_->send(s.conn_, wire::encode(std::move(*report), 0));
+        s.send(std::move(*report));
         failpoint("server.report.after_send");
     }
     void operator()(Gauge &e) {
@@ -149,6 +150,7 @@ void Server::warden_is_gone() {
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
+    DCS_REQUIRE(conn_ == 0, "the connection before is closed");
     const std::string &backup = options_.backup.empty() ? state_.backup_place.address : options_.backup;
     Result<ConnId> conn = ConnId{0};
     if (to == Peer::scheduler) conn = link_.connect(*loop_, link_limits());
@@ -160,7 +162,12 @@ void Server::connect(Peer to) {
 
 void Server::keep_certificate() {
     if (!state_.with_scheduler()) return;
-    if (const auto wish = link_.wish(boot_clock())) loop_->send(conn_, wire::encode(*wish, 0));
+    if (const auto wish = link_.wish(boot_clock())) send(*wish);
+}
+
+void Server::send(const wire::AnyMessage &message) {
+    if (Status s = loop_->send(conn_, message); !s)
+        log_(Level::error, std::string(wire::kind_name(message)) + " was not sent: " + s.text);
 }
 
 void Server::take_certificate(const wire::Renewed &renewed) {
@@ -233,6 +240,8 @@ void Server::take_frame(const net::Arrival &arrival) {
     Result<wire::AnyMessage> message = wire::decode_payload(arrival.header, arrival.payload);
     if (message)
         if (const auto *renewed = std::get_if<wire::Renewed>(&*message)) return take_certificate(*renewed);
+    if (message && std::holds_alternative<wire::ErrorReply>(*message))
+        return put(FromScheduler{wire::Refused{*wire::refusal(*message)}});
     if (message) return put(FromScheduler{std::move(*message)});
     drop_link();
     put(LinkClosed{"the scheduler sent what is no message: " + message.status().text});
@@ -285,12 +294,13 @@ void Server::keep_contents() {
 }
 
 Status Server::run(Signals &signals) {
+    DCS_REQUIRE(loop_ && warden_, "the server is open before it serves");
     signals_ = &signals;
     loop_->watch(signals.fd());
     loop_->watch(warden_->process().fd());
-    const Result<bool> fenced = give_up_calls({.unix_sockets = true, .foreign_files = true});
-    if (!fenced) return fenced.status();
-    if (!*fenced)
+    const Result<bool> given_up = give_up_calls({.unix_sockets = true, .foreign_files = true});
+    if (!given_up) return given_up.status();
+    if (!*given_up)
         log_(Level::warning, "this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
     handle_pending();
     while (!stop_) {

@@ -49,7 +49,7 @@ private:
     friend struct Performer;
     Status begin_directory();
     Result<GrainRules> settle_rules();
-    Status fence_in();
+    Status give_up_the_rest();
     Status open_grains(const GrainRules &rules);
     void warden_is_gone();
     void handle_pending();
@@ -61,6 +61,7 @@ private:
     void look_for_exit(const GrainId &id);
     void connect(Peer to);
     void opened(const net::TlsPeer &peer);
+    void send(const wire::AnyMessage &message);
     void drop_link();
     void keep_certificate();
     void take_certificate(const wire::Renewed &renewed);
@@ -74,7 +75,7 @@ private:
     State state_;
     GrainFiles files_;
     Contents contents_{files_, [this](Input input) { put(std::move(input)); },
-                       [this](wire::AnyMessage message) { loop_->send(conn_, wire::encode(message, 0)); }};
+                       [this](const wire::AnyMessage &message) { send(message); }};
     Instant tidy_at_{};
     LauncherClient launcher_;
     HostGauge gauge_;
@@ -82,7 +83,7 @@ private:
     Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
-    files::Fd own_;  // DIR/server: small files of this process
+    Fd own_;  // DIR/server: small files of this process
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;
     Signals *signals_ = nullptr;

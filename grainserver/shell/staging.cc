@@ -1,4 +1,4 @@
-// The files of a grain, from the library into its room, before it starts (W7).
+// The files of a grain, from the library into its room, before it starts.
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "base/require.h"
 #include "grainserver/files/room.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/paths.h"
@@ -17,7 +18,7 @@ namespace dcs::server {
 namespace {
 using files::FileRecord;
 
-bool has_role(const FileRecord &file, wire::FileRole role) { return file.role == static_cast<std::uint8_t>(role); }
+bool has_role(const FileRecord &file, wire::FileRole role) { return file.role == role; }
 
 // Of several programs that of exactly this class.
 const FileRecord *program_of(const std::vector<FileRecord> &files, const std::string &binary_class) {
@@ -58,14 +59,14 @@ std::string program_name(const files::LaunchRecord &record) {
 
 // A grain under another account gets a copy of its program. A link would be a file of root's own, with content of the
 // user's choice, in the user's hands; a path into the library is no secret, as every list of processes shows it.
-Result<files::Fd> make_program(const files::Room &room, const files::LaunchRecord &record) {
+Result<Fd> make_program(const files::Room &room, const files::LaunchRecord &record) {
     const char *const in = files::program_folder;
-    if (::mkdirat(room.fd.get(), in, 0700) != 0) return files::file_error(in, errno);
-    const Result<files::Fd> folder = files::open_directory(room.fd.get(), in);
+    if (::mkdirat(room.fd.get(), in, 0700) != 0) return file_error(in, errno);
+    const Result<Fd> folder = open_directory(room.fd.get(), in);
     if (!folder) return folder.status();
     const std::string name = program_name(record);
-    files::Fd fd(::openat(folder->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));
-    if (!fd) return files::file_error(name, errno);
+    Fd fd(::openat(folder->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0500));
+    if (!fd) return file_error(name, errno);
     return fd;
 }
 
@@ -73,9 +74,9 @@ Result<files::Fd> make_program(const files::Room &room, const files::LaunchRecor
 // the input as far as it is the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
     for (const char *name : {files::work_name, files::program_folder})
-        if (Status s = files::remove_tree(room.fd.get(), name); !s) return s;
-    if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return files::file_error(files::work_name, errno);
-    const files::Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (Status s = remove_tree(room.fd.get(), name); !s) return s;
+    if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return file_error(files::work_name, errno);
+    const Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat st{};
     if (input && (::fstat(input.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1))
         return fail(Code::io_error, "the grain's input was replaced");
@@ -83,37 +84,37 @@ Status clear(const files::Room &room, const files::LaunchRecord &record) {
         return has_role(file, wire::FileRole::input);
     });
     if (!input || (has_input && ::ftruncate(input.get(), static_cast<off_t>(record.checkpoint_length)) != 0))
-        return files::file_error(files::input_name, errno);
+        return file_error(files::input_name, errno);
     return Status::ok();
 }
 
 // Where the bytes of this file go; nothing for an output, of which only the directory is made.
-Result<files::Fd> destination(const files::Room &room, const files::Fd &work, const files::LaunchRecord &record,
+Result<Fd> destination(const files::Room &room, const Fd &work, const files::LaunchRecord &record,
                               const FileRecord &file) {
     if (has_role(file, wire::FileRole::program)) return make_program(room, record);
     if (has_role(file, wire::FileRole::input)) {
-        files::Fd fd(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-        if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return files::file_error(files::input_name, errno);
+        Fd fd(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (!fd || ::lseek(fd.get(), 0, SEEK_END) < 0) return file_error(files::input_name, errno);
         return fd;
     }
     std::string last;
-    const Result<files::Fd> folder = enter_folders(work, file.name, true, last);
+    const Result<Fd> folder = enter_folders(work, file.name, true, last);
     if (!folder) return folder.status();
-    if (has_role(file, wire::FileRole::output)) return files::Fd();
+    if (has_role(file, wire::FileRole::output)) return Fd();
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
     const mode_t mode = has_role(file, wire::FileRole::executable) ? 0755 : 0644;
-    files::Fd fd(::openat(folder->get(), last.c_str(), flags, mode));
-    if (!fd) return files::file_error(file.name, errno);
+    Fd fd(::openat(folder->get(), last.c_str(), flags, mode));
+    if (!fd) return file_error(file.name, errno);
     return fd;
 }
 }  // namespace
 
-// W7: a program is run from where its name says if that is the very one; then *program is set to null.
+// A program is run from where its name says if that is the very one; then *program is set to null.
 Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
     *program = program_of(record->files, binary_class_);
     if (*program == nullptr) co_return;
     Identity identity{};
-    const Result<files::Fd> fd = open_program_(record->program, record->account);
+    const Result<Fd> fd = open_program_(record->program, record->account);
     if (!fd || !identify(fd->get(), (*program)->size, identity)) co_return;
     if (known_.count(identity) == 0) {
         std::string digest;
@@ -127,17 +128,18 @@ Work Contents::know_program(const files::LaunchRecord *record, const FileRecord 
 // `program`: what is brought of it; null: nothing.
 Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *room, const FileRecord *program,
                          Status *status) {
+    DCS_REQUIRE(room->fd && !record->argv.empty(), "a grain with a program has an open room");
     *status = clear(*room, *record);
     if (!*status) co_return;
-    const Result<files::Fd> work = files::open_directory(room->fd.get(), files::work_name);
+    const Result<Fd> work = open_directory(room->fd.get(), files::work_name);
     if (!work) *status = work.status();
     for (const FileRecord &file : record->files) {
         if (!*status) co_return;
         if (has_role(file, wire::FileRole::program) && &file != program) continue;
-        const Result<files::Fd> to = destination(*room, *work, *record, file);
+        const Result<Fd> to = destination(*room, *work, *record, file);
         if (!to) *status = to.status();
         if (!to || !*to) continue;
-        const Result<files::Fd> from = cache_.open_content(file.digest, wall_seconds());
+        const Result<Fd> from = cache_.open_content(file.digest, wall_seconds());
         const std::uint64_t base = has_role(file, wire::FileRole::input) ? record->input_base : 0;
         Copying copying(from ? from->get() : -1, base, limits::content_bytes, to->get(), false);
         Result<bool> done = from ? Result<bool>(false) : Result<bool>(from.status());
@@ -150,7 +152,7 @@ Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *r
 }
 
 Work Contents::place_files(GrainId id) {
-    const Result<files::Fd> grain = files_.directory_of(id);
+    const Result<Fd> grain = files_.directory_of(id);
     Result<files::LaunchRecord> record =
         grain ? files_.launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());

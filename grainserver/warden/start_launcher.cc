@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "daemon/spawn.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 
 namespace dcs::warden {
 
@@ -12,7 +12,7 @@ Status LauncherStarter::start() {
     if (child_ != 0 && ::waitpid(child_, nullptr, WNOHANG) == 0) return Status::ok();
     child_ = 0;
     const std::string log_name = options_.directory + "/launcher.log";
-    const files::Fd log(::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const Fd log(::open(log_name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
     SpawnRequest request;
     request.program = options_.program;
     request.arguments = {options_.program, "--dir", options_.directory, "--name", options_.name};

@@ -82,7 +82,7 @@ SideAnswer Warden::for_account(const Request &request, int *fd) const {
     if (request.ask == Ask::give_room) return {giving_.give_room(request.text, account), ""};
     if (request.ask == Ask::take_room) return {giving_.take_room(request.text, account), ""};
     if (request.ask == Ask::give_home) return {giving_.give_home(request.text, account), ""};
-    Result<files::Fd> file = files::open_program(request.text, account);
+    Result<Fd> file = files::open_program(request.text, account);
     if (!file) return {file.status(), ""};
     *fd = file->release();
     return {};

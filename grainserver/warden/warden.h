@@ -21,7 +21,7 @@
 #include "daemon/side_process.h"
 #include "grainserver/files/giving.h"
 #include "grainserver/files/owner_rules.h"
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
 #include "grainserver/warden/start_launcher.h"
 
 namespace dcs::warden {
@@ -69,7 +69,7 @@ public:
     std::optional<std::string> name_of(std::uint32_t uid) const override;
     Result<files::Account> login(const files::OwnerRules &rules, const std::string &name) const override;
     // Code::refused: not for this account, or it is no program.
-    Result<files::Fd> open_program(const std::string &path, const files::Account &account) const;
+    Result<Fd> open_program(const std::string &path, const files::Account &account) const;
     Status give_room(const std::string &grain, const files::Account &account) const override;
     Status take_room(const std::string &grain, const files::Account &account) const override;
     Status give_home(const std::string &user, const files::Account &account) const override;

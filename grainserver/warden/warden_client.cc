@@ -87,10 +87,10 @@ Result<files::Account> WardenClient::login(const files::OwnerRules &, const std:
     return account;
 }
 
-Result<files::Fd> WardenClient::open_program(const std::string &path, const files::Account &account) const {
+Result<Fd> WardenClient::open_program(const std::string &path, const files::Account &account) const {
     int fd = -1;
     const Result<std::string> opened = call(about(Ask::program, path, account), &fd);
-    files::Fd file(fd);
+    Fd file(fd);
     if (!opened) return opened.status();
     if (!file) return process_->distrust();
     return file;

@@ -7,6 +7,7 @@ constexpr std::string_view digits = "0123456789abcdef";
 
 std::string hex_of(std::string_view bytes) {
     std::string text;
+    text.reserve(2 * bytes.size());
     for (const char c : bytes) {
         const auto byte = static_cast<unsigned char>(c);
         text += digits[byte >> 4];
@@ -15,8 +16,14 @@ std::string hex_of(std::string_view bytes) {
     return text;
 }
 
-std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size) {
-    if (text.size() != 2 * size) return std::nullopt;
+std::string hex_of_number(std::uint64_t number) {
+    std::string text(16, '0');
+    for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4) *digit = digits[number & 15];
+    return text;
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view text) {
+    if (text.empty() || text.size() % 2 != 0) return std::nullopt;
     std::string bytes;
     for (std::size_t i = 0; i < text.size(); i += 2) {
         const std::size_t high = digits.find(text[i]), low = digits.find(text[i + 1]);
@@ -24,6 +31,10 @@ std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size)
         bytes += static_cast<char>(high << 4 | low);
     }
     return bytes;
+}
+
+std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size) {
+    return text.size() == 2 * size ? bytes_of_hex(text) : std::nullopt;
 }
 
 }  // namespace dcs

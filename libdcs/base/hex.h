@@ -1,5 +1,6 @@
 #pragma once
-// Codes and hashes as people copy them: hexadecimal.
+// Codes and hashes as people copy them: hexadecimal, in lower case.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,7 +8,10 @@
 namespace dcs {
 
 std::string hex_of(std::string_view bytes);
-// Exactly `size` bytes, else nothing.
+// Sixteen digits.
+std::string hex_of_number(std::uint64_t number);
+// Only what hex_of() writes of one byte or more; of exactly `size` bytes, if it is given.
+std::optional<std::string> bytes_of_hex(std::string_view text);
 std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size);
 
 }  // namespace dcs

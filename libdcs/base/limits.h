@@ -114,6 +114,7 @@ inline constexpr std::size_t restart_bytes = report_bytes - (1u << 20);
 inline constexpr std::size_t disk_low_bytes = 64u << 20;
 // Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
 inline constexpr int attempts = 3;
+inline constexpr std::int32_t cores = 65536;  // that a grain can ask for
 // Innocent ends of a grain's own (status 74 or 85, reports that do not fit, files that cannot be read) without a new
 // checkpoint between them: with so many it has failed. `dcs doctor` names a grain from the smaller number on.
 inline constexpr int returns = 10;

@@ -56,7 +56,7 @@ constexpr CodeWords words[] = {
     {"LIMIT",
      "A limit of the installation is exceeded: see the text for which one."},
     {"PROTOCOL",
-     "The two sides do not speak the same protocol: use programs of the same version."},
+     "The two sides have no form of the protocol in common: upgrade the older one."},
     {"REPLAY_END",
      "The session is closed and replays what it recorded: something new needs d_reopen_ses "
      "or another session."},

@@ -1,8 +1,10 @@
-// d_get_auth (C1).
+// d_get_auth, and what dcs_begin left for it.
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,6 +24,70 @@ bool ident_character(char c) {
            c == '_' || c == '-';
 }
 
+// What dcs_begin leaves is a sealed memory file: 32 bytes, or the text of remote.h. Anything else under that number is
+// somebody else's descriptor and stays as it is.
+constexpr std::size_t credentials_bytes = 16 * 1024;
+
+struct Inherited {
+    int fd = -1;
+    std::string where, bytes;  // for people; of the file
+};
+
+Status wrong(const Inherited &in, const std::string &what) {
+    return fail(Code::no_auth, in.where + " " + what + ": start the program by dcs_begin again; on the scheduler's "
+                                                      "host it also works without");
+}
+
+Status look(Inherited &in) {
+    struct stat st {};
+    if (in.fd < 0 || ::fstat(in.fd, &st) != 0) return wrong(in, "is not an open descriptor");
+    const int seals = ::fcntl(in.fd, F_GET_SEALS);
+    const bool size_fits = st.st_size >= static_cast<off_t>(sizeof(Token)) &&
+                           st.st_size <= static_cast<off_t>(credentials_bytes);
+    if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || !size_fits) return wrong(in, "does not hold a token");
+    in.bytes.resize(static_cast<std::size_t>(st.st_size));
+    // By offset: other programs may have inherited the same open file.
+    const ssize_t n = ::pread(in.fd, in.bytes.data(), in.bytes.size(), 0);
+    return n == static_cast<ssize_t>(in.bytes.size()) ? Status::ok() : wrong(in, "cannot be read");
+}
+
+// Once: the descriptor is closed.
+Status take(Pool &pool, Inherited &in) {
+    std::string token = in.bytes;
+    if (token.size() != sizeof(Token)) {
+        auto elsewhere = read_remote_credentials(in.bytes);
+        if (!elsewhere) return wrong(in, "does not hold a token (" + elsewhere.status().text + ")");
+        ::close(in.fd);
+        if (Status s = use_remote(pool, *elsewhere); !s) return wrong(in, "holds what cannot be used (" + s.text + ")");
+        token = std::move(elsewhere->token);
+    } else {
+        ::close(in.fd);
+    }
+    pool.set_inherited_token(std::move(token));
+    return Status::ok();
+}
+
+// What the environment names, for a pool that the environment names; nothing: there is no such variable.
+std::optional<Inherited> named(const Pool &pool) {
+    const char *text = pool.by_environment() ? std::getenv(auth_variable) : nullptr;
+    if (!text) return std::nullopt;
+    char *end = nullptr;
+    errno = 0;
+    const long fd = std::strtol(text, &end, 10);
+    const bool is_number = *text != '\0' && *end == '\0' && errno == 0 && fd >= 0 && fd <= INT_MAX;
+    return Inherited{is_number ? static_cast<int>(fd) : -1, std::string(auth_variable) + "=" + text, {}};
+}
+
+Status take_inherited(Pool &pool) {
+    auto in = named(pool);
+    if (!in) return Status::ok();
+    ::unsetenv(auth_variable);  // neither we nor our children try again
+    const Status s = look(*in);
+    return s ? take(pool, *in) : s;
+}
+
+}  // namespace
+
 Status check_ident(const char *ident) {
     if (!ident || !*ident)
         return fail(Code::invalid, "control_ident is empty: give this control program a name");
@@ -36,97 +102,46 @@ Status check_ident(const char *ident) {
     return Status::ok();
 }
 
-// What dcs_begin leaves is a sealed memory file: 32 bytes, or the text of remote.h. Anything else under that number is
-// somebody else's descriptor and stays as it is.
-constexpr std::size_t credentials_bytes = 16 * 1024;
-
-struct Inherited {
-    int fd = -1;
-    std::string value, bytes;  // of the variable; of the file
-};
-
-Status wrong(const Inherited &in, const std::string &what) {
-    return fail(Code::no_auth, "DCS_AUTH_FD=" + in.value + " " + what +
-                                   ": start the program by dcs_begin again; on the scheduler's host it also "
-                                   "works without");
-}
-
-Status look(Inherited &in) {
-    char *end = nullptr;
-    errno = 0;
-    const long fd = std::strtol(in.value.c_str(), &end, 10);
-    const bool is_number = !in.value.empty() && *end == '\0' && errno == 0 && fd >= 0 && fd <= INT_MAX;
-    struct stat st {};
-    if (!is_number || ::fstat(static_cast<int>(fd), &st) != 0) return wrong(in, "is not an open descriptor");
-    const int seals = ::fcntl(static_cast<int>(fd), F_GET_SEALS);
-    const bool size_fits = st.st_size >= static_cast<off_t>(sizeof(Token)) &&
-                           st.st_size <= static_cast<off_t>(credentials_bytes);
-    if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || !size_fits) return wrong(in, "does not hold a token");
-    in.bytes.resize(static_cast<std::size_t>(st.st_size));
-    // By offset: other programs may have inherited the same open file.
-    const ssize_t n = ::pread(static_cast<int>(fd), in.bytes.data(), in.bytes.size(), 0);
-    if (n != static_cast<ssize_t>(in.bytes.size())) return wrong(in, "cannot be read");
-    in.fd = static_cast<int>(fd);
-    return Status::ok();
-}
-
-// Once: neither we nor our children try again.
-Status take(Inherited &in) {
-    ::unsetenv(auth_variable);
-    if (in.bytes.size() == sizeof(Token)) {
-        ::close(in.fd);
-        set_inherited_token(std::move(in.bytes));
-        return Status::ok();
-    }
-    auto elsewhere = read_remote_credentials(in.bytes);
-    if (!elsewhere) return wrong(in, "does not hold a token (" + elsewhere.status().text + ")");
-    ::close(in.fd);
-    if (Status s = use_remote(*elsewhere); !s) return wrong(in, "holds what cannot be used (" + s.text + ")");
-    set_inherited_token(std::move(elsewhere->token));
-    return Status::ok();
-}
-
-Status take_inherited() {
-    const char *text = std::getenv(auth_variable);
-    if (!text) return Status::ok();
-    Inherited in{-1, text, {}};
-    const Status s = look(in);
-    if (s) return take(in);
-    ::unsetenv(auth_variable);
-    return s;
-}
-
-Status get_auth(const char *ident) {
-    if (Status s = check_ident(ident); !s) return s;
-    if (Status s = take_inherited(); !s) return s;
-    if (credentials().ident == ident && inherited_token().empty()) return Status::ok();
-    if (remote() && inherited_token().empty() && credentials().token.empty())
+Status get_auth(Pool &pool, const std::string &ident) {
+    if (Status s = take_inherited(pool); !s) return s;
+    if (pool.credentials().ident == ident && pool.inherited_token().empty()) return Status::ok();
+    if (pool.remote() && pool.inherited_token().empty() && pool.credentials().token.empty())
         return fail(Code::no_auth, "the scheduler does not know this program any more: start it by dcs_begin again");
     // The token of dcs_begin says who we are; the one that comes back is bound to this ident.
-    auto reply = ask<wire::AuthReply>(wire::GetAuth{ident}, How{With::inherited});
+    auto reply = ask<wire::AuthReply>(pool, wire::GetAuth{ident}, How{With::inherited});
     if (!reply) return reply.status();
     if (reply->token.size() != sizeof(Token))
         return fail(Code::protocol, "the scheduler sent a token of a wrong length");
-    set_credentials({ident, reply->token});
+    pool.set_credentials({ident, reply->token});
     return Status::ok();
 }
 
-}  // namespace
+Status adopt(Pool &pool, int fd) {
+    Inherited in{fd, "auth_fd " + std::to_string(fd), {}};
+    const Status s = look(in);
+    return s ? take(pool, in) : s;
+}
 
-Status adopt_remote() {
-    // Who was begun for a scheduler elsewhere does not mean one of this host, also after the first error.
+Status adopt_remote(Pool &pool) {
+    // A program that was begun for a scheduler elsewhere does not mean one of this host, also after the first error.
     static std::mutex mutex;
     static Status result;
+    if (!pool.by_environment()) return Status::ok();
     const std::lock_guard lock(mutex);
-    const char *text = std::getenv(auth_variable);
-    if (!text) return result;
-    Inherited in{-1, text, {}};
-    if (look(in) && in.bytes.size() != sizeof(Token)) result = take(in);
-    return result;
+    auto in = named(pool);
+    if (!in || !look(*in) || in->bytes.size() == sizeof(Token)) return result;
+    ::unsetenv(auth_variable);
+    return result = take(pool, *in);
 }
 
 }  // namespace dcs::client
 
-extern "C" int d_get_auth(const char *control_ident) {
-    return dcs::client::c_call([&] { return dcs::client::get_auth(control_ident); });
+using namespace dcs;
+using namespace dcs::client;
+
+extern "C" int d_pool_get_auth(struct d_pool *pool, const char *control_ident) {
+    return c_call(pool, [&](Pool &p) {
+        const Status s = check_ident(control_ident);
+        return s ? get_auth(p, control_ident) : s;
+    });
 }

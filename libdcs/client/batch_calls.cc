@@ -1,8 +1,9 @@
-// d_gexec_many (C13).
+// Submitting many grains.
 #include <algorithm>
 #include <optional>
 
 #include "base/limits.h"
+#include "base/sized.h"
 #include "client/grain_spec.h"
 #include "client/local_files.h"
 #include "wire/content_check.h"
@@ -45,16 +46,19 @@ std::uint64_t bytes_of(const wire::GrainSpec &spec) {
 
 Status prepare(const d_grain_order &order, Prepared &one) {
     one.order.grain = order.grain_num;
-    if (Status s = fill_spec(order.grain, one.order.spec); !s) return s;
-    if (Status s = one.files.take(order.grain, one.order.spec); !s) return s;
+    const auto grain = known_grain(&order.grain);
+    if (!grain) return grain.status();
+    if (Status s = fill_spec(*grain, one.order.spec); !s) return s;
+    if (Status s = one.files.take(*grain, one.order.spec); !s) return s;
     one.bytes = bytes_of(one.order.spec) + one.files.copied_bytes();
     return Status::ok();
 }
 
 class Submission {
 public:
-    Submission(int session, const d_grain_order *orders, std::size_t count, std::size_t &taken, std::size_t &refused)
-        : session_(session), orders_(orders), count_(count), taken_(taken), refused_(refused) {}
+    Submission(Pool &pool, int session, const d_grain_order *orders, std::size_t count, std::size_t &taken,
+               std::size_t &refused)
+        : pool_(pool), session_(session), orders_(orders), count_(count), taken_(taken), refused_(refused) {}
 
     Status run() {
         if (Status s = check_numbers(); !s) return s;
@@ -66,7 +70,7 @@ public:
 private:
     Status about(std::size_t index, Status s) {
         refused_ = index;
-        s.text = "grain " + std::to_string(orders_[index].grain_num) + ": " + s.text;
+        s.text = "grain " + std::to_string(order(index).grain_num) + ": " + s.text;
         return s;
     }
     Status check_numbers();
@@ -74,6 +78,10 @@ private:
     Status gather(Part &part);
     Status send(Part &part);
 
+    // In the program's array, in which they lie as far apart as the first is long.
+    const d_grain_order &order(std::size_t i) const { return *at_stride(orders_, orders_->struct_size, i); }
+
+    Pool &pool_;
     const int session_;
     const d_grain_order *const orders_;
     const std::size_t count_;
@@ -85,10 +93,13 @@ private:
 Status Submission::check_numbers() {
     if (Status s = check_session(session_); !s) return s;
     if (count_ > 0 && !orders_) return fail(Code::invalid, "orders is NULL, but count is " + std::to_string(count_));
+    if (count_ > 0 && (!sound_size<d_grain_order>(orders_->struct_size) ||
+                       orders_->struct_size <= offsetof(d_grain_order, grain) + sizeof(size_t)))
+        return bad_struct_size("orders[0]", orders_->struct_size);
     std::vector<std::pair<int, std::size_t>> numbers(count_);
     for (std::size_t i = 0; i < count_; ++i) {
-        numbers[i] = {orders_[i].grain_num, i};
-        if (Status s = check_grain(session_, orders_[i].grain_num); !s) return about(i, s);
+        numbers[i] = {order(i).grain_num, i};
+        if (Status s = check_grain(session_, order(i).grain_num); !s) return about(i, s);
     }
     std::sort(numbers.begin(), numbers.end());
     const auto same = [](const auto &a, const auto &b) { return a.first == b.first; };
@@ -103,7 +114,7 @@ Status Submission::gather(Part &part) {
     part.request.session = session_;
     while (waits_ || prepared_ < count_) {
         if (!waits_) {
-            if (Status s = prepare(orders_[prepared_], waits_.emplace()); !s) return about(prepared_, s);
+            if (Status s = prepare(order(prepared_), waits_.emplace()); !s) return about(prepared_, s);
             ++prepared_;
         }
         if (!part.takes(*waits_)) break;
@@ -122,15 +133,15 @@ Status Submission::send(Part &part) {
     Status s;
     for (int attempt = 0; attempt < most_submissions; ++attempt) {
         refused = -1;
-        s = ask<wire::Done>(message, how).status();
+        s = ask<wire::Done>(pool_, message, how).status();
         if (s || s.code != Code::not_found || !part.files.any()) break;
-        if (Status brought = part.files.upload(); !brought) return brought;
+        if (Status brought = part.files.upload(pool_); !brought) return brought;
     }
     const std::size_t end = taken_ + std::get<wire::GexecMany>(message).orders.size();
     if (s) taken_ = end;
     else if (refused >= 0)
         for (std::size_t i = taken_; i < end; ++i)
-            if (orders_[i].grain_num == refused) refused_ = i;
+            if (order(i).grain_num == refused) refused_ = i;
     return s;
 }
 
@@ -146,10 +157,11 @@ Status Submission::submit_part() {
 using namespace dcs;
 using namespace dcs::client;
 
-extern "C" int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t count, size_t *taken,
-                            size_t *refused) {
+extern "C" int d_pool_gexec_many(struct d_pool *pool, int session_num, const struct d_grain_order *orders, size_t count,
+                                 size_t *taken, size_t *refused) {
     std::size_t so_far = 0, about = count;
-    const int error = c_call([&] { return Submission(session_num, orders, count, so_far, about).run(); });
+    const int error =
+        c_call(pool, [&](Pool &p) { return Submission(p, session_num, orders, count, so_far, about).run(); });
     if (taken) *taken = so_far;
     if (refused) *refused = about;
     return error;

@@ -1,8 +1,6 @@
 #include "client/call.h"
 
 #include <cerrno>
-#include <cmath>
-#include <cstdlib>
 #include <thread>
 
 #include <time.h>
@@ -20,29 +18,6 @@
 namespace dcs::client {
 namespace {
 
-// A connection, and for which token and socket, or scheduler elsewhere, it was made.
-struct Line {
-    Transport transport;
-    std::string token, path, user;
-    RemotePtr remote;
-    bool greeted = false;
-    std::size_t at = 0, next = 0;  // of the remote's addresses: the last that was connected to, the first to try now
-};
-Line &line() {
-    static thread_local Line l;
-    return l;
-}
-
-Duration patience() {
-    const char *text = std::getenv("DCS_PATIENCE_S");
-    if (text && *text) {
-        char *end = nullptr;
-        const double s = std::strtod(text, &end);
-        if (*end == '\0' && std::isfinite(s) && s >= 0 && s <= 1e6) return seconds_of(s);
-    }
-    return seconds(30);
-}
-
 // To connect, and for the handshake.
 constexpr Duration connect_time = seconds(30);
 
@@ -57,51 +32,51 @@ void sleep_until(Instant until) {
 
 // The scheduler does not take our certificate, for good: unless its time has come by our clock, and not by the
 // scheduler's. Then one of the clocks is wrong, and whoever was taken before waits, as for a scheduler that is away.
-void rejected(const Line &l, Conversation &c, const Status &why) {
+void rejected(const Pool &pool, const Line &l, Conversation &c, const Status &why) {
     const bool in_time = l.remote && pki::in_time(l.remote->certificate, wall_clock_s());
-    if (in_time && l.transport.clocks() && scheduler_met() && !planted("client.rejected_for_time"))
+    if (in_time && l.transport.clocks() && pool.scheduler_met() && !planted("client.rejected_for_time"))
         return c.broken(why.text, boot_clock());
     c.rejected(why);
 }
 
-void do_send(Line &l, Conversation &c, const Step &step) {
+void do_send(const Pool &pool, Line &l, Conversation &c, const Step &step) {
     const Status s = l.transport.send(step.bytes, step.until);
     if (s) return c.sent(boot_clock());
     // A peer that refuses a request says why before it closes, and does not read to its end.
     auto last_words = l.transport.receive(limits::user_frame_bytes, boot_clock());
     if (last_words && std::holds_alternative<wire::ErrorReply>(last_words->message)) {
         c.sent(boot_clock());
-        return c.received(last_words->request, std::move(last_words->message), boot_clock());
+        return c.received(last_words->header, std::move(last_words->message), boot_clock());
     }
     l.transport.close();
-    if (!last_words && last_words.status().code == Code::no_auth) return rejected(l, c, last_words.status());
+    if (!last_words && last_words.status().code == Code::no_auth) return rejected(pool, l, c, last_words.status());
     c.broken(s.text, boot_clock());
 }
 
-void renew(const std::string &token);
+void renew(Pool &pool, const std::string &token);
 
-void do_receive(Line &l, Conversation &c, const Step &step) {
+void do_receive(Pool &pool, Line &l, Conversation &c, const Step &step) {
     // A blocking wait may last longer than a certificate: it is begun again with the next one. If none is to be had, as
     // when a clock is wrong, the connection that stands is better than none.
     const bool endless = l.remote && step.until == Instant::never();
-    while (endless && l.transport.silent_until(renewal_due(boot_clock()))) {
-        renew(l.token);
-        if (remote() == l.remote && !planted("client.leave_to_renew")) continue;
+    while (endless && l.transport.silent_until(renewal_due(pool, boot_clock()))) {
+        renew(pool, l.token);
+        if (pool.remote() == l.remote && !planted("client.leave_to_renew")) continue;
         l.transport.close();
         return c.broken("it was left, for the certificate is a new one", boot_clock());
     }
     auto frame = l.transport.receive(limits::user_frame_bytes, step.until);
-    if (frame) return c.received(frame->request, std::move(frame->message), boot_clock());
+    if (frame) return c.received(frame->header, std::move(frame->message), boot_clock());
     l.transport.close();
     if (frame.status().code == Code::broken) c.broken(frame.status().text, boot_clock());
-    else if (frame.status().code == Code::no_auth) rejected(l, c, frame.status());
+    else if (frame.status().code == Code::no_auth) rejected(pool, l, c, frame.status());
     else c.nonsense(frame.status());
 }
 
-Transport::Refusal connect(Line &l, Instant until) {
+Transport::Refusal connect(Pool &pool, Line &l, Instant until) {
     if (!l.remote) return l.transport.connect(l.path);
-    renew(l.token);
-    l.remote = remote();
+    renew(pool, l.token);
+    l.remote = pool.remote();
     const std::vector<std::string> &addresses = l.remote->addresses;
     const Duration each{connect_time.ns / static_cast<std::int64_t>(addresses.size())};
     Transport::Refusal all{0, true, ""};
@@ -119,18 +94,18 @@ Transport::Refusal connect(Line &l, Instant until) {
     return all;
 }
 
-void do_connect(Line &l, Conversation &c, Instant until) {
-    const Transport::Refusal r = connect(l, until);
+void do_connect(Pool &pool, Line &l, Conversation &c, Instant until) {
+    const Transport::Refusal r = connect(pool, l, until);
     if (r.error == 0) c.connected(boot_clock());
-    else c.refused(r.why, r.hopeless && !(r.clocks && scheduler_met()), boot_clock());
+    else c.refused(r.why, r.hopeless && !(r.clocks && pool.scheduler_met()), boot_clock());
 }
 
-void drive(Line &l, Conversation &c) {
+void drive(Pool &pool, Line &l, Conversation &c) {
     for (Step step = c.step(); step.what != Do::done; step = c.step()) {
         switch (step.what) {
-        case Do::connect: do_connect(l, c, step.until); break;
-        case Do::send: do_send(l, c, step); break;
-        case Do::receive: do_receive(l, c, step); break;
+        case Do::connect: do_connect(pool, l, c, step.until); break;
+        case Do::send: do_send(pool, l, c, step); break;
+        case Do::receive: do_receive(pool, l, c, step); break;
         case Do::pause:
             sleep_until(step.until);
             c.paused(boot_clock());
@@ -139,20 +114,21 @@ void drive(Line &l, Conversation &c) {
         }
     }
     l.greeted = c.connection_good();
+    l.form = c.form();
     if (!l.greeted) l.transport.close();
     if (c.welcome()) {
         l.user = c.welcome()->user;
         l.next = l.at;
-        if (l.remote) note_epoch(c.welcome()->epoch);
-        note_scheduler_met();
+        if (l.remote) pool.note_epoch(c.welcome()->epoch);
+        pool.note_scheduler_met();
     }
 }
 
 // The certificate of this process, if it is due. What comes of it is seen when it is used.
-void renew(const std::string &token) {
-    if (token.empty() || !take_renewal()) return;
+void renew(Pool &pool, const std::string &token) {
+    if (token.empty() || !take_renewal(pool)) return;
     Line own;
-    own.remote = remote();
+    own.remote = pool.remote();
     own.token = token;
     const auto request = pki::make_request(own.remote->key);
     if (!request) return;
@@ -163,16 +139,16 @@ void renew(const std::string &token) {
     terms.silence = connect_time;
     terms.seed = random_seed();
     Conversation conversation(wire::RenewCertificate{*request}, terms, boot_clock());
-    drive(own, conversation);
+    drive(pool, own, conversation);
     if (!conversation.outcome()) return;
     if (const auto *renewed = std::get_if<wire::Renewed>(&*conversation.outcome()))
-        (void)use_renewed(renewed->certificate);
+        (void)use_renewed(pool, renewed->certificate);
 }
 
 // Programs of other hosts are nobody without a token.
-Result<std::string> token_for(With with) {
-    std::string token = credentials().token, inherited = inherited_token();
-    const bool elsewhere = remote() != nullptr;
+Result<std::string> token_for(const Pool &pool, With with) {
+    std::string token = pool.credentials().token, inherited = pool.inherited_token();
+    const bool elsewhere = pool.remote() != nullptr;
     switch (with) {
     case With::inherited: return inherited.empty() && elsewhere ? token : inherited;
     case With::any: return token.empty() && elsewhere ? inherited : token;
@@ -183,50 +159,55 @@ Result<std::string> token_for(With with) {
 }
 
 // The connection of this thread serves as long as it stands and was made with the same token.
-Status prepare(Line &l, const std::string &token) {
+Status prepare(Pool &pool, Line &l, const std::string &token) {
     std::string path;
-    if (!remote()) {
-        auto pool = pool_directory();
-        if (!pool) return pool.status();
-        path = *pool + "/scheduler/user.sock";
+    if (!pool.remote()) {
+        auto directory = pool.directory().empty() ? pool_directory() : Result<std::string>(pool.directory());
+        if (!directory) return directory.status();
+        path = *directory + "/scheduler/user.sock";
     } else {
-        renew(token);
+        renew(pool, token);
     }
-    if (l.greeted && l.path == path && l.token == token && l.remote == remote() && l.transport.usable())
+    if (l.greeted && l.path == path && l.token == token && l.remote == pool.remote() && l.transport.usable())
         return Status::ok();
     l.transport.close();
     l.greeted = false;
     l.path = path;
     l.token = token;
-    l.remote = remote();
+    l.remote = pool.remote();
     return Status::ok();
 }
 
 }  // namespace
 
-Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
-    if (Status s = adopt_remote(); !s) return s;
-    auto token = token_for(how.with);
+Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, How how) {
+    if (Status s = adopt_remote(pool); !s) return s;
+    auto token = token_for(pool, how.with);
+    if (!token && !pool.ident().empty()) {
+        if (Status s = get_auth(pool, pool.ident()); !s) return s;
+        token = token_for(pool, how.with);
+    }
     if (!token) return token.status();
 
-    Line &l = line();
-    if (Status s = prepare(l, *token); !s) return s;
+    Line &l = pool.line();
+    if (Status s = prepare(pool, l, *token); !s) return s;
     Terms terms;
     terms.request = next_request_id();
     terms.token = *token;
-    terms.patience = patience();
+    terms.patience = pool.patience();
     // A connection that stands is given longer than one that broke: a busy disk is no failure.
     terms.silence = std::max(terms.patience * 4, seconds(10));
     terms.for_ever = how.for_ever;
-    terms.met = scheduler_met();
+    terms.met = pool.scheduler_met();
     if (l.remote) {
-        terms.epoch = epoch_met();
+        terms.epoch = pool.epoch_met();
         terms.others = static_cast<int>(l.remote->addresses.size()) - 1;
     }
     terms.greeted = l.greeted;
+    terms.form = l.form;
     terms.seed = random_seed();
     Conversation conversation(request, terms, boot_clock());
-    drive(l, conversation);
+    drive(pool, l, conversation);
 
     const auto &outcome = conversation.outcome();
     if (!outcome) return outcome.status();
@@ -237,11 +218,9 @@ Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how) {
                                         ": " + error->text);
     if (how.refused_grain) *how.refused_grain = error->grain;
     const auto code = static_cast<Code>(error->code);
-    if (code == Code::no_auth && !token->empty()) forget_token(*token);
+    if (code == Code::no_auth && !token->empty()) pool.forget_token(*token);
     return fail(code, error->text);
 }
-
-std::string welcome_user() { return line().user; }
 
 Status check_user(const char *user) {
     if (user && std::char_traits<char>::length(user) > limits::name_bytes)

@@ -1,11 +1,11 @@
 #pragma once
-// From a request to its reply over this thread's connection, and from a Status to what a C call
+// From a request to its reply over this thread's connection to a pool, and from a Status to what a C call
 // returns.
 #include <exception>
 #include <string>
 
 #include "base/status.h"
-#include "client/process.h"
+#include "client/pool.h"
 #include "dcs.h"
 #include "wire/message.h"
 
@@ -24,16 +24,17 @@ struct How {
 };
 
 // Any reply but ErrorReply, which becomes a Status.
-Result<wire::AnyMessage> converse(const wire::AnyMessage &request, How how);
+Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, How how);
 
-// Takes the credentials that dcs_begin left if the scheduler is on another host (auth.cc).
-Status adopt_remote();
+// Takes the credentials that dcs_begin left if the scheduler is on another host; at `fd`, or where the environment says
+// (auth.cc).
+Status adopt_remote(Pool &pool);
+Status adopt(Pool &pool, int fd);
+Status check_ident(const char *ident);
+Status get_auth(Pool &pool, const std::string &ident);
 
-// The login name that the scheduler sees; empty before this thread's first reply.
-std::string welcome_user();
-
-template <class Reply> Result<Reply> ask(const wire::AnyMessage &request, How how = {}) {
-    auto reply = converse(request, how);
+template <class Reply> Result<Reply> ask(Pool &pool, const wire::AnyMessage &request, How how = {}) {
+    auto reply = converse(pool, request, how);
     if (!reply) return reply.status();
     if (auto *wanted = std::get_if<Reply>(&*reply)) return std::move(*wanted);
     return fail(Code::protocol, std::string("the scheduler answered ") + wire::kind_name(request) + " with " +
@@ -43,10 +44,10 @@ template <class Reply> Result<Reply> ask(const wire::AnyMessage &request, How ho
 // The error text of this thread, errno, and the number for the caller.
 int report(const Status &status);
 
-// Every C call runs in here: nothing may be thrown into a C program.
-template <class Body> int c_call(Body body) {
+// Every C call runs in here: nothing may be thrown into a C program. pool null: the default one.
+template <class Body> int c_call(d_pool *pool, Body body) {
     try {
-        return report(body());
+        return report(body(pool_of(pool)));
     } catch (const std::exception &e) {
         return report(fail(Code::internal, std::string("inside the library: ") + e.what()));
     }
@@ -57,5 +58,7 @@ Status check_user(const char *user);  // may be NULL
 Status check_session(int session_num);
 Status check_grain(int session_num, int grain_num);
 std::string text_or_empty(const char *text);
+// How long the structs of answers are in the program (query_calls.cc).
+Result<d_row_sizes> known_sizes(const d_row_sizes *from);
 
 }  // namespace dcs::client

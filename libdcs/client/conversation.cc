@@ -27,9 +27,8 @@ std::string seconds_text(Duration d) {
 
 Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant now)
     : terms_(std::move(terms)),
-      hello_(wire::encode(wire::Hello{wire::protocol_version, terms_.token}, terms_.request)),
-      request_(wire::encode(request, terms_.request)),
-      at_(terms_.greeted ? At::sending_request : At::connecting),
+      request_(request),
+      at_(At::connecting),
       entered_(now),
       pause_(shortest_pause),
       greeted_(terms_.greeted),
@@ -37,14 +36,23 @@ Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant
       removes_(std::holds_alternative<wire::CleanSession>(request)) {
     DCS_REQUIRE(terms_.request != 0, "request ids of users begin with 1");
     until_ = now + terms_.silence;
+    if (greeted_) say_request();
+}
+
+// In the form that this scheduler reads. What that cannot say it is not asked.
+void Conversation::say_request() {
+    auto frame = wire::encode(request_, terms_.request, terms_.form.form());
+    if (!frame) return finish(fail(frame.status().code, "the scheduler cannot be asked: " + frame.status().text), true);
+    frame_ = std::move(*frame);
+    at_ = At::sending_request;
 }
 
 Step Conversation::step() const {
     switch (at_) {
     case At::connecting: return {Do::connect, {}, until_};
-    case At::sending_hello: return {Do::send, hello_, until_};
+    case At::sending_hello: return {Do::send, frame_, until_};
     case At::waiting_welcome: return {Do::receive, {}, until_};
-    case At::sending_request: return {Do::send, request_, until_};
+    case At::sending_request: return {Do::send, frame_, until_};
     case At::waiting_reply: return {Do::receive, {}, until_};
     case At::pausing: return {Do::pause, {}, until_};
     case At::over: break;
@@ -54,6 +62,8 @@ Step Conversation::step() const {
 
 void Conversation::connected(Instant now) {
     DCS_REQUIRE(at_ == At::connecting, "connected() answers connect");
+    terms_.form = {};
+    frame_ = wire::encode(wire::Hello{wire::opening_form, terms_.token}, 0);
     at_ = At::sending_hello;
     entered_ = now;
     until_ = now + terms_.silence;
@@ -71,11 +81,14 @@ void Conversation::sent(Instant now) {
     until_ = no_limit ? Instant::never() : now + terms_.silence;
 }
 
-void Conversation::received(std::uint64_t request, wire::AnyMessage message, Instant now) {
+void Conversation::received(const wire::FrameHeader &header, wire::AnyMessage message, Instant now) {
     DCS_REQUIRE(at_ == At::waiting_welcome || at_ == At::waiting_reply, "received() answers receive");
+    if (Status s = terms_.form.hear(header); !s) return nonsense(s);
+    const std::uint64_t request = header.request;
+    const std::uint64_t asked = at_ == At::waiting_welcome ? wire::offer_of(wire::our_forms) : terms_.request;
     if (const auto *error = std::get_if<wire::ErrorReply>(&message)) {
         // An error under id 0 is about the connection; it ends the call as well.
-        if (request != terms_.request && request != 0)
+        if (request != asked && request != 0)
             return nonsense(fail(Code::protocol, "an error reply to another request"));
         // An old scheduler that came back does not know whom its successor has let in.
         const bool unknown = at_ == At::waiting_welcome && error->code == static_cast<int>(Code::no_auth);
@@ -88,7 +101,7 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
         if (removed_before) return finish(wire::AnyMessage(wire::Done{}), usable);
         return finish(std::move(message), usable);
     }
-    if (request != terms_.request)
+    if (request != asked)
         return nonsense(fail(Code::protocol, "a reply to another request"));
     if (at_ == At::waiting_reply) return finish(std::move(message), true);
     const auto *welcome = std::get_if<wire::Welcome>(&message);
@@ -102,8 +115,9 @@ void Conversation::received(std::uint64_t request, wire::AnyMessage message, Ins
     terms_.met = true;
     greeted_ = true;
     const bool sent_before = request_left_ && planted("client.forget_request");
-    at_ = sent_before ? At::waiting_reply : At::sending_request;
     until_ = now + terms_.silence;
+    if (sent_before) at_ = At::waiting_reply;
+    else say_request();
 }
 
 void Conversation::refused(const std::string &why, bool hopeless, Instant now) {

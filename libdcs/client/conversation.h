@@ -6,7 +6,7 @@
 //
 // A fresh connection begins with Hello and waits for Welcome before the request goes out. Whatever
 // breaks, the request is repeated under the same id, after pauses of 50 ms up to 1 s; the scheduler
-// recognises the id, so the call happens once (C12).
+// recognises the id, so the call happens once.
 #include <optional>
 #include <string>
 
@@ -24,6 +24,7 @@ struct Terms {
     bool for_ever = false;           // a blocking wait: neither limit holds once a scheduler answered
     bool met = false;                // a scheduler answered this process before
     bool greeted = false;            // the connection stands and has its Welcome for this token
+    wire::PeerForm form;             // of that connection
     std::uint64_t epoch = 0;         // a scheduler in an older one is not the pool's any more
     int others = 0;                  // other addresses at which the scheduler may be
     std::uint64_t seed = 0;          // for the pauses
@@ -52,7 +53,7 @@ public:
     // hopeless: waiting will not help (no such pool, not permitted).
     void refused(const std::string &why, bool hopeless, Instant now);
     void sent(Instant now);
-    void received(std::uint64_t request, wire::AnyMessage message, Instant now);
+    void received(const wire::FrameHeader &header, wire::AnyMessage message, Instant now);
     // End of file, an error, or `until` passed.
     void broken(const std::string &why, Instant now);
     // Bytes that are not the protocol's: repeating them would not help.
@@ -65,6 +66,7 @@ public:
     const Result<wire::AnyMessage> &outcome() const;
     // The connection may be used for a next call.
     bool connection_good() const { return greeted_; }
+    wire::PeerForm form() const { return terms_.form; }
     // The Welcome of this conversation, if it began a connection.
     const std::optional<wire::Welcome> &welcome() const { return welcome_; }
 
@@ -79,6 +81,7 @@ private:
         over
     };
 
+    void say_request();
     void begin_again(Instant now);
     void finish(Result<wire::AnyMessage> outcome, bool connection_good);
     Duration next_pause();
@@ -86,7 +89,8 @@ private:
     Status given_up(const std::string &tried) const;
 
     Terms terms_;
-    std::string hello_, request_;
+    wire::AnyMessage request_;
+    std::string frame_;  // that is being sent
     At at_;
     Instant until_{}, trouble_since_ = Instant::never(), entered_{};
     Duration pause_{};

@@ -8,7 +8,7 @@ namespace dcs::client {
 namespace {
 
 #define DCS_SAME(c_name, our_name) static_assert(static_cast<int>(Code::our_name) == c_name)
-DCS_SAME(NO_ERROR, ok);
+DCS_SAME(D_OK, ok);
 DCS_SAME(D_E_UNREACHABLE, unreachable);
 DCS_SAME(D_E_BROKEN, broken);
 DCS_SAME(D_E_NO_AUTH, no_auth);
@@ -35,6 +35,7 @@ static_assert(static_cast<int>(Code::last) == D_E_INTERNAL, "a new Code needs it
 #undef DCS_SAME
 
 thread_local std::string last_text;
+thread_local int last_number = 0;
 
 constexpr int codes = static_cast<int>(Code::last) + 1;
 
@@ -56,7 +57,7 @@ int report(const Status &status) {
     if (!status && last_text.empty()) last_text = code_advice(status.code);
     if (status.code == Code::unreachable) errno = ECONNREFUSED;
     if (status.code == Code::broken) errno = ECONNRESET;
-    return static_cast<int>(status.code);
+    return last_number = static_cast<int>(status.code);
 }
 
 }  // namespace dcs::client
@@ -67,6 +68,8 @@ const char *d_strerror(int error) {
     if (error < 0 || error > static_cast<int>(dcs::Code::last)) return "Not an error number of DCS.";
     return dcs::code_advice(static_cast<dcs::Code>(error));
 }
+
+int d_errornumber(void) { return dcs::client::last_number; }
 
 const char *d_errortext(void) { return dcs::client::last_text.c_str(); }
 

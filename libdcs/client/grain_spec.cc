@@ -1,6 +1,7 @@
 #include "client/grain_spec.h"
 
 #include "base/limits.h"
+#include "base/sized.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -26,19 +27,8 @@ Status copy_strings(char *const *from, Room &used, std::vector<std::string> &to)
     return Status::ok();
 }
 
-Status check_number(const char *name, int value, int least, int most) {
-    if (value >= least && value <= most) return Status::ok();
-    return fail(Code::invalid, std::string(name) + " is " + std::to_string(value) + ": it must be " +
-                                   std::to_string(least) + " to " + std::to_string(most));
-}
-
-Status check_numbers(const d_grain &g) {
-    if (Status s = check_number("thrash", g.thrash, 0, INT32_MAX); !s) return s;
-    if (Status s = check_number("notice", g.notice, 0, INT32_MAX); !s) return s;
-    if (Status s = check_number("cores", g.cores, 0, INT32_MAX); !s) return s;
-    if (Status s = check_number("memory_mb", g.memory_mb, 0, INT32_MAX); !s) return s;
-    if (Status s = check_number("wall_s", g.wall_s, 0, INT32_MAX); !s) return s;
-    return check_number("attempts", g.attempts, 1, 255);
+wire::Demands demands_of(const d_grain &g) {
+    return {g.host_class, g.thrash, g.urgent != 0, g.notice, g.attempts, g.cores, g.memory_mb, g.wall_s};
 }
 
 Status check_environment(const std::vector<std::string> &env) {
@@ -53,10 +43,24 @@ Status check_environment(const std::vector<std::string> &env) {
 
 }  // namespace
 
+d_grain plain_grain() {
+    d_grain grain{};
+    grain.attempts = limits::attempts;
+    grain.input_fd = -1;
+    return grain;
+}
+
+Result<d_grain> known_grain(const d_grain *grain) {
+    if (!grain) return fail(Code::invalid, "the description of the grain is NULL");
+    return known(grain, "grain", plain_grain());
+}
+
 Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     if (!g.gargv || !g.gargv[0] || !*g.gargv[0])
         return fail(Code::invalid, "gargv[0] is missing: it is the path of the grain's executable");
-    if (Status s = check_numbers(g); !s) return s;
+    spec.demands = demands_of(g);
+    if (std::string wrong = wire::out_of_range(spec.demands); !wrong.empty())
+        return fail(Code::invalid, std::move(wrong));
     Room used;
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;
@@ -72,14 +76,6 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     spec.label = text_or_empty(g.label);
     if (spec.label.size() > limits::label_bytes)
         return too_much("the length of label", spec.label.size(), limits::label_bytes);
-    spec.host_class = g.host_class;
-    spec.thrash = g.thrash;
-    spec.urgent = g.urgent != 0;
-    spec.notice = g.notice;
-    spec.attempts = g.attempts;
-    spec.cores = g.cores;
-    spec.memory_mb = g.memory_mb;
-    spec.wall_s = g.wall_s;
     return Status::ok();
 }
 

@@ -10,6 +10,10 @@ namespace dcs::client {
 // another scheduler's.
 inline constexpr int most_submissions = 4;
 
+// What the program describes, in a struct of this library's; and one of which nothing is said.
+Result<d_grain> known_grain(const d_grain *grain);
+d_grain plain_grain();
+
 // Everything but its files (LocalFiles).
 Status fill_spec(const d_grain &grain, wire::GrainSpec &spec);
 

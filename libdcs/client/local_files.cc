@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/sized.h"
 #include "pki/digest.h"
 #include "wire/content_check.h"
 
@@ -91,14 +92,14 @@ Result<Digested> digest_of_file(const std::string &path) {
     return digested;
 }
 
-Status upload_once(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
+Status upload_once(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
     std::rewind(from);
     wire::PutContent piece{content.digest, content.size, 0, {}};
     do {
         piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
         if (std::fread(piece.bytes.data(), 1, piece.bytes.size(), from) != piece.bytes.size())
             return fail(Code::invalid, name + " became shorter while it was read");
-        const Status s = ask<wire::Done>(piece, How{with}).status();
+        const Status s = ask<wire::Done>(pool, piece, How{with}).status();
         if (!s && s.code == Code::invalid)
             return fail(s.code, name + " changed while it was read, call again (" + s.text + ")");
         if (!s) return s;
@@ -109,10 +110,10 @@ Status upload_once(const wire::GrainFile &content, std::FILE *from, const std::s
 
 }  // namespace
 
-Status upload_content(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
+Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
     Status s;
     for (int attempt = 0; attempt < most_uploads; ++attempt) {
-        s = upload_once(content, from, name, with);
+        s = upload_once(pool, content, from, name, with);
         if (s.code != Code::not_found) break;
     }
     return s;
@@ -180,12 +181,16 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
     if (grain.file_count + grain.program_count > limits::grain_files)
         return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) + " files");
     for (std::size_t i = 0; i < grain.file_count; ++i) {
-        const d_file &file = grain.files[i];
-        const auto role = file.executable ? wire::FileRole::executable : wire::FileRole::data;
-        if (Status s = add(role, file, spec); !s) return s;
+        const auto file = known(at_stride(grain.files, grain.files->struct_size, i), "files");
+        if (!file) return file.status();
+        const auto role = file->executable ? wire::FileRole::executable : wire::FileRole::data;
+        if (Status s = add(role, *file, spec); !s) return s;
     }
-    for (std::size_t i = 0; i < grain.program_count; ++i)
-        if (Status s = add(wire::FileRole::program, grain.programs[i], spec); !s) return s;
+    for (std::size_t i = 0; i < grain.program_count; ++i) {
+        const auto file = known(at_stride(grain.programs, grain.programs->struct_size, i), "programs");
+        if (!file) return file.status();
+        if (Status s = add(wire::FileRole::program, *file, spec); !s) return s;
+    }
     for (const char *const *name = grain.outputs; name && *name; ++name) {
         if (spec.files.size() > limits::grain_files) break;
         spec.files.push_back({wire::FileRole::output, *name, "", 0, ""});
@@ -194,28 +199,28 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
     return wire::check_files(spec);
 }
 
-Status LocalFiles::upload_one(Source &source) {
+Status LocalFiles::upload_one(Pool &pool, Source &source) {
     File opened;
     if (!source.copy) {
         auto file = open_file(source.path);
         if (!file) return file.status();
         opened = std::move(*file);
     }
-    return upload_content(source.file, source.copy ? source.copy.get() : opened.get(), source.path, With::token);
+    return upload_content(pool, source.file, source.copy ? source.copy.get() : opened.get(), source.path, With::token);
 }
 
-Status LocalFiles::upload() {
+Status LocalFiles::upload(Pool &pool) {
     for (auto from = sources_.begin(); from != sources_.end();) {
         wire::AskContents wanted;
         for (; from != sources_.end() && wanted.digests.size() < limits::grain_files; ++from)
             wanted.digests.push_back(from->first);
-        auto missing = ask<wire::MissingContents>(wanted);
+        auto missing = ask<wire::MissingContents>(pool, wanted);
         if (!missing) return missing.status();
         for (const std::string &digest : missing->digests) {
             const auto source = sources_.find(digest);
             if (source == sources_.end())
                 return fail(Code::protocol, "the scheduler lacks a content that it was not asked for");
-            if (Status s = upload_one(source->second); !s) return s;
+            if (Status s = upload_one(pool, source->second); !s) return s;
         }
     }
     return Status::ok();

@@ -10,7 +10,7 @@
 namespace dcs::client {
 
 // Brings one content, from the file's beginning. `name`: for people.
-Status upload_content(const wire::GrainFile &content, std::FILE *from, const std::string &name, With with);
+Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with);
 
 class LocalFiles {
 public:
@@ -24,7 +24,7 @@ public:
     // Inputs that were copied: how many bytes.
     std::uint64_t copied_bytes() const { return copied_bytes_; }
     // Brings those of them that the scheduler does not have.
-    Status upload();
+    Status upload(Pool &pool);
 
 private:
     struct Source {
@@ -34,7 +34,7 @@ private:
     };
     Status add(wire::FileRole role, const d_file &file, wire::GrainSpec &spec);
     Status add_input(const d_grain &grain, wire::GrainSpec &spec);
-    Status upload_one(Source &source);
+    Status upload_one(Pool &pool, Source &source);
 
     std::map<std::string, Source> sources_;  // by digest
     std::uint64_t copied_bytes_ = 0;

@@ -1,8 +1,10 @@
-// d_sethost, d_clear_nogo, d_explain (C11).
+// Changing a host, clearing a nogo set, explaining a grain.
 #include <cmath>
+#include <deque>
 #include <memory>
 
 #include "base/limits.h"
+#include "base/sized.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -40,16 +42,24 @@ Status fill(const d_host_change &change, wire::SetHost &call) {
     return fail(Code::invalid, "the change changes nothing: set one of its fields after d_host_change_init");
 }
 
-Status set_host(const char *host, const d_host_change *change) {
+d_host_change no_change() {
+    d_host_change change{};
+    change.slots = change.drained = -1;
+    change.interval_s = change.alert_s = change.limit_s = change.extended_s = -1;
+    return change;
+}
+
+Status set_host(Pool &pool, const char *host, const d_host_change *from) {
     if (Status s = check_host(host); !s) return s;
-    if (!change) return fail(Code::invalid, "change is NULL");
+    const auto change = known(from, "change", no_change());
+    if (!change) return change.status();
     wire::SetHost call;
     call.host = host;
     if (Status s = fill(*change, call); !s) return s;
-    return ask<wire::Done>(std::move(call), How{With::any}).status();
+    return ask<wire::Done>(pool, std::move(call), How{With::any}).status();
 }
 
-Status clear_nogo(const char *user, int session_num, int grain_num, const char *host) {
+Status clear_nogo(Pool &pool, const char *user, int session_num, int grain_num, const char *host) {
     if (Status s = check_host(host); !s) return s;
     if (Status s = check_user(user); !s) return s;
     wire::SetHost call;
@@ -61,71 +71,86 @@ Status clear_nogo(const char *user, int session_num, int grain_num, const char *
         call.session = session_num;
         call.grain = grain_num;
     }
-    return ask<wire::Done>(std::move(call), How{With::any}).status();
+    return ask<wire::Done>(pool, std::move(call), How{With::any}).status();
 }
 
-// The answer as the caller sees it, and what it points to.
-struct Why : d_explanation {
-    wire::Explanation reply;
-    std::vector<d_reason> rows;
-    std::vector<std::vector<const char *>> names;
+// An answer in the program's layout, and what it points to.
+struct Why {
+    Why(const d_row_sizes &sizes, wire::Explanation answer)
+        : reply(std::move(answer)), rows(sizes.reason), head(sizes.explanation) {}
+    const wire::Explanation reply;
+    Rows<d_reason> rows;
+    Rows<d_explanation> head;
+    std::deque<std::vector<const char *>> names;
 };
 
-// The reply does not move any more from here on.
 void show(Why &why) {
-    why.state = why.reply.state.c_str();
-    why.summary = why.reply.summary.c_str();
-    why.can_run = why.reply.can_run;
-    why.ahead = why.reply.ahead;
-    why.names.resize(why.reply.reasons.size());
-    for (std::size_t i = 0; i < why.reply.reasons.size(); ++i) {
-        const wire::WhyRow &row = why.reply.reasons[i];
-        std::vector<const char *> &names = why.names[i];
+    for (const wire::WhyRow &row : why.reply.reasons) {
+        std::vector<const char *> &names = why.names.emplace_back();
         for (const std::string &name : row.names) names.push_back(name.c_str());
-        why.rows.push_back({row.reason.c_str(), row.text.c_str(), row.hint.c_str(), row.hosts, names.size(),
-                            names.empty() ? nullptr : names.data()});
+        d_reason to{};
+        to.reason = row.reason.c_str();
+        to.text = row.text.c_str();
+        to.hint = row.hint.c_str();
+        to.hosts = row.hosts;
+        to.name_count = names.size();
+        to.names = names.empty() ? nullptr : names.data();
+        why.rows.add(to);
     }
-    why.reason_count = why.rows.size();
-    why.reasons = why.rows.data();
+    d_explanation head{};
+    head.of_library = &why;
+    head.state = why.reply.state.c_str();
+    head.summary = why.reply.summary.c_str();
+    head.can_run = why.reply.can_run;
+    head.ahead = why.reply.ahead;
+    head.reason_count = why.rows.count();
+    head.reasons = why.rows.data();
+    why.head.add(head);
 }
 
-Status explain(const char *user, int session_num, int grain_num, d_explanation **explanation) {
+Status explain(Pool &pool, const d_row_sizes *from, const char *user, int session_num, int grain_num,
+               d_explanation **explanation) {
     if (!explanation) return fail(Code::invalid, "explanation is NULL");
     *explanation = nullptr;
+    const auto sizes = known_sizes(from);
+    if (!sizes) return sizes.status();
     if (Status s = check_user(user); !s) return s;
     if (Status s = check_grain(session_num, grain_num); !s) return s;
-    auto reply =
-        ask<wire::Explanation>(wire::Explain{text_or_empty(user), session_num, grain_num}, How{With::any});
+    const wire::Explain request{text_or_empty(user), session_num, grain_num};
+    auto reply = ask<wire::Explanation>(pool, request, How{With::any});
     if (!reply) return reply.status();
-    auto why = std::make_unique<Why>();
-    why->reply = std::move(*reply);
+    auto why = std::make_unique<Why>(*sizes, std::move(*reply));
     show(*why);
-    *explanation = why.release();
+    *explanation = why.release()->head.data();
     return Status::ok();
 }
 
 }  // namespace
 }  // namespace dcs::client
 
+using namespace dcs;
 using namespace dcs::client;
 
 extern "C" {
 
-void d_host_change_init(struct d_host_change *change) {
-    *change = d_host_change{-1, -1, -1, -1, -1, 0, -1, 0};
+void d_host_change_init_sized(struct d_host_change *change, size_t struct_size) {
+    hand_out(no_change(), change, struct_size);
 }
 
-int d_sethost(const char *host, const struct d_host_change *change) {
-    return c_call([&] { return set_host(host, change); });
+int d_pool_sethost(struct d_pool *pool, const char *host, const struct d_host_change *change) {
+    return c_call(pool, [&](Pool &p) { return set_host(p, host, change); });
 }
 
-int d_clear_nogo(const char *user, int session_num, int grain_num, const char *host) {
-    return c_call([&] { return clear_nogo(user, session_num, grain_num, host); });
+int d_pool_clear_nogo(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *host) {
+    return c_call(pool, [&](Pool &p) { return clear_nogo(p, user, session_num, grain_num, host); });
 }
 
-int d_explain(const char *user, int session_num, int grain_num, struct d_explanation **explanation) {
-    return c_call([&] { return explain(user, session_num, grain_num, explanation); });
+int d_pool_explain_sized(struct d_pool *pool, const struct d_row_sizes *sizes, const char *user, int session_num,
+                         int grain_num, struct d_explanation **explanation) {
+    return c_call(pool, [&](Pool &p) { return explain(p, sizes, user, session_num, grain_num, explanation); });
 }
 
-void d_explanation_free(struct d_explanation *explanation) { delete static_cast<Why *>(explanation); }
+void d_explanation_free(struct d_explanation *explanation) {
+    if (explanation) delete static_cast<Why *>(explanation->of_library);
+}
 }

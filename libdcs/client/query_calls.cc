@@ -1,9 +1,11 @@
-// d_query, d_query_free, d_grain_stream (C10).
+// What the scheduler knows.
 #include <cstring>
 #include <deque>
 #include <tuple>
 
+#include "base/sized.h"
 #include "client/call.h"
+#include "client/query.h"
 #include "client/streams.h"
 #include "wire/json.h"
 
@@ -26,32 +28,36 @@ constexpr Kind kinds[] = {
 };
 static_assert(sizeof kinds / sizeof kinds[0] == D_Q_HOSTS_DELINQUENT + 1);
 
-// The answer as the caller sees it, and what it points to.
-struct Answer : d_info {
+// An answer in the program's layout, and what it points to.
+struct Answer {
+    explicit Answer(const d_row_sizes &of)
+        : sizes(of), host_rows(of.host_row), session_rows(of.session_row), grain_rows(of.grain_row), head(of.info) {}
+    const d_row_sizes sizes;
     wire::QueryReply reply;
-    std::vector<d_host_row> host_rows;
-    std::vector<d_session_row> session_rows;
-    std::vector<d_grain_row> grain_rows;
+    Rows<d_host_row> host_rows;
+    Rows<d_session_row> session_rows;
+    Rows<d_grain_row> grain_rows;
+    Rows<d_info> head;
     // Only of rows that have such lists; they do not move when more come.
     std::deque<std::vector<char *>> argvs;
     std::deque<std::vector<const char *>> names;
-    std::deque<std::vector<d_move_row>> moves;
-    std::deque<std::vector<d_file_row>> files;
+    std::deque<Rows<d_move_row>> moves;
+    std::deque<Rows<d_file_row>> files;
     std::deque<std::string> digests;
 };
 
-Status ask_query(const wire::Query &query, wire::QueryReply &into) {
-    auto reply = ask<wire::QueryReply>(query, How{With::any});
+Status ask_query(Pool &pool, const wire::Query &query, wire::QueryReply &into) {
+    auto reply = ask<wire::QueryReply>(pool, query, How{With::any});
     if (!reply) return reply.status();
     into = std::move(*reply);
     return Status::ok();
 }
 
 // All sessions that are asked for, page by page.
-Status ask_sessions(wire::Query query, wire::QueryReply &into) {
+Status ask_sessions(Pool &pool, wire::Query query, wire::QueryReply &into) {
     for (;;) {
         wire::QueryReply page;
-        if (Status s = ask_query(query, page); !s) return s;
+        if (Status s = ask_query(pool, query, page); !s) return s;
         into.system = std::move(page.system);
         for (auto &row : page.sessions) into.sessions.push_back(std::move(row));
         if (!page.more) return Status::ok();
@@ -64,11 +70,11 @@ Status ask_sessions(wire::Query query, wire::QueryReply &into) {
 }
 
 // All grains of one session, page by page, behind those that are there.
-Status ask_grains(wire::Query query, wire::QueryReply &into) {
+Status ask_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
     query.after = -1;
     for (;;) {
         wire::QueryReply page;
-        if (Status s = ask_query(query, page); !s) return s;
+        if (Status s = ask_query(pool, query, page); !s) return s;
         into.system = std::move(page.system);
         for (auto &row : page.grains) into.grains.push_back(std::move(row));
         if (!page.more) return Status::ok();
@@ -79,28 +85,28 @@ Status ask_grains(wire::Query query, wire::QueryReply &into) {
 }
 
 // Grains of all sessions of a user: session by session. One may be removed meanwhile.
-Status ask_all_grains(wire::Query query, wire::QueryReply &into) {
+Status ask_all_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
     wire::QueryReply sessions;
     wire::Query which;
     which.type = wire::QueryType::sessions;
     which.user = query.user;
-    if (Status s = ask_sessions(which, sessions); !s) return s;
-    const std::string user = query.user.empty() ? welcome_user() : query.user;
+    if (Status s = ask_sessions(pool, which, sessions); !s) return s;
+    const std::string user = query.user.empty() ? pool.line().user : query.user;
     into.system = std::move(sessions.system);
     for (const auto &row : sessions.sessions) {
         if (row.user != user || row.state == "damaged") continue;
         query.user = row.user;
         query.session = row.session;
         const std::size_t before = into.grains.size();
-        const Status s = ask_grains(query, into);
+        const Status s = ask_grains(pool, query, into);
         if (s.code == Code::session_unknown) into.grains.resize(before);
         else if (!s) return s;
     }
     return Status::ok();
 }
 
-void show_system(Answer &a) {
-    const wire::SystemRow &s = a.reply.system;
+d_info shown(const wire::SystemRow &s) {
+    d_info a{};
     a.epoch = s.epoch;
     a.turn = s.turn;
     a.scheduler_pid = s.pid;
@@ -111,6 +117,7 @@ void show_system(Answer &a) {
     a.hosts_active = s.hosts_active;
     a.sessions_active = s.sessions_active;
     a.version = s.version.c_str();
+    return a;
 }
 
 // Strings for the caller; NULL for none.
@@ -172,30 +179,46 @@ d_session_row shown(const wire::SessionRow &s) {
     return r;
 }
 
-const d_move_row *listed(Answer &a, const std::vector<wire::MoveRow> &moves) {
-    if (moves.empty()) return nullptr;
-    std::vector<d_move_row> &list = a.moves.emplace_back();
-    for (const wire::MoveRow &m : moves)
-        list.push_back({m.reason.c_str(), m.host.c_str(), m.detail.c_str(), m.incarnation, m.age_s});
-    return list.data();
+const Rows<d_move_row> &listed(Answer &a, const std::vector<wire::MoveRow> &moves) {
+    Rows<d_move_row> &list = a.moves.emplace_back(a.sizes.move_row);
+    for (const wire::MoveRow &m : moves) {
+        d_move_row r{};
+        r.reason = m.reason.c_str();
+        r.host = m.host.c_str();
+        r.detail = m.detail.c_str();
+        r.incarnation = m.incarnation;
+        r.age_s = m.age_s;
+        list.add(r);
+    }
+    return list;
 }
 
-const d_file_row *listed(Answer &a, const std::vector<wire::GrainFile> &files) {
-    if (files.empty()) return nullptr;
-    std::vector<d_file_row> &list = a.files.emplace_back();
-    for (const wire::GrainFile &f : files)
-        list.push_back({f.name.c_str(), f.size, a.digests.emplace_back(wire::in_hex(f.digest)).c_str()});
-    return list.data();
+const Rows<d_file_row> &listed(Answer &a, const std::vector<wire::GrainFile> &files) {
+    Rows<d_file_row> &list = a.files.emplace_back(a.sizes.file_row);
+    for (const wire::GrainFile &f : files) {
+        d_file_row r{};
+        r.name = f.name.c_str();
+        r.size = f.size;
+        r.digest = a.digests.emplace_back(wire::in_hex(f.digest)).c_str();
+        list.add(r);
+    }
+    return list;
 }
 
 // What D_Q_GRAIN tells besides.
 void show_detail(Answer &a, wire::GrainRow &g, d_grain_row &r) {
     r.nogo_count = g.nogo.size();
     r.nogo = listed(a, g.nogo);
-    r.move_count = g.moves.size();
-    r.moves = listed(a, g.moves);
-    r.file_count = g.files.size();
-    r.files = listed(a, g.files);
+    if (!g.moves.empty()) {
+        const auto &moves = listed(a, g.moves);
+        r.move_count = moves.count();
+        r.moves = moves.data();
+    }
+    if (!g.files.empty()) {
+        const auto &files = listed(a, g.files);
+        r.file_count = files.count();
+        r.files = files.data();
+    }
     if (g.argv.empty()) return;
     std::vector<char *> &argv = a.argvs.emplace_back();
     for (std::string &word : g.argv) argv.push_back(word.data());
@@ -219,7 +242,7 @@ d_grain_row shown(Answer &a, wire::GrainRow &g) {
     r.signal = g.signal;
     r.result_index = g.result_index;
     r.incarnation = g.incarnation;
-    r.host_class = g.host_class;
+    r.host_class = g.demands.host_class;
     r.cpu_s = g.cpu_s;
     r.run_cpu_s = g.run_cpu_s;
     r.saved_cpu_s = g.saved_cpu_s;
@@ -228,40 +251,61 @@ d_grain_row shown(Answer &a, wire::GrainRow &g) {
     r.out_length = g.out_length;
     r.err_length = g.err_length;
     r.checkpoint_length = g.checkpoint_length;
-    r.thrash = g.thrash;
-    r.notice = g.notice;
-    r.attempts = g.attempts;
-    r.cores = g.cores;
-    r.memory_mb = g.memory_mb;
-    r.wall_s = g.wall_s;
-    r.urgent = g.urgent;
+    r.thrash = g.demands.thrash;
+    r.notice = g.demands.notice;
+    r.attempts = g.demands.attempts;
+    r.cores = g.demands.cores;
+    r.memory_mb = g.demands.memory_mb;
+    r.wall_s = g.demands.wall_s;
+    r.urgent = g.demands.urgent;
     show_detail(a, g, r);
     return r;
 }
 
 // The reply does not move any more from here on.
 void show(Answer &a) {
-    show_system(a);
-    for (const auto &h : a.reply.hosts) a.host_rows.push_back(shown(a, h));
-    for (const auto &s : a.reply.sessions) a.session_rows.push_back(shown(s));
-    for (auto &g : a.reply.grains) a.grain_rows.push_back(shown(a, g));
-    a.host_count = a.host_rows.size();
-    a.session_count = a.session_rows.size();
-    a.grain_count = a.grain_rows.size();
-    a.hosts = a.host_rows.data();
-    a.sessions = a.session_rows.data();
-    a.grains = a.grain_rows.data();
+    for (const auto &h : a.reply.hosts) a.host_rows.add(shown(a, h));
+    for (const auto &s : a.reply.sessions) a.session_rows.add(shown(s));
+    for (auto &g : a.reply.grains) a.grain_rows.add(shown(a, g));
+    d_info info = shown(a.reply.system);
+    info.of_library = &a;
+    info.host_count = a.host_rows.count();
+    info.session_count = a.session_rows.count();
+    info.grain_count = a.grain_rows.count();
+    info.hosts = a.host_rows.data();
+    info.sessions = a.session_rows.data();
+    info.grains = a.grain_rows.data();
+    a.head.add(info);
 }
 
-Status ask_all(const wire::Query &query, wire::QueryReply &into) {
-    if (query.type == wire::QueryType::sessions) return ask_sessions(query, into);
-    if (query.type != wire::QueryType::grains) return ask_query(query, into);
-    return query.session >= 0 ? ask_grains(query, into) : ask_all_grains(query, into);
+}  // namespace
+
+Status query_rows(Pool &pool, const wire::Query &query, wire::QueryReply &into) {
+    if (query.type == wire::QueryType::sessions) return ask_sessions(pool, query, into);
+    if (query.type != wire::QueryType::grains) return ask_query(pool, query, into);
+    return query.session >= 0 ? ask_grains(pool, query, into) : ask_all_grains(pool, query, into);
 }
 
-Status query(int type, const char *user, int session_num, int grain_num, d_info **info) {
+// A struct that the program does not know, as its list of sizes is shorter, has the size 0. Others are as they must be.
+Result<d_row_sizes> known_sizes(const d_row_sizes *from) {
+    auto sizes = known(from, "sizes");
+    if (!sizes) return sizes;
+    const std::size_t all[] = {sizes->info, sizes->host_row, sizes->session_row, sizes->grain_row, sizes->move_row,
+                               sizes->file_row, sizes->explanation, sizes->reason};
+    for (const std::size_t size : all)
+        if (size != 0 && !sound_size<d_info>(size)) return bad_struct_size("sizes", size);
+    const std::size_t least = offsetof(d_info, epoch);  // by which the library finds its block again
+    return sizes->info >= least && sizes->explanation >= least ? sizes : bad_struct_size("sizes", sizes->info);
+}
+
+namespace {
+
+Status query(Pool &pool, const d_row_sizes *from, int type, const char *user, int session_num, int grain_num,
+             d_info **info) {
     if (!info) return fail(Code::invalid, "info is NULL");
     *info = nullptr;
+    const auto sizes = known_sizes(from);
+    if (!sizes) return sizes.status();
     if (type < D_Q_SYSTEM || type > D_Q_HOSTS_DELINQUENT)
         return fail(Code::invalid, "query_type is " + std::to_string(type) + ": take one of D_Q_...");
     if (Status s = check_user(user); !s) return s;
@@ -273,10 +317,10 @@ Status query(int type, const char *user, int session_num, int grain_num, d_info 
     request.grain = grain_num;
     if (type == D_Q_GRAIN)
         if (Status s = check_grain(session_num, grain_num); !s) return s;
-    auto answer = std::make_unique<Answer>();
-    if (Status s = ask_all(request, answer->reply); !s) return s;
+    auto answer = std::make_unique<Answer>(*sizes);
+    if (Status s = query_rows(pool, request, answer->reply); !s) return s;
     show(*answer);
-    *info = answer.release();
+    *info = answer.release()->head.data();
     return Status::ok();
 }
 
@@ -295,27 +339,27 @@ Result<wire::Stream> stream_named(const char *name) {
                 "stream is \"" + text_or_empty(name) + "\": it is out, err, checkpoint, message or input");
 }
 
-Status grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
+Status grain_stream(Pool &pool, const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
     if (!file) return fail(Code::invalid, "file is NULL");
     *file = nullptr;
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     if (Status s = check_user(user); !s) return s;
     auto which = stream_named(stream);
     if (!which) return which.status();
-    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any);
+    auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any);
     if (!f) return f.status();
     *file = f->release();
     return Status::ok();
 }
 
-Status grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
+Status grain_file(Pool &pool, const char *user, int session_num, int grain_num, const char *name, FILE **file) {
     if (!file) return fail(Code::invalid, "file is NULL");
     *file = nullptr;
     if (!name || !*name) return fail(Code::invalid, "the file's name is missing");
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     if (Status s = check_user(user); !s) return s;
-    auto f = fetch_stream(text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX, With::any,
-                          name);
+    auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX,
+                          With::any, name);
     if (!f) return f.status();
     *file = f->release();
     return Status::ok();
@@ -328,17 +372,22 @@ using namespace dcs::client;
 
 extern "C" {
 
-int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info) {
-    return c_call([&] { return query(query_type, user, session_num, grain_num, info); });
+int d_pool_query_sized(struct d_pool *pool, const struct d_row_sizes *sizes, int query_type, const char *user,
+                       int session_num, int grain_num, struct d_info **info) {
+    return c_call(pool, [&](Pool &p) { return query(p, sizes, query_type, user, session_num, grain_num, info); });
 }
 
-void d_query_free(struct d_info *info) { delete static_cast<Answer *>(info); }
-
-int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
-    return c_call([&] { return grain_file(user, session_num, grain_num, name, file); });
+void d_query_free(struct d_info *info) {
+    if (info) delete static_cast<Answer *>(info->of_library);
 }
 
-int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
-    return c_call([&] { return grain_stream(user, session_num, grain_num, stream, file); });
+int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
+                      FILE **file) {
+    return c_call(pool, [&](Pool &p) { return grain_file(p, user, session_num, grain_num, name, file); });
+}
+
+int d_pool_grain_stream(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *stream,
+                        FILE **file) {
+    return c_call(pool, [&](Pool &p) { return grain_stream(p, user, session_num, grain_num, stream, file); });
 }
 }

@@ -1,9 +1,8 @@
 #include "client/remote.h"
 
 #include <algorithm>
-#include <mutex>
-
-#include <pthread.h>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -17,23 +16,6 @@ namespace {
 constexpr std::string_view head = "DCS-CREDENTIALS 1\n", scheduler_word = "scheduler ", token_word = "token ";
 constexpr std::string_view certificate_begin = "-----BEGIN CERTIFICATE-----";
 constexpr Duration renewal_pause = seconds(60);
-
-struct Present {
-    std::mutex mutex;
-    RemotePtr remote;
-    Instant not_before{};  // of the next attempt to renew
-};
-Present &present();
-void hold_for_fork() { present().mutex.lock(); }
-void let_go_after_fork() { present().mutex.unlock(); }
-
-Present &present() {
-    static Present *p = [] {  // never destroyed, as process() is not
-        ::pthread_atfork(hold_for_fork, let_go_after_fork, let_go_after_fork);
-        return new Present;
-    }();
-    return *p;
-}
 
 Status wrong(const std::string &what) { return fail(Code::invalid, "the credentials of dcs_begin: " + what); }
 
@@ -65,18 +47,18 @@ Result<net::TlsContextPtr> context_of(const Remote &remote) {
     return net::tls_context({remote.key, remote.certificate.der, remote.authority}, trust);
 }
 
-Status replace(Remote next) {
+Status replace(Pool &pool, Remote next) {
     auto context = context_of(next);
     if (!context) return context.status();
     auto addresses = net::parse_tcp_addresses(next.address);
     if (!addresses) return addresses.status();
     next.addresses = std::move(*addresses);
     next.context = std::move(*context);
-    const std::lock_guard lock(present().mutex);
-    next.version = present().remote ? present().remote->version + 1 : 1;
-    present().remote = std::make_shared<const Remote>(std::move(next));
+    pool.set_remote(std::make_shared<const Remote>(std::move(next)));
     return Status::ok();
 }
+
+bool wants_renewal(const Remote &remote) { return pki::wants_renewal(remote.certificate, wall_clock_s()); }
 
 }  // namespace
 
@@ -107,41 +89,28 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     return read;
 }
 
-RemotePtr remote() {
-    const std::lock_guard lock(present().mutex);
-    return present().remote;
+Status use_remote(Pool &pool, const RemoteCredentials &c) {
+    return replace(pool, Remote{c.address, c.key, c.authority, {}, c.certificate, nullptr});
 }
 
-Status use_remote(const RemoteCredentials &c) {
-    return replace(Remote{c.address, c.key, c.authority, {}, c.certificate, nullptr, 0});
-}
-
-Status use_renewed(const std::string &der) {
-    const RemotePtr now = remote();
+Status use_renewed(Pool &pool, const std::string &der) {
+    const RemotePtr now = pool.remote();
     auto certificate = pki::read_certificate(der);
     if (!certificate) return fail(Code::protocol, "the certificate that came: " + certificate.status().text);
     if (certificate->key != now->certificate.key || certificate->name != now->certificate.name)
         return fail(Code::protocol, "the certificate that came is for somebody else");
-    return replace(Remote{now->address, now->key, now->authority, {}, std::move(*certificate), nullptr, 0});
+    return replace(pool, Remote{now->address, now->key, now->authority, {}, std::move(*certificate), nullptr});
 }
 
-bool take_renewal() {
-    const Instant now = boot_clock();
-    const std::lock_guard lock(present().mutex);
-    Present &p = present();
-    if (!p.remote || now < p.not_before || !pki::wants_renewal(p.remote->certificate, wall_clock_s())) return false;
-    p.not_before = now + renewal_pause;
-    return true;
-}
+bool take_renewal(Pool &pool) { return pool.take_renewal(boot_clock(), renewal_pause, wants_renewal); }
 
-Instant renewal_due(Instant now) {
-    const std::lock_guard lock(present().mutex);
-    const Present &p = present();
-    if (!p.remote) return Instant::never();
-    const pki::Certificate &c = p.remote->certificate;
+Instant renewal_due(const Pool &pool, Instant now) {
+    const RemotePtr remote = pool.remote();
+    if (!remote) return Instant::never();
+    const pki::Certificate &c = remote->certificate;
     const std::int64_t life = c.not_after_s - c.not_before_s;
     const std::int64_t left = std::max<std::int64_t>(c.not_after_s - life / 3 - wall_clock_s(), 0);
-    return std::max(now + seconds(left + 1), p.not_before);
+    return std::max(now + seconds(left + 1), pool.renewal_not_before());
 }
 
 }  // namespace dcs::client

@@ -31,10 +31,10 @@ bool may_be_replaced(wire::Stream s) { return s == wire::Stream::checkpoint || s
 
 enum class Came { whole, replaced };
 
-Result<Came> fetch_from(std::FILE *f, wire::Fetch request, std::uint64_t length, With with) {
+Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint64_t length, With with) {
     std::uint64_t total = UINT64_MAX;
     while (request.offset < length) {
-        auto piece = ask<wire::Piece>(request, How{with});
+        auto piece = ask<wire::Piece>(pool, request, How{with});
         if (!piece) return piece.status();
         if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream))
             return Came::replaced;
@@ -52,7 +52,7 @@ Result<Came> fetch_from(std::FILE *f, wire::Fetch request, std::uint64_t length,
 
 }  // namespace
 
-Result<File> fetch_stream(const std::string &user, int session, int grain, wire::Stream stream,
+Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int grain, wire::Stream stream,
                           const std::string &known, std::uint64_t length, With with,
                           const std::string &name) {
     for (int attempt = 0; attempt < 10; ++attempt) {
@@ -60,7 +60,7 @@ Result<File> fetch_stream(const std::string &user, int session, int grain, wire:
         if (!file) return file.status();
         if (Status s = append(file->get(), known); !s) return s;
         wire::Fetch request{user, session, grain, stream, known.size(), limits::fetch_chunk_bytes, name};
-        auto came = fetch_from(file->get(), request, length, with);
+        auto came = fetch_from(pool, file->get(), request, length, with);
         if (!came) return came.status();
         if (*came == Came::replaced) continue;
         if (std::fflush(file->get()) != 0 || std::fseek(file->get(), 0, SEEK_SET) != 0)

@@ -17,7 +17,7 @@ Result<File> temporary_file();
 
 // `known` is the stream's beginning, already here. Fetches up to `length`, or to the end that the
 // scheduler tells if length is UINT64_MAX. The file is positioned at its beginning.
-Result<File> fetch_stream(const std::string &user, int session, int grain, wire::Stream stream,
+Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int grain, wire::Stream stream,
                           const std::string &known, std::uint64_t length, With with,
                           const std::string &file = {});
 

@@ -288,7 +288,7 @@ Result<Frame> Transport::receive(std::size_t max_payload, Instant deadline) {
     if (Status s = read_exactly(payload.data(), payload.size(), deadline); !s) return s;
     auto message = wire::decode_payload(*header, payload);
     if (!message) return fail(Code::protocol, message.status().text);
-    return Frame{header->request, std::move(*message)};
+    return Frame{*header, std::move(*message)};
 }
 
 }  // namespace dcs::client

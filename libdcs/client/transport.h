@@ -14,7 +14,7 @@
 
 namespace dcs::client {
 
-struct Frame { std::uint64_t request = 0; wire::AnyMessage message; };
+struct Frame { wire::FrameHeader header; wire::AnyMessage message; };
 
 class Transport {
 public:

@@ -1,5 +1,5 @@
 // The system calls of a daemon that serves: everything that is not named here is gone.
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 
 #include <cerrno>
 #include <fcntl.h>

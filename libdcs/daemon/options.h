@@ -1,5 +1,5 @@
 #pragma once
-// A daemon's command line, from a table: `--name VALUE` or `--name=VALUE` into the fields of a struct.
+// A daemon's command line: options (base/option_table.h) that go into the fields of a struct.
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -10,7 +10,7 @@
 namespace dcs {
 
 // Kind of an option = type of the field it goes into. bool: no value. int: 0 and up. Duration: seconds,
-// "2.5". vector: one entry each time the option is given; otherwise the last one counts.
+// "2.5", or "5m". vector: one entry each time the option is given; otherwise the last one counts.
 struct Option {
     const char *name;  // without the dashes
     std::variant<bool *, int *, std::string *, Duration *, std::vector<std::string> *> into;

@@ -1,18 +1,10 @@
 #include "daemon/own_directory.h"
 
-#include <cerrno>
-
-#include <sys/stat.h>
-
+#include "base/files.h"
 #include "daemon/trusted_path.h"
 
 namespace dcs {
 namespace {
-
-Status make_directory(const std::string &path) {
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return fail_errno(Code::io_error, "making the directory " + path, errno);
-}
 
 Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path, const std::string &who) {
     auto taken = locks::take_dcs_atom(atom, path);

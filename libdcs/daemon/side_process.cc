@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd_packet.h"
 #include "daemon/log.h"
 
 namespace dcs {
@@ -24,50 +25,6 @@ namespace {
 
 constexpr std::size_t code_size = 4;
 constexpr int longer_s = 5;  // the other side ends by itself if it can
-
-// With at most one descriptor; nothing when the connection is over or out of time.
-std::optional<std::string> receive(int socket, int *fd) {
-    std::string packet(side_packet_max + 1, '\0');
-    iovec part{packet.data(), packet.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof *fd)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    ssize_t n;
-    do {
-        n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
-    if (n <= 0) return {};
-    const cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head != nullptr && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
-        std::memcpy(fd, CMSG_DATA(head), sizeof *fd);
-    packet.resize(static_cast<std::size_t>(n));
-    return packet;
-}
-
-bool reply(int socket, const std::string &packet, int fd) {
-    iovec part{const_cast<char *>(packet.data()), packet.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (fd >= 0) {
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-        cmsghdr *head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(sizeof fd);
-        std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do {
-        n = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    return n >= 0;
-}
 
 void close_from(unsigned first) {
     if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
@@ -135,11 +92,12 @@ Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {
     *fd = -1;
     if (!lost_.empty()) return lose(lost_);
     if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0) return lose("is gone");
-    errno = 0;
-    auto answer = receive(socket_, fd);
+    Fd brought;
+    auto answer = receive_packet(socket_, side_packet_max + 1, brought);
     const bool late = errno == EAGAIN;
     // A late answer would be taken for the next one's.
     if (!answer) return lose(late ? "does not answer" : "is gone");
+    *fd = brought.release();
     return std::move(*answer);
 }
 
@@ -172,9 +130,8 @@ void serve_side_process(int socket, int patience_s, const std::function<std::str
         ::alarm(static_cast<unsigned>(patience_s));
         const std::string text = answer({packet.data(), static_cast<std::size_t>(n)}, &fd);
         ::alarm(0);
-        const bool sent = reply(socket, text, fd);
-        if (fd >= 0) ::close(fd);
-        if (!sent) return;
+        const Fd handed_on(fd);
+        if (!send_packet(socket, text, fd)) return;
     }
 }
 

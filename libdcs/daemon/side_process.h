@@ -1,6 +1,6 @@
 #pragma once
-// A process beside a daemon that keeps what the daemon gives up (fence.h) and does a few things for it. It is asked in
-// packets, one at a time, and ends with the daemon. What may be asked is the business of who uses this.
+// A process beside a daemon that keeps what the daemon gives up (privileges.h) and does a few things for it. It is
+// asked in packets, one at a time, and ends with the daemon. What may be asked is the business of who uses this.
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -15,20 +15,16 @@ Result<Signals> Signals::open() {
     if (int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0)
         return fail_errno(Code::internal, "cannot block signals", error);
     std::signal(SIGPIPE, SIG_IGN);
-    int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0) return fail_errno(Code::internal, "cannot receive signals", errno);
-    return Signals(fd);
-}
-
-Signals::~Signals() {
-    if (fd_ >= 0) ::close(fd_);
+    Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) return fail_errno(Code::internal, "cannot receive signals", errno);
+    return Signals(std::move(fd));
 }
 
 int Signals::next() {
     signalfd_siginfo info = {};
     ssize_t n;
     do {
-        n = ::read(fd_, &info, sizeof info);
+        n = ::read(fd(), &info, sizeof info);
     } while (n < 0 && errno == EINTR);
     return n == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }

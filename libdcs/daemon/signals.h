@@ -1,5 +1,8 @@
 #pragma once
 // Signals as a descriptor to watch: no handlers run in a daemon.
+#include <utility>
+
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs {
@@ -9,16 +12,13 @@ public:
     // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE, for the whole process: call it before any
     // thread starts. Programs started by spawn() get all of them back.
     static Result<Signals> open();
-    Signals(Signals &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-    Signals &operator=(Signals &&other) = delete;
-    ~Signals();
 
-    int fd() const { return fd_; }  // readable when next() has something
+    int fd() const { return fd_.get(); }  // readable when next() has something
     int next();                     // the number of a signal that came; 0: none
 
 private:
-    explicit Signals(int fd) : fd_(fd) {}
-    int fd_;
+    explicit Signals(Fd fd) : fd_(std::move(fd)) {}
+    Fd fd_;
 };
 
 }  // namespace dcs

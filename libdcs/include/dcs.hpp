@@ -6,7 +6,10 @@
 //     for (const dcs::result &result : session.results()) std::cout << result.output;
 //     session.close();
 //
-// Every failure is an exception, dcs::error. Nothing here is a return code.
+// Every failure is an exception, dcs::error. Nothing here is a return code. The pool is the default one, unless one is named:
+//
+//     dcs::pool east({.directory = "/scratch/east"});
+//     dcs::session session = east.resume("squares", 1);
 #ifndef DCS_HPP
 #define DCS_HPP
 
@@ -28,7 +31,13 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#ifdef DCS_NO_PAPER_NAMES
 #include "dcs.h"
+#else
+#define DCS_NO_PAPER_NAMES  // nothing here is of 1990; a program that includes dcs.h itself has them
+#include "dcs.h"
+#undef DCS_NO_PAPER_NAMES
+#endif
 
 namespace dcs {
 
@@ -54,11 +63,52 @@ private:
 };
 
 inline void check(int code) {
-    if (code != NO_ERROR) throw error(code, d_errortext());
+    if (code != D_OK) throw error(code, d_errortext());
 }
 
-// Names this program; all sessions of a process have one ident.
-inline void authorize(const std::string &ident) { check(d_get_auth(ident.c_str())); }
+namespace detail {
+inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
+}  // namespace detail
+
+// See d_pool_options.
+struct pool_options {
+    std::string directory = {};          // empty: as the environment says
+    double patience_s = -1;              // negative: as the environment says
+    int auth_fd = -1;
+};
+
+class session;
+class answer;
+
+// A pool to work with. Copies mean the same pool; it is closed with the last of them, and of its sessions and results.
+class pool {
+public:
+    pool() noexcept = default;           // the default pool: the environment names it
+    explicit pool(const pool_options &options) {
+        d_pool_options c;
+        d_pool_options_init(&c);
+        c.directory = detail::text_or_null(options.directory);
+        c.patience_s = options.patience_s;
+        c.auth_fd = options.auth_fd;
+        handle_.reset(d_pool_open(&c), d_pool_close);
+        if (!handle_) throw error(d_errornumber(), d_errortext());
+    }
+    d_pool *handle() const noexcept { return handle_.get(); }
+    void set_patience(double seconds) const { check(d_pool_set_patience(handle(), seconds)); }
+
+    // Names this program; all of its sessions in a pool have one ident.
+    void authorize(const std::string &ident) const { check(d_pool_get_auth(handle(), ident.c_str())); }
+    // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
+    inline session open(const std::string &ident, int number) const;
+    inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
+    inline session reopen(const std::string &ident, int number, bool sent_reset = true) const;
+    // The session of this ident that is there from an earlier run, else a new one under the first free number.
+    inline session resume(const std::string &ident, bool sent_reset = true) const;
+    inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
+
+private:
+    std::shared_ptr<d_pool> handle_;
+};
 
 struct file_closer {
     void operator()(std::FILE *file) const noexcept { std::fclose(file); }
@@ -81,19 +131,21 @@ struct file {
     bool executable = false;
 };
 
+// What a grain demands of the pool and its hosts: type, name and what it is unless said, in the order of d_grain.
+#define DCS_DEMANDS(field) \
+    field(unsigned, host_class, 0) field(int, thrash, 0) field(bool, urgent, false) field(int, notice, 0) \
+    field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
+
 // A grain to submit; see d_grain.
 struct grain {
     std::vector<std::string> argv = {};
     std::string input = {};              // may hold any byte
     std::vector<std::string> env = {};   // "NAME=value"
-    unsigned host_class = 0;
-    int thrash = 0;
-    bool urgent = false;
-    int notice = 0;
-    int attempts = 3;
+#define DCS_FIELD(type, name, unless_said) type name = unless_said;
+    DCS_DEMANDS(DCS_FIELD)
+#undef DCS_FIELD
     std::string directory = {};          // empty: a private one
     std::string label = {};
-    int cores = 0, memory_mb = 0, wall_s = 0;
     std::vector<file> files = {}, programs = {};
     std::vector<std::string> outputs = {};
     std::string input_path = {};         // instead of input
@@ -114,16 +166,17 @@ struct result {
     struct rusage usage = {};
     std::string output = {}, error = {};  // the first 20 KiB
     std::size_t output_length = 0, error_length = 0;
+    pool where = {};
 
     bool ok() const noexcept { return signal == 0 && code == 0; }
     stream open(const char *which) const {  // "out" or "err"
         std::FILE *opened = nullptr;
-        check(d_grain_stream(nullptr, session, grain, which, &opened));
+        check(d_pool_grain_stream(where.handle(), nullptr, session, grain, which, &opened));
         return stream(opened);
     }
     stream open_file(const std::string &name) const {  // that it brought back
         std::FILE *opened = nullptr;
-        check(d_grain_file(nullptr, session, grain, name.c_str(), &opened));
+        check(d_pool_grain_file(where.handle(), nullptr, session, grain, name.c_str(), &opened));
         return stream(opened);
     }
     std::string whole_output() const { return output.size() == output_length ? output : read_all(open("out").get()); }
@@ -131,8 +184,6 @@ struct result {
 };
 
 namespace detail {
-
-inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
 // A grain as C wants it. It points into `from`, which must outlive it.
 class c_grain {
@@ -147,16 +198,11 @@ public:
         c.genvv = env_.data();
         c.input = from.input.data();
         c.input_length = from.input.size();
-        c.host_class = from.host_class;
-        c.thrash = from.thrash;
-        c.urgent = from.urgent ? 1 : 0;
-        c.notice = from.notice;
-        c.attempts = from.attempts;
+#define DCS_FIELD(type, name, unless_said) c.name = from.name;
+        DCS_DEMANDS(DCS_FIELD)
+#undef DCS_FIELD
         c.directory = text_or_null(from.directory);
         c.label = text_or_null(from.label);
-        c.cores = from.cores;
-        c.memory_mb = from.memory_mb;
-        c.wall_s = from.wall_s;
         c.files = files_.data();
         c.file_count = files_.size();
         c.programs = programs_.data();
@@ -178,20 +224,21 @@ private:
     }
     static void fill(std::vector<d_file> &to, const std::vector<file> &from) {
         for (const file &f : from)
-            to.push_back({text_or_null(f.name), f.path.c_str(), text_or_null(f.binary_class), f.executable ? 1 : 0});
+            to.push_back({sizeof(d_file), text_or_null(f.name), f.path.c_str(), text_or_null(f.binary_class),
+                          f.executable ? 1 : 0, 0});
     }
     std::vector<char *> argv_, env_;
     std::vector<d_file> files_, programs_;
     std::vector<const char *> outputs_;
 };
 
-inline result result_of(int session, const d_result &row) {
+inline result result_of(const pool &where, int session, const d_result &row) {
     constexpr std::size_t most = 20 * 1024;
     return {.session = session, .grain = row.grain_num, .index = row.sent - 1, .completed = row.completed,
             .signal = row.termsig, .code = row.retcode, .usage = row.rusage,
             .output = std::string(row.output, std::min(row.outlen, most)),
             .error = std::string(row.error, std::min(row.errlen, most)),
-            .output_length = row.outlen, .error_length = row.errlen};
+            .output_length = row.outlen, .error_length = row.errlen, .where = where};
 }
 
 // The name by which the scheduler knows this user.
@@ -219,13 +266,16 @@ private:
     std::unique_ptr<d_info, detail::info_freer> info_;
 };
 
-inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) {
+inline answer pool::query(int type, int session, int grain, const char *user) const {
     d_info *info = nullptr;
-    check(d_query(type, user, session, grain, &info));
+    check(d_pool_query(handle(), type, user, session, grain, &info));
     return answer(info);
 }
 
-class session;
+// Of the default pool.
+inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) {
+    return pool().query(type, session, grain, user);
+}
 
 // The results that are left, in the order in which grains finished; each step waits for the next one. They are taken up
 // to `batch` at a time, and a batch counts as sent when the next is asked for. In the replay of a session that was closed
@@ -270,66 +320,44 @@ private:
 // goes on in it. Whoever wants to know that closing worked calls close(). To be used by one thread at a time.
 class session {
 public:
-    // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
-    static session open(const std::string &ident, int number) {
-        authorize(ident);
-        check(d_open_ses(number));
-        return session(number);
-    }
+    // In the default pool; see the calls of the same names in class pool.
+    static session open(const std::string &ident, int number) { return pool().open(ident, number); }
     static session resume(const std::string &ident, int number, bool sent_reset = true) {
-        authorize(ident);
-        check(d_resume_ses(number, sent_reset ? 1 : 0));
-        return session(number);
+        return pool().resume(ident, number, sent_reset);
     }
     static session reopen(const std::string &ident, int number, bool sent_reset = true) {
-        authorize(ident);
-        check(d_reopen_ses(number, sent_reset ? 1 : 0));
-        return session(number);
+        return pool().reopen(ident, number, sent_reset);
     }
-    // The session of this ident that is there from an earlier run, else a new one under the first free number.
-    static session resume(const std::string &ident, bool sent_reset = true) {
-        authorize(ident);
-        const std::string user = detail::login_name();
-        std::set<int> used;
-        const answer known = query(D_Q_SESSIONS, -1, -1, user.c_str());
-        for (const d_session_row &row : known.sessions()) {
-            if (user != row.user) continue;
-            if (ident == row.ident) return resume(ident, row.session, sent_reset);
-            used.insert(row.session);
-        }
-        for (int number = 1;; ++number) {
-            if (used.count(number) != 0) continue;
-            const int code = d_resume_ses(number, sent_reset ? 1 : 0);
-            if (code == D_E_SESSION_TAKEN || code == D_E_SESSION_CLOSED) continue;  // by another program, just now
-            check(code);
-            return session(number);
-        }
-    }
+    static session resume(const std::string &ident, bool sent_reset = true) { return pool().resume(ident, sent_reset); }
     session(session &&from) noexcept
-        : number_(std::exchange(from.number_, 0)), open_(std::exchange(from.open_, false)), unwinding_(from.unwinding_),
+        : where_(from.where_), number_(std::exchange(from.number_, 0)), open_(std::exchange(from.open_, false)), unwinding_(from.unwinding_),
           ready_(std::move(from.ready_)), next_(from.next_) {}
     session(const session &) = delete;
     session &operator=(session &&) = delete;
     ~session() {
-        if (open_ && std::uncaught_exceptions() <= unwinding_) d_close_ses(number_);
+        if (open_ && std::uncaught_exceptions() <= unwinding_) d_pool_close_ses(where_.handle(), number_);
     }
 
     int number() const noexcept { return number_; }
+    const pool &where() const noexcept { return where_; }
 
     // Durable when it returns. The same call again changes nothing.
     void submit(int number, const grain &what) {
         const detail::c_grain one(what);
-        check(d_gexec_grain(number_, number, &one.c));
+        check(d_pool_gexec_grain(where_.handle(), number_, number, &one.c));
     }
     void submit(std::span<const order> orders) {
         std::vector<detail::c_grain> grains;
         std::vector<d_grain_order> rows;
         grains.reserve(orders.size());
         rows.reserve(orders.size());
-        for (const order &o : orders) rows.push_back({o.number, grains.emplace_back(o.what).c});
+        for (const order &o : orders) {
+            d_grain_order_init(&rows.emplace_back(), o.number);
+            rows.back().grain = grains.emplace_back(o.what).c;
+        }
         std::size_t taken = 0, refused = 0;
-        const int code = d_gexec_many(number_, rows.data(), rows.size(), &taken, &refused);
-        if (code != NO_ERROR) throw error(code, d_errortext(), taken, refused);
+        const int code = d_pool_gexec_many(where_.handle(), number_, rows.data(), rows.size(), &taken, &refused);
+        if (code != D_OK) throw error(code, d_errortext(), taken, refused);
     }
 
     // The next result, in the order in which grains finished; false: none will come any more.
@@ -339,32 +367,35 @@ public:
     result_range results(int batch = 64) { return result_range(this, batch); }
 
     // The grain will not run again, and no result of it comes that was not handed out.
-    void kill(int number) { check(d_gkill(number_, number)); }
+    void kill(int number) { check(d_pool_gkill(where_.handle(), number_, number)); }
     // Terminates the session; results stay, and a rerun replays them.
     void close() {
-        check(d_close_ses(number_));
+        check(d_pool_close_ses(where_.handle(), number_));
         open_ = false;
     }
     // From here on the end of its scope does not close it.
     void leave() noexcept { open_ = false; }
 
 private:
-    explicit session(int number) : number_(number) {}
+    friend class pool;
+    session(const pool &where, int number) : where_(where), number_(number) {}
     bool take(int block, result &to, int batch) {
         if (next_ == ready_.size()) {
             next_ = 0;
             ready_.clear();
             std::vector<d_result> rows(static_cast<std::size_t>(std::clamp(batch, 1, 1024)));
+            d_result_init(rows.data(), rows.size());
             int count = 0;
-            const int code = d_gwait_many(block, number_, static_cast<int>(rows.size()), rows.data(), &count);
+            const int code = d_pool_gwait_many(where_.handle(), block, number_, static_cast<int>(rows.size()), rows.data(),
+                                               &count);
             if (code == D_E_NOTHING_LEFT || (block == D_NO_BLOCK && code == D_E_NOTHING_YET)) return false;
-            if (code != NO_ERROR) {
+            if (code != D_OK) {
                 const error failed(code, d_errortext());  // before another call forgets the text
                 if (code == D_E_REPLAY_END && settled()) return false;
                 throw failed;
             }
             for (const d_result &row : std::span(rows).first(static_cast<std::size_t>(count)))
-                ready_.push_back(detail::result_of(number_, row));
+                ready_.push_back(detail::result_of(where_, number_, row));
         }
         to = std::move(ready_[next_++]);
         return true;
@@ -372,12 +403,13 @@ private:
 
     // In the replay of a closed session: no grain is left that it would go on with if it were reopened.
     bool settled() const {
-        const answer known = query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
+        const answer known = where_.query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
         for (const d_session_row &row : known.sessions())
             if (row.session == number_) return row.ready == 0 && row.running == 0;
         return false;
     }
 
+    pool where_;
     int number_;
     bool open_ = true;
     int unwinding_ = std::uncaught_exceptions();
@@ -385,10 +417,48 @@ private:
     std::size_t next_ = 0;
 };
 
+inline session pool::open(const std::string &ident, int number) const {
+    authorize(ident);
+    check(d_pool_open_ses(handle(), number));
+    return session(*this, number);
+}
+
+inline session pool::resume(const std::string &ident, int number, bool sent_reset) const {
+    authorize(ident);
+    check(d_pool_resume_ses(handle(), number, sent_reset ? 1 : 0));
+    return session(*this, number);
+}
+
+inline session pool::reopen(const std::string &ident, int number, bool sent_reset) const {
+    authorize(ident);
+    check(d_pool_reopen_ses(handle(), number, sent_reset ? 1 : 0));
+    return session(*this, number);
+}
+
+inline session pool::resume(const std::string &ident, bool sent_reset) const {
+    authorize(ident);
+    const std::string user = detail::login_name();
+    std::set<int> used;
+    const answer known = query(D_Q_SESSIONS, -1, -1, user.c_str());
+    for (const d_session_row &row : known.sessions()) {
+        if (user != row.user) continue;
+        if (ident == row.ident) return resume(ident, row.session, sent_reset);
+        used.insert(row.session);
+    }
+    for (int number = 1;; ++number) {
+        if (used.count(number) != 0) continue;
+        const int code = d_pool_resume_ses(handle(), number, sent_reset ? 1 : 0);
+        if (code == D_E_SESSION_TAKEN || code == D_E_SESSION_CLOSED) continue;  // by another program, just now
+        check(code);
+        return session(*this, number);
+    }
+}
+
 inline void result_range::iterator::next() {
     if (!range_->session_->wait(now_, range_->batch_)) range_ = nullptr;
 }
 
 }  // namespace dcs
 
+#undef DCS_DEMANDS
 #endif

@@ -21,6 +21,8 @@
  * held until both have released it or ended, or one of them called d_lock_release. What is executed does not inherit
  * the locks (their descriptors are closed on exec; see d_lock_fd).
  *
+ * Structs begin with struct_size, which their init calls set, so that they may grow: as dcs.h says it.
+ *
  * Ownership: a d_lock or d_slots is the caller's until it is released or abandoned, which frees it. Strings are
  * copied. Waits use the signal SIGRTMAX-1, whose handler must not be replaced meanwhile; other signals do not
  * end a wait. */
@@ -29,6 +31,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -61,6 +64,8 @@ const char *d_lock_errortext(void);         /* this thread's last refusal or fai
 
 /* --- the paper's calls (section Implementation, Figure 3) ------------------------------------------
  *
+ * Not declared where DCS_NO_PAPER_NAMES is defined, for they have no prefix.
+ *
  * 1: granted, the atom is the caller's until ReleaseCurrentLock. 0: denied, d_lock_errortext() says why.
  * ifelapsed, expireafter: minutes; D_LOCK_AUTO is allowed, other negative values and expireafter 0 are not
  * (0 would end every holder at once). D_LOCK_NEVER_MINUTES: never. The paper's rule of thumb is
@@ -73,17 +78,22 @@ const char *d_lock_errortext(void);         /* this thread's last refusal or fai
  * for longer is ended, its whole tree of processes, with CONT, INT, TERM and KILL and pauses of seconds in
  * between, and the atom is the caller's. */
 #define D_LOCK_NEVER_MINUTES INT64_C(150000000)
+#ifndef DCS_NO_PAPER_NAMES
 int GetLock(const char *operator_, const char *operand, long ifelapsed, long expireafter, const char *host,
             time_t now);
 
 /* Releases what this thread's latest GetLock took and did not release yet; GetLocks may be nested.
  * D_LOCK_FAILED: there is none. A program that ends without it has crashed, as far as the record goes. */
 int ReleaseCurrentLock(void);
+#endif
 
-/* --- the same with everything ------------------------------------------------------------------ */
+/* --- the same with everything ------------------------------------------------------------------
+ *
+ * Gives a request its defaults and an answer its size: always before d_lock_get. The structs are the caller's. */
 typedef struct d_lock d_lock;
 
 struct d_lock_request {
+    size_t struct_size;
     const char *operator_, *operand, *host; /* operand and host may be NULL */
     const char *path;       /* not NULL: the lock is this file, with a '/' in its name and made if missing. Somebody
                              * else's file is locked and never written, so limits and queue are refused */
@@ -102,9 +112,14 @@ struct d_lock_request {
                              * (section Adaptive Locks In cfengine): such a slot and the atom, both or none */
     int literal;            /* not 0: the paper's own arithmetic, in whole minutes. For comparison only */
 };
-void d_lock_init(struct d_lock_request *request);  /* the defaults; always call it first */
+void d_lock_init_sized(struct d_lock_request *request, size_t struct_size);
+static inline void d_lock_init(struct d_lock_request *request) /* the defaults; always call it first */
+{
+    d_lock_init_sized(request, sizeof *request);
+}
 
-struct d_lock_answer {
+struct d_lock_answer {      /* by d_lock_answer_init */
+    size_t struct_size;
     int reason;             /* as returned */
     int took_over;          /* granted by ending a holder that had expired */
     int after_crash;        /* the holder before died without releasing it */
@@ -120,6 +135,11 @@ struct d_lock_answer {
     uid_t holder_uid;
     char holder_host[64], holder_command[64];
 };
+static inline void d_lock_answer_init(struct d_lock_answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    answer->struct_size = sizeof *answer;
+}
 
 /* answer may be NULL. *lock is set when it returns D_LOCK_GRANTED, to NULL otherwise. */
 int d_lock_get(const struct d_lock_request *request, struct d_lock_answer *answer, d_lock **lock);
@@ -136,7 +156,8 @@ int d_lock_fd(const d_lock *lock);
 uint64_t d_lock_token(const d_lock *lock);
 
 /* Who has an atom and when it ran last, without taking or making anything. D_LOCK_FAILED, or D_LOCK_GRANTED. */
-struct d_lock_state {
+struct d_lock_state {       /* by d_lock_state_init */
+    size_t struct_size;
     int exists, held, shared;
     int waiting;            /* places in the queue */
     uint64_t token;
@@ -146,6 +167,11 @@ struct d_lock_state {
     char outcome[16];       /* "running", "done", "failed", "expired", "crashed", "lost", "none" */
     int64_t started, ended; /* nanoseconds since 1970; ended: of the last run that ended; 0: never */
 };
+static inline void d_lock_state_init(struct d_lock_state *state)
+{
+    memset(state, 0, sizeof *state);
+    state->struct_size = sizeof *state;
+}
 int d_lock_look(const char *operator_, const char *operand, const char *host, struct d_lock_state *state);
 
 /* --- first come, first served ------------------------------------------------------------------------
@@ -167,13 +193,19 @@ int d_slot_number(const d_slots *slots, size_t which);  /* in its limit, from 0;
 int d_slot_fd(const d_slots *slots, size_t which);      /* as d_lock_fd */
 int d_slot_release(d_slots *slots);
 
-struct d_slot_holder {
+struct d_slot_holder {      /* by d_slot_holder_init */
+    size_t struct_size;
     int number;
     pid_t pid;              /* 0: not known */
     uid_t uid;
     int64_t since;          /* nanoseconds since 1970 */
-    char command[64], note[65];
+    char command[64], note[72];
 };
+static inline void d_slot_holder_init(struct d_slot_holder *holders, size_t count) /* of one, or an array */
+{
+    memset(holders, 0, count * sizeof *holders);
+    for (; count > 0; --count) holders[count - 1].struct_size = sizeof *holders;
+}
 /* The first `room` holders go to `holders`, and *count says how many there are. */
 int d_slot_list(const char *name, struct d_slot_holder *holders, size_t room, size_t *count);
 

@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/run_end.h"
 
 namespace dcs::locks {
@@ -101,6 +102,7 @@ void Getting::read() {
 
 // Whoever comes here has the kernel lock: nothing can change under it.
 Getting::Next Getting::with_lock() {
+    DCS_REQUIRE(file.is_open(), "the lock is on this file");
     failpoint("locks.get.locked");
     if (!planted("locks.no_still_named") && !file.still_named()) {
         place_.reset();
@@ -173,6 +175,7 @@ Asked Getting::asked(bool held) {
 
 Getting::Next Getting::take(const Ruling &ruling) {
     if (request_.shared) return grant(ruling);
+    DCS_REQUIRE(record.outcome != Outcome::running, "the run before was ended in the record");
     if (!planted("locks.generation")) ++record.generation;
     // A file that was lost begins where no earlier one can have come to: tokens must not come again.
     if (record.generation <= 1)
@@ -191,6 +194,8 @@ Getting::Next Getting::take(const Ruling &ruling) {
 }
 
 Getting::Next Getting::grant(const Ruling &ruling) {
+    DCS_REQUIRE(file.is_open() && (request_.shared || !file.keeps_records() || record.outcome == Outcome::running),
+                "a run is in the record before its lock is granted");
     place_.reset();
     waited = std::max<std::int64_t>(clock_.mono - first_.mono, 0);
     answer_.denied = Denied::no;
@@ -206,6 +211,7 @@ Getting::Next Getting::grant(const Ruling &ruling) {
 }
 
 Getting::Next Getting::deny(Denied why, const Ruling &ruling, const std::string &text) {
+    DCS_REQUIRE(why != Denied::no && !text.empty(), "a refusal says why");
     place_.reset();
     answer_.denied = why;
     answer_.ruling = ruling;
@@ -225,6 +231,7 @@ Getting::Next Getting::deny(Denied why, const Ruling &ruling, const std::string 
 }
 
 Getting::Next Getting::fail_with(Status status) {
+    DCS_REQUIRE(!status, "a failure has a reason");
     place_.reset();
     answer_.denied = Denied::failed;
     answer_.text = status.text;

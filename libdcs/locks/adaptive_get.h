@@ -4,8 +4,9 @@
 // and decides, so between check and set there is nothing.
 #include <optional>
 
-#include "locks/adaptive_lock.h"
+#include "locks/lock_request.h"
 #include "locks/queue.h"
+#include "locks/run_log.h"
 
 namespace dcs::locks {
 

@@ -1,47 +1,23 @@
 #include "locks/adaptive_lock.h"
 
 #include <algorithm>
+#include <memory>
 #include <unistd.h>
 #include <utility>
 
 #include "base/failpoint.h"
+#include "base/require.h"
 #include "locks/adaptive_get.h"
 #include "locks/lock_search.h"
 #include "locks/run_end.h"
 
 namespace dcs::locks {
 
-const char *denied_word(Denied denied) {
-    switch (denied) {
-    case Denied::no: return "granted";
-    case Denied::busy: return "busy";
-    case Denied::too_soon: return "too-soon";
-    case Denied::not_permitted: return "not-permitted";
-    case Denied::own_ancestor: return "own-ancestor";
-    case Denied::unkillable: return "unkillable";
-    case Denied::elsewhere: return "elsewhere";
-    case Denied::giving_up: return "giving-up";
-    case Denied::failed: return "failed";
-    }
-    return "failed";
-}
-
-AdaptiveLock::AdaptiveLock(AdaptiveLock &&other) noexcept { *this = std::move(other); }
-
 AdaptiveLock &AdaptiveLock::operator=(AdaptiveLock &&other) noexcept {
     if (this == &other) return *this;
     if (held()) release({});
-    world_ = other.world_;
-    file_ = std::move(other.file_);
-    place_ = std::move(other.place_);
-    record_ = std::move(other.record_);
-    soft_ = other.soft_;
-    hard_ = other.hard_;
-    waited_ = other.waited_;
-    shared_ = other.shared_;
-    log_ = other.log_;
-    taker_ = other.taker_;
-    return *this;
+    std::destroy_at(this);
+    return *std::construct_at(this, std::move(other));
 }
 
 // A child that was forked with the lock has a copy of this object, and leaves without a word.
@@ -66,6 +42,7 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     Getting getting(world, request);
     answer = getting.run();
     if (answer.denied != Denied::no) return answer;
+    DCS_REQUIRE(getting.file.is_open(), "what was granted is held");
     AdaptiveLock granted;
     granted.world_ = &world;
     granted.file_ = std::move(getting.file);
@@ -99,6 +76,7 @@ void AdaptiveLock::adopt() {
 
 void AdaptiveLock::release(const End &end) {
     if (!held()) return;
+    DCS_REQUIRE(world_ != nullptr, "a lock that is held was granted");
     if (!shared_ && file_.keeps_records()) {
         const bool said = end.ended.wall != 0 || end.ended.mono != 0 || end.ended.boot != 0;
         RunEnding ending{end.outcome, said ? end.ended : world_->now(), end.cpu, end.io, waited_, end.progressing, ""};

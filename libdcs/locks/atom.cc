@@ -1,12 +1,12 @@
 #include "locks/atom.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hex.h"
+#include "base/text.h"
 #include "locks/world.h"
 
 namespace dcs::locks {
@@ -14,43 +14,14 @@ namespace {
 
 constexpr std::size_t encoded_max = 200, encoded_kept = 160;
 
-bool plain(unsigned char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '+' || c == '-';
-}
+constexpr std::string_view plain_in_names = "._+-";
 
-std::string encoded(const std::string &text) {
-    static const char hex[] = "0123456789ABCDEF";
-    std::string out;
-    for (unsigned char c : text) {
-        if (plain(c)) {
-            out.push_back(static_cast<char>(c));
-        } else {
-            out += {'%', hex[c >> 4], hex[c & 15]};
-        }
-    }
-    return out;
-}
-
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+std::string encoded(const std::string &text) { return percent_encoded(text, plain_in_names); }
 
 bool decode(const std::string &text, std::string &out) {
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        if (plain(c)) {
-            out.push_back(text[i]);
-            continue;
-        }
-        if (c != '%' || i + 2 >= text.size()) return false;
-        const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
-        if (high < 0 || low < 0) return false;
-        out.push_back(static_cast<char>(high << 4 | low));
-        i += 2;
-    }
-    return true;
+    const std::optional<std::string> decoded = percent_decoded(text, plain_in_names);
+    out = decoded.value_or("");
+    return decoded.has_value();
 }
 
 // FNV-1a of 128 bits. It only has to spread names: a collision is noticed by the whole name in the file.
@@ -59,10 +30,7 @@ std::string hash_of(const std::string &text) {
     const Wide prime = (Wide{1} << 88) + 0x13b;
     Wide hash = (Wide{0x6c62272e07bb0142ULL} << 64) + 0x62b821756295c58dULL;
     for (unsigned char c : text) hash = (hash ^ c) * prime;
-    char hex[33];
-    std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(hash >> 64),
-                  static_cast<unsigned long long>(hash));
-    return hex;
+    return hex_of_number(static_cast<std::uint64_t>(hash >> 64)) + hex_of_number(static_cast<std::uint64_t>(hash));
 }
 
 Status usable(const std::string &part, const char *what) {
@@ -74,7 +42,7 @@ Status usable(const std::string &part, const char *what) {
 }
 
 // mkdir -p for the last two components, which are ours; what is above them belongs to the system.
-Status make_directory(const std::string &path) {
+Status make_lock_directory(const std::string &path) {
     const std::string parent = path.substr(0, path.rfind('/'));
     const auto make = [](const std::string &name) { return ::mkdir(name.c_str(), 0700) == 0 || errno == EEXIST; };
     if (make(path)) return Status::ok();
@@ -126,8 +94,7 @@ Result<Atom> decoded_name(const std::string &text) {
     Atom atom;
     if (first == std::string::npos || second == std::string::npos || !decode(text.substr(0, first), atom.host) ||
         !decode(text.substr(first + 1, second - first - 1), atom.operation) ||
-        !decode(text.substr(second + 1), atom.operand) || atom.operation.empty() || atom.host.empty() ||
-        full_name(atom) != text)  // "%41" is no way to write "A"
+        !decode(text.substr(second + 1), atom.operand) || atom.operation.empty() || atom.host.empty())
         return fail(Code::invalid, text + " is not the whole name of a lock");
     return atom;
 }
@@ -138,7 +105,7 @@ Result<std::string> lock_directory() {
     struct stat st = {};
     if (::stat(path->c_str(), &st) != 0) {
         if (errno != ENOENT) return fail_errno(Code::io_error, "cannot examine the lock directory " + *path, errno);
-        if (Status s = make_directory(*path); !s) return s;
+        if (Status s = make_lock_directory(*path); !s) return s;
         if (::stat(path->c_str(), &st) != 0)
             return fail_errno(Code::io_error, "cannot examine the lock directory " + *path, errno);
     }

@@ -8,7 +8,7 @@
 
 #include "base/planted.h"
 #include "locks/lock_search.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::locks {
 namespace {

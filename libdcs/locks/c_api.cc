@@ -6,12 +6,26 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/sized.h"
+
 namespace dcs::locks::c_api {
 namespace {
 
 thread_local std::string error_text;
 
 std::string text_of(const char *text) { return text == nullptr ? std::string() : text; }
+
+d_lock_request plain_request() {
+    const LockRequest defaults;
+    d_lock_request request{};
+    request.expire_after = D_LOCK_NEVER;
+    request.grace[0] = defaults.grace.after_int;
+    request.grace[1] = defaults.grace.after_term;
+    request.grace[2] = defaults.grace.after_kill;
+    request.max_kills = defaults.max_kills;
+    return request;
+}
 
 // The clocks of this boot at a moment of the wall clock.
 Moment moment_of(std::int64_t wall) {
@@ -69,7 +83,6 @@ int reason_of(Denied denied) {
 }
 
 void tell(d_lock_answer *to, const Answer &answer, const AdaptiveLock &lock) {
-    if (to == nullptr) return;
     to->reason = reason_of(answer.denied);
     to->took_over = answer.took_over;
     to->after_crash = answer.after_crash;
@@ -129,10 +142,8 @@ int refuse(int reason, const std::string &text) {
 
 Deadline deadline(std::int64_t wait) {
     if (wait <= 0) return Deadline::none();
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
     std::int64_t end = 0;
-    if (__builtin_add_overflow(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec, wait, &end))
+    if (__builtin_add_overflow(boot_clock().ns, wait, &end))
         return Deadline::never();
     return Deadline{end};
 }
@@ -171,7 +182,8 @@ int GetLock(const char *operator_, const char *operand, long ifelapsed, long exp
     wish.now = static_cast<std::int64_t>(now) * D_LOCK_SECOND;
     return guarded([&] {
         auto lock = std::make_unique<d_lock>();
-        if (const int reason = c_api::get(wish, nullptr, *lock); reason != D_LOCK_GRANTED) return reason;
+        d_lock_answer answer{};
+        if (const int reason = c_api::get(wish, &answer, *lock); reason != D_LOCK_GRANTED) return reason;
         c_api::stack.locks.push_back(std::move(lock));
         return static_cast<int>(D_LOCK_GRANTED);
     }) == D_LOCK_GRANTED;
@@ -187,24 +199,25 @@ int ReleaseCurrentLock(void) {
     });
 }
 
-void d_lock_init(d_lock_request *request) {
-    const LockRequest defaults;
-    *request = {};
-    request->expire_after = D_LOCK_NEVER;
-    request->grace[0] = defaults.grace.after_int;
-    request->grace[1] = defaults.grace.after_term;
-    request->grace[2] = defaults.grace.after_kill;
-    request->max_kills = defaults.max_kills;
+void d_lock_init_sized(d_lock_request *request, size_t struct_size) {
+    dcs::hand_out(c_api::plain_request(), request, struct_size);
 }
 
 int d_lock_get(const d_lock_request *request, d_lock_answer *answer, d_lock **lock) {
-    if (answer != nullptr) *answer = {}, answer->reason = D_LOCK_FAILED;
+    const std::size_t size = answer != nullptr ? answer->struct_size : 0;
+    if (answer != nullptr && !dcs::sound_size<d_lock_answer>(size)) return refuse(dcs::bad_struct_size("answer", size));
+    d_lock_answer told{};
+    told.reason = D_LOCK_FAILED;
+    if (answer != nullptr) dcs::hand_out(told, answer, size);
     if (lock == nullptr || request == nullptr) return refuse(D_LOCK_FAILED, "d_lock_get needs a request and a lock");
     *lock = nullptr;
     return guarded([&] {
+        const auto wish = dcs::known(request, "request", c_api::plain_request());
+        if (!wish) return refuse(wish.status());
         auto taken = std::make_unique<d_lock>();
-        const int reason = c_api::get(*request, answer, *taken);
-        if (answer != nullptr) answer->reason = reason;
+        const int reason = c_api::get(*wish, &told, *taken);
+        told.reason = reason;
+        if (answer != nullptr) dcs::hand_out(told, answer, size);
         if (reason == D_LOCK_GRANTED) *lock = taken.release();
         return reason;
     });
@@ -242,24 +255,28 @@ std::uint64_t d_lock_token(const d_lock *lock) { return lock == nullptr ? 0 : lo
 int d_lock_look(const char *operator_, const char *operand, const char *host, d_lock_state *state) {
     if (operator_ == nullptr || state == nullptr)
         return refuse(D_LOCK_FAILED, "d_lock_look needs an operator and a place for what it sees");
+    const std::size_t size = state->struct_size;
+    if (!dcs::sound_size<d_lock_state>(size)) return refuse(dcs::bad_struct_size("state", size));
     return guarded([&] {
-        *state = {};
+        d_lock_state to{};
+        dcs::hand_out(to, state, size);
         const auto place = place_of(Atom{operator_, c_api::text_of(operand), c_api::text_of(host)}, ".lock");
         if (!place) return refuse(place.status());
         const auto seen = look_at(this_world(), *place);
         if (!seen) return refuse(seen.status());
-        state->exists = seen->exists;
-        state->held = seen->held;
-        state->shared = seen->shared;
-        state->waiting = static_cast<int>(std::min<std::int64_t>(seen->waiting, INT32_MAX));
-        state->token = seen->record.generation;
-        state->holder = seen->record.owner.process.pid;
-        state->holder_uid = seen->record.owner.uid;
-        c_api::copy(state->holder_host, seen->record.owner.host);
-        c_api::copy(state->holder_command, seen->record.owner.command);
-        c_api::copy(state->outcome, outcome_name(seen->record.outcome));
-        state->started = seen->record.started.wall;
-        state->ended = seen->record.ended.wall;
+        to.exists = seen->exists;
+        to.held = seen->held;
+        to.shared = seen->shared;
+        to.waiting = static_cast<int>(std::min<std::int64_t>(seen->waiting, INT32_MAX));
+        to.token = seen->record.generation;
+        to.holder = seen->record.owner.process.pid;
+        to.holder_uid = seen->record.owner.uid;
+        c_api::copy(to.holder_host, seen->record.owner.host);
+        c_api::copy(to.holder_command, seen->record.owner.command);
+        c_api::copy(to.outcome, outcome_name(seen->record.outcome));
+        to.started = seen->record.started.wall;
+        to.ended = seen->record.ended.wall;
+        dcs::hand_out(to, state, size);
         return static_cast<int>(D_LOCK_GRANTED);
     });
 }

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/sized.h"
 #include "locks/c_api.h"
 
 using namespace dcs::locks;
@@ -52,6 +53,8 @@ int d_slot_list(const char *name, d_slot_holder *holders, std::size_t room, std:
     if (name == nullptr || count == nullptr || (holders == nullptr && room > 0))
         return refuse(D_LOCK_FAILED, "d_slot_list needs a name, a count and a place for the holders");
     *count = 0;
+    const std::size_t stride = room > 0 ? holders->struct_size : 0;
+    if (room > 0 && !dcs::sound_size<d_slot_holder>(stride)) return refuse(dcs::bad_struct_size("holders[0]", stride));
     return guarded([&] {
         const auto place = place_of(std::string(name), ".slots");
         if (!place) return refuse(place.status());
@@ -60,13 +63,14 @@ int d_slot_list(const char *name, d_slot_holder *holders, std::size_t room, std:
         for (const SlotHolder &holder : *seen) {
             if (!holder.held) continue;
             if (const std::size_t i = (*count)++; i < room) {
-                holders[i] = {};
-                holders[i].number = holder.number;
-                holders[i].pid = holder.owner.process.pid;
-                holders[i].uid = holder.owner.uid;
-                holders[i].since = holder.since_wall;
-                c_api::copy(holders[i].command, holder.owner.command);
-                c_api::copy(holders[i].note, holder.note);
+                d_slot_holder to{};
+                to.number = holder.number;
+                to.pid = holder.owner.process.pid;
+                to.uid = holder.owner.uid;
+                to.since = holder.since_wall;
+                c_api::copy(to.command, holder.owner.command);
+                c_api::copy(to.note, holder.note);
+                dcs::hand_out(to, dcs::at_stride(holders, stride, i), stride);
             }
         }
         return static_cast<int>(D_LOCK_GRANTED);

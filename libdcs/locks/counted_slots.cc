@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/lock_search.h"
 #include "locks/queue.h"
 #include "locks/slot_table.h"
@@ -117,6 +118,7 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
     for (std::size_t i = 0; i < limits.size(); ++i) {
         Limit &l = limits[i];
         if (Status s = l.head.make_whole(); !s) return s;
+        DCS_REQUIRE(l.guard != nullptr, "states are read and written under the guard");
         l.table = std::make_unique<SlotTable>(l.wish->place, l.head);
         if (Status s = l.table->load(true); !s) return s;
         attempt.others_wait = !l.owns_turn && has_waiters(l.head);
@@ -138,6 +140,7 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
 }
 
 Status full(const Limit &l, const Attempt &attempt) {
+    DCS_REQUIRE(l.wish->limit > 0, "a limit of 0 was refused before");
     std::string text = attempt.others_wait ? "others wait for a slot of " + l.head.path()
                                            : (l.wish->limit == 1
                                                   ? "the one slot of " + l.head.path() + " is held"
@@ -189,6 +192,7 @@ void Slots::abandon() {
 
 void Slots::release() {
     for (Taken &t : taken_) {
+        DCS_REQUIRE(t.head.is_open(), "a slot that is held has its file");
         SlotTable table(t.place, t.head);
         // Without the guard the hint stays, and is put right by who finds the slot free.
         if (const Result<Guard> guard = Guard::take(t.head)) table.give_back(t.number, t.locked());
@@ -298,6 +302,7 @@ Result<int> Taker::queue_at(Limits &limits, int at) {
         Result<Attempt> made = attempt(limits);
         if (!made) return made.status();
         const auto own = std::find_if(limits.begin(), limits.end(), [&](const Limit &x) { return x.index == index; });
+        DCS_REQUIRE(own != limits.end(), "each wish keeps its limit, whichever file it lies in");
         if (made->busy < 0 || made->busy != own - limits.begin()) {
             own->owns_turn = false;
             return made->busy;
@@ -334,6 +339,7 @@ Result<Slots> Slots::take(const World &world, const std::vector<SlotWish> &wishe
     Slots slots;
     slots.taken_.resize(wishes.size());
     for (Limit &l : *limits) {
+        DCS_REQUIRE(l.number >= 0 && l.index < slots.taken_.size(), "a slot of each limit, or of none");
         Taken &t = slots.taken_[l.index];
         t.place = l.wish->place;
         t.number = l.number;

@@ -8,25 +8,13 @@
 #include <vector>
 
 #include "locks/lock_file.h"
-#include "locks/record.h"
+#include "locks/slot_table.h"
 
 namespace dcs::locks {
-
-constexpr int slots_per_file = 64;
-constexpr int slots_max = 65'536;
 
 struct SlotWish {
     Place place;   // shard 0; shard k is "PATH.k", and "PATH.bell" wakes who waits
     int limit = 0; // 0: nobody
-};
-
-struct SlotHolder {
-    int number = 0;
-    bool held = false;    // else its last holder
-    bool left = false;    // the owner let it go; if it is held, then by who inherited the descriptor
-    Owner owner;
-    std::int64_t since_wall = 0, since_mono = 0;
-    std::string note;     // of the holder, at most 64 bytes
 };
 
 // One slot in each of several limits, all or none.

@@ -1,7 +1,7 @@
 #pragma once
 // A process as it stands in the blocks of a lock file: 20 bytes.
 #include "locks/block.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 
 namespace dcs::locks {
 

@@ -10,8 +10,9 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/leaf.h"
-#include "locks/tree.h"
+#include "locks/run_tree.h"
 
 namespace dcs::locks {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::int64_t patience = 1'000'000'000;
 std::int64_t after(std::int64_t grace) { return (boot_clock() + Duration{grace}).ns; }
 
 std::string named(const ProcessStat &p) {
-    std::string command = small_text("/proc/" + std::to_string(p.pid) + "/comm", 64);
+    std::string command = kernel_text("/proc/" + std::to_string(p.pid) + "/comm", 64);
     while (!command.empty() && command.back() == '\n') command.pop_back();
     ProcessStat now;
     const char state = read_stat(p.pid, now) ? now.state : '?';
@@ -32,11 +33,11 @@ std::string named(const ProcessStat &p) {
 
 // One kind of signal, until all is over or the grace is. True: all is over. If there are descriptors for some of the
 // processes only, the others follow when these have ended.
-bool send(Tree &tree, int number, std::int64_t grace) {
+bool send(RunTree &tree, int number, std::int64_t grace) {
     const std::int64_t until = after(grace);
     std::set<std::pair<pid_t, std::uint64_t>> told;
     for (;;) {
-        const Found found = tree.look();
+        const FoundProcesses found = tree.look();
         if (is_over(found)) return true;
         for (const ProcessStat &p : found.processes) {
             if (!told.insert({p.pid, p.start_time}).second) continue;
@@ -49,11 +50,11 @@ bool send(Tree &tree, int number, std::int64_t grace) {
     }
 }
 
-bool kill_all(Tree &tree, std::int64_t grace) {
+bool kill_all(RunTree &tree, std::int64_t grace) {
     const std::int64_t until = after(grace);
     for (;;) {
         kill_leaf(tree.marks().leaf);
-        const Found found = strike([&] { return tree.look(); },
+        const FoundProcesses found = strike([&] { return tree.look(); },
                                    [&](const ProcessStat &p, int number) { tree.signal(p, number); });
         if (is_over(found)) return true;
         if (tree.left(false).empty() && !found.unclear) return is_over(tree.look());
@@ -70,7 +71,7 @@ std::string elsewhere(const World &world, const Owner &owner) {
 }
 
 // Are we a part of what is to be ended?
-bool inside(const Tree &tree, const Owner &owner, const std::vector<pid_t> &line) {
+bool inside(const RunTree &tree, const Owner &owner, const std::vector<pid_t> &line) {
     const auto is = [&](const ProcessIdentity &process) {
         if (std::find(line.begin(), line.end(), process.pid) == line.end()) return false;
         return process.pid == 1 || ProcessHandle::open(process).status().code != Code::not_found;
@@ -82,6 +83,7 @@ bool inside(const Tree &tree, const Owner &owner, const std::vector<pid_t> &line
 }
 
 Status ask(const ProcessHandle &supervisor) {
+    DCS_REQUIRE(supervisor.fd() >= 0, "it is the supervisor that was found");
     siginfo_t info;
     std::memset(&info, 0, sizeof info);
     info.si_signo = SIGTERM;
@@ -99,7 +101,7 @@ KillReport not_permitted(pid_t pid) {
 
 }  // namespace
 
-KillReport end_tree(Tree &tree, const KillGrace &grace) {
+KillReport end_tree(RunTree &tree, const KillGrace &grace) {
     KillReport report;
     const bool gone = send(tree, SIGINT, grace.after_int) || send(tree, SIGTERM, grace.after_term) ||
                       kill_all(tree, grace.after_kill);
@@ -136,7 +138,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     marks.not_before = owner.process.start_ticks;
     marks.leaf = owner.cgroup;
     marks.only = only;
-    Tree tree(std::move(marks));
+    RunTree tree(std::move(marks));
     tree.look();
     if (!planted("locks.kill_ancestors") && inside(tree, owner, line))
         return {Killed::own_ancestor, 0, "it is the requester itself, or one that the requester runs in"};

@@ -35,9 +35,9 @@ struct KillReport {
 KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace,
                           std::optional<uid_t> only = {});
 
-class Tree;
+class RunTree;
 // The signals themselves: until nothing of the tree runs, or nothing more can be done.
-KillReport end_tree(Tree &tree, const KillGrace &grace);
+KillReport end_tree(RunTree &tree, const KillGrace &grace);
 
 constexpr int expire_request = 0x6c6f636b;  // sigval of the SIGTERM that asks a supervisor to expire its command
 

@@ -1,17 +1,16 @@
 #include "locks/leaf.h"
 
-#include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <dirent.h>
-#include <fcntl.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "locks/process_stat.h"
+#include "base/hex.h"
+#include "base/require.h"
+#include "process/cgroup.h"
+#include "process/stat.h"
 
 namespace dcs::locks {
 namespace {
@@ -21,46 +20,14 @@ constexpr std::size_t text_max = 1u << 20;
 constexpr std::time_t stale_s = 60;  // younger ones may be waiting for their first process
 constexpr char prefix[] = "dcs-lock-";
 
-bool write_text(const std::string &path, std::string_view text) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const bool done = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::close(fd);
-    return done;
-}
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-    std::vector<std::string_view> parts;
-    while (!text.empty()) {
-        const std::size_t end = text.find(at);
-        parts.push_back(text.substr(0, end));
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    }
-    return parts;
-}
-
-// "0::/user.slice/..." of /proc/self/cgroup
-std::string own_group() {
-    const std::string text = small_text("/proc/self/cgroup", text_max);
-    for (const std::string_view line : split(text, '\n'))
-        if (line.starts_with("0::/")) return std::string(line.substr(3));
-    return {};
-}
-
 // Where our own group is to be seen; empty: nowhere.
 std::string own_directory() {
-    const std::string group = own_group();
-    if (group.empty() || group.find("..") != std::string::npos) return {};
-    const std::string text = small_text("/proc/self/mountinfo", text_max);
-    for (const std::string_view line : split(text, '\n')) {
-        if (line.find(" - cgroup2 ") == std::string_view::npos) continue;
-        const std::vector<std::string_view> words = split(line, ' ');
-        if (words.size() < 5) continue;
-        const std::string root(words[3]), point(words[4]);
-        if (root == "/") return point + (group == "/" ? "" : group);
-        if (group == root) return point;
-        if (group.starts_with(root + "/")) return point + group.substr(root.size());
-    }
+    const std::vector<CgroupMount> mounts = cgroup_mounts(kernel_text("/proc/self/mountinfo", text_max));
+    for (const CgroupMembership &own : cgroup_memberships(kernel_text("/proc/self/cgroup", text_max)))
+        for (const CgroupMount &mount : mounts) {
+            if (!own.unified || !mount.unified) continue;
+            if (std::string directory = cgroup_directory(mount, own.path); !directory.empty()) return directory;
+        }
     return {};
 }
 
@@ -80,9 +47,7 @@ void remove_stale(const std::string &directory) {
 }  // namespace
 
 std::string leaf_name(std::uint64_t cookie) {
-    char name[sizeof prefix + 16];
-    std::snprintf(name, sizeof name, "%s%016llx", prefix, static_cast<unsigned long long>(cookie));
-    return name;
+    return prefix + hex_of_number(cookie);
 }
 
 std::string make_leaf(std::uint64_t cookie) {
@@ -104,30 +69,33 @@ bool is_leaf(const std::string &path, std::uint64_t cookie) {
 }
 
 std::vector<pid_t> leaf_members(const std::string &path) {
-    std::vector<pid_t> pids;
-    if (path.empty()) return pids;
-    const std::string text = small_text(path + "/cgroup.procs", text_max);
-    for (const std::string_view line : split(text, '\n')) {
-        pid_t pid = 0;
-        if (std::from_chars(line.data(), line.data() + line.size(), pid).ec == std::errc{} && pid > 0)
-            pids.push_back(pid);
-    }
-    return pids;
+    return path.empty() ? std::vector<pid_t>() : cgroup_members(path);
 }
 
+namespace {
+void require_leaf(const std::string &path) {
+    DCS_REQUIRE(path.find(std::string("/") + prefix) != std::string::npos, "another group's processes would be meant");
+}
+}  // namespace
+
 void thaw_leaf(const std::string &path) {
-    if (!path.empty()) write_text(path + "/cgroup.freeze", "0");
+    if (path.empty()) return;
+    require_leaf(path);
+    write_control(path + "/cgroup.freeze", "0");
 }
 
 void kill_leaf(const std::string &path) {
-    if (!path.empty()) write_text(path + "/cgroup.kill", "1");
+    if (path.empty()) return;
+    require_leaf(path);
+    write_control(path + "/cgroup.kill", "1");
 }
 
 void remove_leaf(const std::string &path) {
     if (path.empty()) return;
+    require_leaf(path);
     for (int tries = 0; tries < 16 && ::rmdir(path.c_str()) != 0; ++tries)  // they may fork while they move
         for (const pid_t pid : leaf_members(path))
-            write_text(path.substr(0, path.rfind('/')) + "/cgroup.procs", std::to_string(pid));
+            write_control(path.substr(0, path.rfind('/')) + "/cgroup.procs", std::to_string(pid));
 }
 
 }  // namespace dcs::locks

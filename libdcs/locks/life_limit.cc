@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/world.h"
 
 namespace dcs::locks {
@@ -26,7 +27,7 @@ std::int64_t number_after(std::string_view text, std::string_view word) {
 }
 
 std::int64_t io_of(const std::string &who) {
-    const std::string text = small_text("/proc/" + who + "/io", io_text_max);
+    const std::string text = kernel_text("/proc/" + who + "/io", io_text_max);
     return number_after(text, "rchar: ") + number_after(text, "wchar: ");
 }
 
@@ -34,7 +35,7 @@ std::int64_t ns_of(const timeval &t) { return t.tv_sec * second + t.tv_usec * 10
 
 }  // namespace
 
-Usage usage_of(Tree &tree) {
+Usage usage_of(RunTree &tree) {
     static const std::int64_t tick = second / ::sysconf(_SC_CLK_TCK);
     Usage sum;
     for (const ProcessStat &p : tree.look().processes) {
@@ -52,7 +53,9 @@ Usage usage_of(Tree &tree) {
 }
 
 LifeLimit::LifeLimit(std::int64_t soft, std::int64_t hard)
-    : soft_(std::min(soft, hard)), hard_(hard), next_(soft_ == no_limit ? no_limit : soft_ - soft_ / 3) {}
+    : soft_(std::min(soft, hard)), hard_(hard), next_(soft_ == no_limit ? no_limit : soft_ - soft_ / 3) {
+    DCS_REQUIRE(soft_ <= hard_, "a run that makes no progress ends no later than any other");
+}
 
 // Looks are at 2/3, 1, 3/2, 9/4 ... of the soft limit: the one before is always when the last third began.
 bool LifeLimit::over(std::int64_t age, const Usage &usage) {

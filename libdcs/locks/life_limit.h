@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "locks/record.h"
-#include "locks/tree.h"
+#include "locks/run_tree.h"
 
 namespace dcs::locks {
 
@@ -14,7 +14,7 @@ struct Usage {
     bool wants = false;    // some process could run right now; on a busy host it may get no processor for long
 };
 // Of what runs of the tree, and of what the caller has waited for.
-Usage usage_of(Tree &tree);
+Usage usage_of(RunTree &tree);
 
 class LifeLimit {
 public:

@@ -1,16 +1,19 @@
-#include "base/clock.h"
 #include "locks/lock_file.h"
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <memory>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/files.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/lock_header.h"
 #include "locks/wait_timer.h"
 
@@ -29,13 +32,13 @@ struct flock range_of(std::int64_t byte, std::int64_t length, short type) {
 }
 
 // Opens what is there. `writable` says whether for writing too. O_NONBLOCK: a planted FIFO must not hang us.
-int open_existing(const std::string &path, bool &writable) {
+Fd open_existing(const std::string &path, bool &writable) {
     const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     writable = true;
-    int fd = ::open(path.c_str(), O_RDWR | flags);
-    if (fd < 0 && (errno == EACCES || errno == EISDIR || errno == EROFS)) {
+    Fd fd(::open(path.c_str(), O_RDWR | flags));
+    if (!fd && (errno == EACCES || errno == EISDIR || errno == EROFS)) {
         writable = false;
-        fd = ::open(path.c_str(), O_RDONLY | flags);
+        fd = Fd(::open(path.c_str(), O_RDONLY | flags));
     }
     return fd;
 }
@@ -52,32 +55,23 @@ Status cannot_open(const std::string &path) {
     }
 }
 
-// A whole new lock file under `path`, or -1 with errno; EEXIST: somebody was faster.
-int make_file(const Place &place, FileKind kind, unsigned mode) {
+// A whole new lock file under `path`, or none with errno; EEXIST: somebody was faster.
+Fd make_file(const Place &place, FileKind kind, unsigned mode) {
     const std::string &path = place.path;
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-    const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
         // A file system without O_TMPFILE: an empty file that its first holder completes.
-        const int plain = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (plain >= 0 && (::fchmod(plain, mode) != 0 || write_header(plain, kind, place.atom) != 0)) {
-            const int error = errno;
-            ::close(plain);
-            errno = error;
-            return -1;
-        }
+        Fd plain(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        if (!plain || ::fchmod(plain.get(), mode) != 0 || write_header(plain.get(), kind, place.atom) != 0) return {};
         return plain;
     }
-    if (fd < 0) return -1;
-    const std::string self = "/proc/self/fd/" + std::to_string(fd);
-    if (::fchmod(fd, mode) == 0 && write_header(fd, kind, place.atom) == 0 &&
-        ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
-        return fd;
-    const int error = errno;
-    ::close(fd);
-    errno = error;
-    return -1;
+    if (!fd) return {};
+    const std::string self = "/proc/self/fd/" + std::to_string(fd.get());
+    const bool made = ::fchmod(fd.get(), mode) == 0 && write_header(fd.get(), kind, place.atom) == 0 &&
+                      ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    return made ? std::move(fd) : Fd();
 }
 
 // flock(2) for who has the byte already. A holder that goes away loses its byte a moment before its flock: whoever
@@ -106,39 +100,30 @@ Result<bool> take_flock(int fd, bool shared, const Deadline &until) {
 }  // namespace
 
 LockFile &LockFile::operator=(LockFile &&other) noexcept {
-    if (this != &other) {
-        if (fd_ >= 0 && !borrowed_) ::close(fd_);
-        fd_ = std::exchange(other.fd_, -1);
-        borrowed_ = other.borrowed_;
-        writable_ = other.writable_;
-        waited_ = other.waited_;
-        kind_ = other.kind_;
-        kind_wanted_ = other.kind_wanted_;
-        path_ = std::move(other.path_);
-        atom_ = std::move(other.atom_);
-    }
-    return *this;
+    if (this == &other) return *this;
+    std::destroy_at(this);
+    return *std::construct_at(this, std::move(other));
 }
 
 LockFile::~LockFile() {
-    if (fd_ >= 0 && !borrowed_) ::close(fd_);
+    if (borrowed_) fd_.release();
 }
 
 Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode) {
     for (int tries = 0; tries < replaced_tries; ++tries) {
         LockFile file;
         file.fd_ = open_existing(place.path, file.writable_);
-        if (file.fd_ < 0 && errno != ENOENT) return cannot_open(place.path);
+        if (!file.fd_ && errno != ENOENT) return cannot_open(place.path);
         file.path_ = place.path;
         file.kind_wanted_ = kind;
-        if (file.fd_ < 0) {
+        if (!file.fd_) {
             file.fd_ = make_file(place, kind, mode);
-            if (file.fd_ < 0 && errno == EEXIST) continue;
-            if (file.fd_ < 0) return cannot_open(place.path);
+            if (!file.fd_ && errno == EEXIST) continue;
+            if (!file.fd_) return cannot_open(place.path);
             file.kind_ = kind;
             return file;
         }
-        if (Status s = judge(file.fd_, place, kind, &file.kind_); !s) return s;
+        if (Status s = judge(file.fd(), place, kind, &file.kind_); !s) return s;
         if (!file.writable_ && file.kind_ != FileKind::foreign)
             return fail(Code::refused, "no permission to write lock file " + place.path);
         if (file.kind_ == FileKind::broken) file.atom_ = place.atom;  // for make_whole()
@@ -150,17 +135,17 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
 Result<LockFile> LockFile::look(const Place &place) {
     LockFile file;
     file.fd_ = open_existing(place.path, file.writable_);
-    if (file.fd_ < 0) return cannot_open(place.path);
+    if (!file.fd_) return cannot_open(place.path);
     file.path_ = place.path;
     file.atom_ = place.atom;
-    file.kind_ = recognise(file.fd_, place.adopt, &file.atom_);
+    file.kind_ = recognise(file.fd(), place.adopt, &file.atom_);
     file.kind_wanted_ = file.kind_;
     return file;
 }
 
 LockFile LockFile::around(int fd) {
     LockFile file;
-    file.fd_ = fd;
+    file.fd_ = Fd(fd);
     file.borrowed_ = true;
     file.writable_ = (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
     file.path_ = "descriptor " + std::to_string(fd);
@@ -168,24 +153,25 @@ LockFile LockFile::around(int fd) {
 }
 
 Status LockFile::make_whole() {
+    DCS_REQUIRE(is_open() && (kind_ != FileKind::broken || !borrowed_), "a descriptor of the user's is never written");
     if (kind_ != FileKind::broken) return Status::ok();
-    if (write_header(fd_, kind_wanted_, atom_) != 0)
-        return fail_errno(errno == ENOSPC || errno == EDQUOT ? Code::no_space : Code::io_error,
-                          "cannot write lock file " + path_, errno);
+    if (write_header(fd(), kind_wanted_, atom_) != 0)
+        return file_error("cannot write lock file " + path_, errno);
     kind_ = kind_wanted_;
     return Status::ok();
 }
 
 Result<bool> LockFile::lock(std::int64_t byte, std::int64_t length, bool shared, const Deadline &until) const {
+    DCS_REQUIRE(is_open() && byte >= 0 && length >= 0, "a lock covers bytes of an open file; 0: all there ever are");
     struct flock range = range_of(byte, length, shared ? F_RDLCK : F_WRLCK);
-    if (::fcntl(fd_, F_OFD_SETLK, &range) == 0) return true;
+    if (::fcntl(fd(), F_OFD_SETLK, &range) == 0) return true;
     const auto failed = [this] { return fail_errno(Code::io_error, "cannot lock " + path_, errno); };
     if (errno != EAGAIN && errno != EACCES) return failed();
     if (until.boot == 0 || (until.boot != INT64_MAX && until.boot <= boot_clock().ns)) return false;
     waited_ = true;
     const WaitTimer timer(until.boot);
     if (!timer.works()) return fail(Code::io_error, "the kernel gives no timer to wait with");
-    while (::fcntl(fd_, F_OFD_SETLKW, &range) != 0) {
+    while (::fcntl(fd(), F_OFD_SETLKW, &range) != 0) {
         if (errno != EINTR) return failed();
         if (timer.passed()) return false;
     }
@@ -194,42 +180,46 @@ Result<bool> LockFile::lock(std::int64_t byte, std::int64_t length, bool shared,
 
 void LockFile::unlock(std::int64_t byte, std::int64_t length) const {
     struct flock range = range_of(byte, length, F_UNLCK);
-    ::fcntl(fd_, F_OFD_SETLK, &range);
+    ::fcntl(fd(), F_OFD_SETLK, &range);
 }
 
 std::int64_t LockFile::first_locked(std::int64_t byte, std::int64_t length, std::int64_t *end) const {
     struct flock range = range_of(byte, length, F_WRLCK);
-    if (::fcntl(fd_, F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return -1;
+    if (::fcntl(fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return -1;
     if (end != nullptr) *end = range.l_len == 0 ? INT64_MAX : range.l_start + range.l_len;
     return range.l_start;
 }
 
 Result<bool> LockFile::hold(bool shared, const Deadline &until) {
+    DCS_REQUIRE(is_open(), "a file is held while it is open");
     if (planted("locks.hold_anyway")) return true;
     if (writable_) {
         Result<bool> got = lock(holder_byte, 1, shared, until);
         if (!got || !*got) return got;
     }
-    Result<bool> got = take_flock(fd_, shared, until);
+    Result<bool> got = take_flock(fd(), shared, until);
     if (got && *got) return got;
     if (writable_) unlock(holder_byte, 1);
     return got;
 }
 
 void LockFile::let_go() const {
-    ::flock(fd_, LOCK_UN);
+    DCS_REQUIRE(is_open(), "what is let go was held");
+    ::flock(fd(), LOCK_UN);
     if (writable_) unlock(holder_byte, 1);
 }
 
 bool LockFile::still_named() const {
+    DCS_REQUIRE(is_open(), "a file is looked at while it is open");
     if (borrowed_) return true;
     struct stat ours = {}, named = {};
-    if (::fstat(fd_, &ours) != 0 || ours.st_nlink == 0) return false;
+    if (::fstat(fd(), &ours) != 0 || ours.st_nlink == 0) return false;
     if (!waited_) return true;
     return ::lstat(path_.c_str(), &named) == 0 && named.st_dev == ours.st_dev && named.st_ino == ours.st_ino;
 }
 
 Result<Guard> Guard::take(const LockFile &file) {
+    DCS_REQUIRE(file.is_open(), "the guard is a byte of an open file");
     constexpr int turns = 100;
     for (int i = 0; i < turns; ++i) {  // usually free within microseconds: cheaper than a timer
         Result<bool> got = file.lock(guard_byte, 1, false, Deadline::none());

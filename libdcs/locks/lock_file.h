@@ -1,51 +1,16 @@
 #pragma once
 // One file per atom. The truth about who holds it are kernel locks on bytes far beyond its end; what is
 // written in it is a record or a hint, checksummed, and made anew when it is damaged. Nothing is ever
-// unlinked, nothing is ever taken from somebody who holds a kernel lock.
-//
-//   byte            lock                         who
-//   0               OFD, and flock(2) on it      the holder; excludes users of flock, chpst, lckdo too
-//   guard_byte      OFD, held for microseconds   who changes the queue's counter, refusals, slot hints
-//   reaper_byte     OFD                          the one requester who ends an expired holder
-//   slot_byte + k   OFD                          holder of counted slot k of this shard (slots.h)
-//   2^40 + n        OFD                          who works for session n (session_claims.h)
-//   ticket_byte + t OFD                          place t of the queue (queue.h)
-//
-//   content         (little endian)
-//   0    header     512  text: "dcs_lock 1 atom\n", then length and hash of the name, then the name if short
-//   512  record A   512  \ written in turn; the valid one with the higher sequence counts
-//   1024 record B   512  /
-//   1536 counter     64  of the queue (a hint; the locks decide)
-//   2048 samples   8192  128 runs of 64 bytes, a ring (sample.h)
-//   10240 refusals 4096  64 of 64 bytes, a ring
-//   14336 waiters 16384  256 of 64 bytes, by ticket
-//   32768 slots          shard of slots: 64 of 256 bytes; after them hints, one byte for each slot
-//   131072 long names
+// unlinked, nothing is ever taken from somebody who holds a kernel lock. Where: file_layout.h.
 #include <cstdint>
 #include <string>
 
+#include "base/fd.h"
 #include "base/status.h"
 #include "locks/atom.h"
+#include "locks/file_layout.h"
 
 namespace dcs::locks {
-
-constexpr std::int64_t holder_byte = 0;
-constexpr std::int64_t guard_byte = std::int64_t{1} << 50;
-constexpr std::int64_t reaper_byte = guard_byte + 1;
-constexpr std::int64_t slot_byte = guard_byte + (std::int64_t{1} << 20);
-constexpr std::int64_t ticket_byte = std::int64_t{1} << 51;
-constexpr std::int64_t last_byte = std::int64_t{1} << 62;  // tickets stay below
-
-constexpr std::int64_t header_at = 0, record_a_at = 512, record_b_at = 1024, counter_at = 1536, samples_at = 2048,
-                       refusals_at = 10240, waiters_at = 14336, slots_at = 32768, long_names_at = 131072;
-constexpr std::size_t record_bytes = 512;
-
-enum class FileKind : std::uint8_t {
-    atom,     // made by us, for one atom
-    slots,    // made by us, a shard of counted slots
-    foreign,  // somebody else's: locked, never written
-    broken,   // ours without a whole header (empty, truncated, damaged): locked; see make_whole()
-};
 
 // Until when somebody waits. Waiting is the kernel's: no polling. A wait with an end uses a timer with
 // signal SIGRTMAX-1, aimed at the waiting thread alone.
@@ -58,7 +23,7 @@ struct Deadline {
 class LockFile {
 public:
     LockFile() = default;
-    LockFile(LockFile &&other) noexcept { *this = std::move(other); }
+    LockFile(LockFile &&) noexcept = default;
     LockFile &operator=(LockFile &&other) noexcept;
     ~LockFile();  // closes, never unlocks by hand: a child that inherited the description keeps the lock
 
@@ -75,9 +40,9 @@ public:
     // A descriptor of the user's. Foreign; the destructor leaves it open.
     static LockFile around(int fd);
 
-    int fd() const { return fd_; }
-    int release_fd() { return std::exchange(fd_, -1); }
-    bool is_open() const { return fd_ >= 0; }
+    int fd() const { return fd_.get(); }
+    int release_fd() { return fd_.release(); }
+    bool is_open() const { return static_cast<bool>(fd_); }
     FileKind kind() const { return kind_; }
     bool keeps_records() const { return kind_ == FileKind::atom || kind_ == FileKind::slots; }
     const std::string &path() const { return path_; }
@@ -101,7 +66,7 @@ public:
     bool still_named() const;
 
 private:
-    int fd_ = -1;
+    Fd fd_;
     bool borrowed_ = false;
     bool writable_ = true;
     mutable bool waited_ = false;

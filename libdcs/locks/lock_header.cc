@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 namespace dcs::locks {
 namespace {
 
@@ -18,28 +20,9 @@ constexpr std::string_view magic = "dcs_lock 1 ";
 
 const char *word_of(FileKind kind) { return kind == FileKind::slots ? "slots" : "atom"; }
 
-bool pwrite_all(int fd, std::string_view bytes, std::int64_t at) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return false;
-        bytes.remove_prefix(static_cast<std::size_t>(n));
-        at += n;
-    }
-    return true;
-}
-
-std::string pread_all(int fd, std::size_t bytes, std::int64_t at) {
+std::string text_at(int fd, std::size_t bytes, std::int64_t at) {
     std::string text(bytes, '\0');
-    std::size_t have = 0;
-    while (have < bytes) {
-        const ssize_t n = ::pread(fd, text.data() + have, bytes - have, at + static_cast<std::int64_t>(have));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        have += static_cast<std::size_t>(n);
-    }
-    text.resize(have);
-    return text;
+    return pread_all(fd, text, at) ? text : "";
 }
 
 // "dcs_lock 1 atom\nname 17\nhost,edit,motd\n", zeros to 512 bytes. A long name: its length, and an empty line.
@@ -87,7 +70,7 @@ bool parse(int fd, std::string_view text, Header &header) {
     if (length == 0 || length > full_max) return false;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
     header.name = length <= inline_max ? std::string(text.substr(0, std::min(length, text.size())))
-                                       : pread_all(fd, length, long_names_at);
+                                       : text_at(fd, length, long_names_at);
     return header.name.size() == length && header_of(header.kind, header.name).compare(header_bytes - text.size(),
                                                                                      text.size(), text) == 0;
 }
@@ -113,7 +96,7 @@ FileKind recognise(int fd, bool adopt, Atom *atom) {
     struct stat st = {};
     if (::fstat(fd, &st) != 0) return FileKind::foreign;
     Header header;
-    const FileKind kind = recognise_header(fd, st, pread_all(fd, header_bytes, header_at), adopt, header);
+    const FileKind kind = recognise_header(fd, st, text_at(fd, header_bytes, header_at), adopt, header);
     if (kind == FileKind::atom || kind == FileKind::slots)
         if (Result<Atom> named = decoded_name(header.name)) *atom = *named;
     return kind;

@@ -2,7 +2,7 @@
 // The first 512 bytes of a lock file: text that says what the file is, so that `head -3 FILE` tells a person.
 #include "base/status.h"
 #include "locks/atom.h"
-#include "locks/lock_file.h"
+#include "locks/file_layout.h"
 
 namespace dcs::locks {
 

@@ -2,34 +2,17 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "process/stat.h"
+
 namespace dcs::locks {
 namespace {
 
-template <class Visit> void each_number(const std::string &directory, Visit visit) {
-    DIR *dir = ::opendir(directory.c_str());
-    if (dir == nullptr) return;
-    while (const dirent *entry = ::readdir(dir))
-        if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') visit(std::atoi(entry->d_name));
-    ::closedir(dir);
-}
-
-std::string text_of(const std::string &path) {
-    std::string text;
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return text;
-    char part[4096];
-    for (ssize_t n; (n = ::read(fd, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
-    ::close(fd);
-    return text;
-}
+constexpr std::size_t fdinfo_max = 1u << 20;
 
 // A line "lock:", number, "OFDLCK ADVISORY WRITE -1 fe:01:1234 FIRST LAST" of /proc/PID/fdinfo/FD
 bool names_lock(const std::string &info, std::int64_t byte) {
@@ -69,26 +52,24 @@ Has has_lock(pid_t pid, const LockFile &file, std::int64_t byte) {
     if (::access((base + "/fd").c_str(), R_OK | X_OK) != 0) return Has::unseen;  // ENOENT: its first thread has ended
     bool refused = false;
     Has answer = Has::unseen;  // also of one that is just ending: its descriptors go first
-    each_number(base + "/fd", [&](int fd) {
+    for (const int fd : numbers_in(base + "/fd")) {
         if (answer == Has::unseen) answer = Has::no;
         struct stat st = {};
         const std::string number = std::to_string(fd);
-        if (answer == Has::yes) return;
         if (::stat((base + "/fd/" + number).c_str(), &st) != 0) {
             refused = refused || errno == EACCES || errno == EPERM;
-            return;
+            continue;
         }
-        if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) return;
-        if (names_lock(text_of(base + "/fdinfo/" + number), byte)) answer = Has::yes;
-    });
+        if (st.st_dev != wanted.st_dev || st.st_ino != wanted.st_ino) continue;
+        if (names_lock(kernel_text(base + "/fdinfo/" + number, fdinfo_max), byte)) return Has::yes;
+    }
     return answer == Has::no && refused ? Has::unseen : answer;
 }
 
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) {
     std::vector<pid_t> found;
-    each_number("/proc", [&](int pid) {
+    for (const int pid : numbers_in("/proc"))
         if (has_lock(pid, file, byte) == Has::yes) found.push_back(pid);
-    });
     return found;
 }
 

@@ -6,8 +6,9 @@
 
 #include "base/failpoint.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/identity_block.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::locks {
 namespace {
@@ -91,6 +92,7 @@ Result<QueuePlace> QueuePlace::enter(const LockFile &file, bool shared) {
 }
 
 Status QueuePlace::get_ticket() {
+    DCS_REQUIRE(file_ != nullptr && ticket_ < 0, "who waits has one place");
     const Result<Guard> guard = Guard::take(*file_);
     if (!guard) return guard.status();
     // A counter that was lost or is behind is put right by the places that live.
@@ -106,6 +108,7 @@ Status QueuePlace::get_ticket() {
     Result<bool> got = file_->lock(ticket_byte + ticket, 1, shared_, Deadline::none());
     if (!got) return got.status();
     if (!*got) return fail(Code::io_error, "somebody has places in the queue of " + file_->path() + " out of order");
+    DCS_REQUIRE(ticket >= 0 && ticket < tickets_max, "a place lies between the guard and the last byte");
     ticket_ = ticket;
     failpoint("locks.queue.after_ticket");
     write_notes(*file_, ticket, shared_);
@@ -113,6 +116,7 @@ Status QueuePlace::get_ticket() {
 }
 
 Result<bool> QueuePlace::wait_for_turn(const Deadline &until) {
+    DCS_REQUIRE(file_ != nullptr, "only who has entered the queue waits in it");
     while (ticket_ < 0) {
         Result<bool> free = file_->lock(guard_byte, 1, false, until);
         if (!free || !*free) return free;

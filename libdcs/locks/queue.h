@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "locks/lock_file.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 
 namespace dcs::locks {
 

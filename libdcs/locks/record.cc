@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "locks/identity_block.h"
 
 namespace dcs::locks {
@@ -173,8 +174,7 @@ Status write_record(const LockFile &file, Record &record) {
         return Status::ok();
     }
     const int error = n < 0 ? errno : ENOSPC;
-    return fail_errno(error == ENOSPC || error == EDQUOT ? Code::no_space : Code::io_error,
-                      "cannot write the record of lock " + file.path(), error);
+    return file_error("cannot write the record of lock " + file.path(), error);
 }
 
 }  // namespace dcs::locks

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "locks/lock_file.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 #include "locks/world.h"
 
 namespace dcs::locks {

@@ -14,7 +14,6 @@
 namespace dcs::locks {
 namespace {
 
-
 std::int64_t runtime_of(const World &world, const Record &record, const Moment &end) {
     std::int64_t runtime = 0;
     const bool same = record.started_boot == world.boot;

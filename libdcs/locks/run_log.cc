@@ -1,4 +1,6 @@
 #include "locks/run_log.h"
+#include "base/fd.h"
+#include "base/hex.h"
 #include "locks/world.h"
 
 #include <algorithm>
@@ -83,14 +85,13 @@ void put_seconds(std::string &text, const char *name, std::int64_t nanoseconds) 
 }
 
 void put_text(std::string &line, const std::string &text) {
-    constexpr const char *hex = "0123456789abcdef";
     if (text.empty()) return;
     line += " : ";
     for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
         if (line.size() + 4 >= line_max) return;
         if (byte >= 0x20 && byte != 0x7f && c != '\\') line += c;
-        else (line += "\\x").append({hex[byte >> 4], hex[byte & 15]});
+        else line += "\\x" + hex_of({&c, 1});
     }
 }
 
@@ -293,12 +294,12 @@ private:
 };
 
 void read_file(const std::string &path, const std::function<void(const LogLine &)> &take) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return;
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (!fd) return;
     std::string pending;
     LogLine line;
     char buffer[65536];
-    for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;) {
+    for (ssize_t n; (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;) {
         pending.append(buffer, static_cast<std::size_t>(n));
         std::size_t begin = 0;
         for (std::size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1)
@@ -306,7 +307,6 @@ void read_file(const std::string &path, const std::function<void(const LogLine &
         pending.erase(0, begin);
         if (pending.size() > line_max) pending.clear();  // no line of ours
     }
-    ::close(fd);
 }
 
 }  // namespace

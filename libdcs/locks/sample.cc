@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "locks/block.h"
 
 namespace dcs::locks {
@@ -38,8 +39,7 @@ Status write_entry(const LockFile &file, std::int64_t at, std::size_t kept, std:
     const auto place = static_cast<std::int64_t>(number % kept * entry_bytes);
     if (::pwrite(file.fd(), entry.data(), entry.size(), at + place) == static_cast<ssize_t>(entry.size()))
         return Status::ok();
-    return fail_errno(errno == ENOSPC || errno == EDQUOT ? Code::no_space : Code::io_error,
-                      "cannot write to lock " + file.path(), errno);
+    return file_error("cannot write to lock " + file.path(), errno);
 }
 
 }  // namespace

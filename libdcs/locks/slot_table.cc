@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/files.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "locks/identity_block.h"
 
 namespace dcs::locks {
@@ -25,8 +27,7 @@ constexpr int shards_max = slots_max / slots_per_file;
 using SlotEntry = Block<slot_bytes>;
 
 Status cannot_write(const LockFile &file, int error) {
-    return fail_errno(error == ENOSPC || error == EDQUOT ? Code::no_space : Code::io_error,
-                      "cannot write slots of " + file.path(), error);
+    return file_error("cannot write slots of " + file.path(), error);
 }
 
 bool write_all(const LockFile &file, const void *bytes, std::size_t size, std::int64_t at) {
@@ -78,7 +79,10 @@ int count_held(const std::string &states) {
     return strange != 0 ? -1 : static_cast<int>(held);
 }
 
-std::int64_t entry_at(int number) { return slots_at + number % slots_per_file * std::int64_t{slot_bytes}; }
+std::int64_t entry_at(int number) {
+    DCS_REQUIRE(number >= 0 && number < slots_max, "slots are numbered from 0 on");
+    return slots_at + number % slots_per_file * std::int64_t{slot_bytes};
+}
 
 }  // namespace
 
@@ -200,6 +204,7 @@ bool SlotTable::find_dead(int limit) {
 bool SlotTable::write_hint(int number, char state) {
     const auto at = static_cast<std::size_t>(number);
     const bool grows = at >= states_.size();
+    DCS_REQUIRE(at <= states_.size(), "the states have no gap");
     if (grows) states_.push_back(free_state);
     states_[at] = state;
     if (!head_.keeps_records()) return true;
@@ -207,6 +212,7 @@ bool SlotTable::write_hint(int number, char state) {
 }
 
 Result<int> SlotTable::take(int limit, LockFile *shard, unsigned mode) {
+    DCS_REQUIRE(limit > 0 && limit <= slots_max && held_ >= 0, "the limit was checked and the states were loaded");
     while (held_ < limit || find_dead(limit)) {
         const std::size_t first = std::min(states_.find(free_state), states_.size());
         const int number = static_cast<int>(first), in = number / slots_per_file;
@@ -235,6 +241,7 @@ Result<int> SlotTable::take(int limit, LockFile *shard, unsigned mode) {
 }
 
 void SlotTable::give_back(int number, const LockFile &file) {
+    DCS_REQUIRE(number >= 0 && number < slots_max, "a slot that was taken has a number");
     file.unlock(slot_byte + number % slots_per_file, 1);
     failpoint("locks.slots.after_unlock");
     char state = free_state;

@@ -7,9 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "locks/counted_slots.h"
+#include "locks/lock_file.h"
+#include "locks/record.h"
 
 namespace dcs::locks {
+
+constexpr int slots_per_file = 64;
+constexpr int slots_max = 65'536;
+
+struct SlotHolder {
+    int number = 0;
+    bool held = false;    // else its last holder
+    bool left = false;    // the owner let it go; if it is held, then by who inherited the descriptor
+    Owner owner;
+    std::int64_t since_wall = 0, since_mono = 0;
+    std::string note;     // of the holder, at most 64 bytes
+};
 
 Place shard_place(const Place &head, int shard);
 

@@ -12,8 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/planted.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "locks/slot_table.h"
 
 namespace dcs::locks {
@@ -26,13 +27,12 @@ constexpr std::size_t watched_here = 64, group_size = 256;
 std::string bell_path(const Place &head) { return head.path + ".bell"; }
 
 // O_RDWR: nobody gets SIGPIPE or waits for the other end, and what was rung stays while somebody has it open.
-int open_bell(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+Fd open_bell(const std::string &path) {
+    Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
     struct stat st = {};
-    if (fd < 0 || (::fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))) return fd;
-    ::close(fd);
+    if (!fd || (::fstat(fd.get(), &st) == 0 && S_ISFIFO(st.st_mode))) return fd;
     errno = EEXIST;
-    return -1;
+    return Fd();
 }
 
 // A child without exit signal: the program's own waiting for children does not see it. It may do what is allowed
@@ -174,12 +174,9 @@ Status Watch::complete() {
 
 Result<bool> Watch::wait(const Deadline &until) {
     for (;;) {
-        timespec now = {}, left = {};
-        ::clock_gettime(CLOCK_BOOTTIME, &now);
-        const std::int64_t ns = until.boot - (std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
+        const std::int64_t ns = until.boot - boot_clock().ns;
         if (ns <= 0) return false;
-        left.tv_sec = ns / 1'000'000'000;
-        left.tv_nsec = ns % 1'000'000'000;
+        const timespec left = {ns / 1'000'000'000, ns % 1'000'000'000};
         const int ready = ::ppoll(polls_.data(), polls_.size(), until.boot == INT64_MAX ? nullptr : &left, nullptr);
         if (ready > 0) return true;
         if (ready < 0 && errno != EINTR) return fail_errno(Code::io_error, "poll", errno);
@@ -199,30 +196,23 @@ void make_bell(const std::string &path, unsigned mode) {
 
 Result<Bell> Bell::open(const Place &head, unsigned mode) {
     const std::string path = bell_path(head);
-    int fd = open_bell(path);
-    if (fd < 0 && errno == ENOENT) {
+    Fd fd = open_bell(path);
+    if (!fd && errno == ENOENT) {
         make_bell(path, mode);
         fd = open_bell(path);
     }
-    if (fd < 0) return fail_errno(Code::io_error, "cannot open the bell " + path + " of counted slots", errno);
-    return Bell(fd);
-}
-
-Bell::~Bell() {
-    if (fd_ >= 0) ::close(fd_);
+    if (!fd) return fail_errno(Code::io_error, "cannot open the bell " + path + " of counted slots", errno);
+    return Bell(std::move(fd));
 }
 
 void Bell::hush() const {
     char rung[4096];
-    while (::read(fd_, rung, sizeof rung) == static_cast<ssize_t>(sizeof rung)) {}
+    while (::read(fd(), rung, sizeof rung) == static_cast<ssize_t>(sizeof rung)) {}
 }
 
 void Bell::ring(const Place &head) {
     if (planted("locks.slots_no_bell")) return;
-    const int fd = open_bell(bell_path(head));
-    if (fd < 0) return;
-    (void)!::write(fd, "!", 1);  // full: it has been rung often enough
-    ::close(fd);
+    if (const Fd fd = open_bell(bell_path(head))) (void)!::write(fd.get(), "!", 1);  // full: rung often enough
 }
 
 Result<bool> wait_for_change(const Bell &bell, const Place &head, const std::vector<SlotHolder> &held,

@@ -3,7 +3,8 @@
 // is rung at each release, and for the ends of the holders' processes.
 #include <vector>
 
-#include "locks/counted_slots.h"
+#include "base/fd.h"
+#include "locks/slot_table.h"
 
 namespace dcs::locks {
 
@@ -11,17 +12,14 @@ class Bell {
 public:
     // Made if it is missing.
     static Result<Bell> open(const Place &head, unsigned mode);
-    Bell(Bell &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Bell &operator=(Bell &&) = delete;
-    ~Bell();
-    int fd() const { return fd_; }
+    int fd() const { return fd_.get(); }
     void hush() const;  // forgets what was rung until now
     // Wakes who waits, if anybody ever did.
     static void ring(const Place &head);
 
 private:
-    explicit Bell(int fd) : fd_(fd) {}
-    int fd_;
+    explicit Bell(Fd fd) : fd_(std::move(fd)) {}
+    Fd fd_;
 };
 
 // Until something may have changed for one of the slots that were `held`; the bell was opened before they were

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 
 namespace dcs::locks {
 

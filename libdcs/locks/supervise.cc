@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/fd.h"
 #include "base/planted.h"
-#include "locks/keeper.h"
+#include "locks/become.h"
 #include "locks/leaf.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
@@ -37,9 +38,7 @@ bool has_children() {
 }
 
 bool has_terminal() {
-    const int fd = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd >= 0) ::close(fd);
-    return fd >= 0;
+    return static_cast<bool>(Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)));
 }
 
 class Run {
@@ -56,7 +55,7 @@ private:
     void reap();
     bool anybody_left() const;
     void expire();
-    Tree tree() const;
+    RunTree tree() const;
     RunEnd report() const;
 
     const World &world_;
@@ -161,14 +160,14 @@ void Run::attend() {
             const timespec wait = {left / second, left % second};
             number = ::sigtimedwait(&watched_, &info, &wait);
         } else {
-            Tree all = tree();
+            RunTree all = tree();
             if (limit_.over(age, usage_of(all))) expire();
         }
         if (number > 0) take(info);
     }
 }
 
-Tree Run::tree() const {
+RunTree Run::tree() const {
     TreeMarks marks;
     marks.leader = owner_.process;
     marks.parent = owner_.supervisor;
@@ -177,12 +176,12 @@ Tree Run::tree() const {
     marks.not_before = owner_.process.start_ticks;
     marks.leaf = plan_.leaf;
     marks.strangers = strangers_;
-    return Tree(std::move(marks));
+    return RunTree(std::move(marks));
 }
 
 void Run::expire() {
     expired_ = true;
-    Tree all = tree();
+    RunTree all = tree();
     const KillReport killed = end_tree(all, what_.grace);
     text_ = killed.text;
     // Whatever could not be ended may still be at work, so the lock stays ours until it is over.

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 namespace dcs::locks {
 namespace {
 
@@ -52,9 +54,7 @@ WaitTimer::~WaitTimer() {
 
 bool WaitTimer::passed() const {
     if (deadline_ == INT64_MAX) return false;
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec >= deadline_;
+    return boot_clock().ns >= deadline_;
 }
 
 }  // namespace dcs::locks

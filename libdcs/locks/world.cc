@@ -4,7 +4,8 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "locks/process_stat.h"
+#include "base/clock.h"
+#include "process/stat.h"
 
 namespace dcs::locks {
 namespace {
@@ -38,7 +39,7 @@ public:
         if (::uname(&names) == 0) host = names.nodename;
     }
     Moment now() const override {
-        return {reading(CLOCK_REALTIME), reading(CLOCK_MONOTONIC), reading(CLOCK_BOOTTIME)};
+        return {reading(CLOCK_REALTIME), reading(CLOCK_MONOTONIC), boot_clock().ns};
     }
 };
 

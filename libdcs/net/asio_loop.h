@@ -83,7 +83,9 @@ public:
     void set_tls(Door door, TlsContextPtr context) override;
     ConnId connect_tls(const std::string &address, const Limits &limits, TlsContextPtr context) override;
     void set_max_payload(ConnId conn, std::size_t max_payload) override;
+    using Loop::send;
     void send(ConnId conn, std::string frame) override;
+    wire::Form form_of(ConnId conn) const override;
     void close(ConnId conn) override;
     void watch(int fd) override { watches_.add(fd); }
     void unwatch(int fd) override;

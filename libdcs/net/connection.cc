@@ -21,6 +21,10 @@ Status Connection::receive(std::string_view bytes, Instant now, std::vector<Fram
     const std::size_t before = frames->size();
     Status status = reader.feed(bytes, limits.max_payload, frames);
     const bool whole = frames->size() > before;
+    for (std::size_t i = before; i < frames->size() && status; ++i) {
+        status = form.hear((*frames)[i].header);
+        if (!status) frames->resize(i);
+    }
     if (whole) hello_by = Instant::never();
     if (reader.idle())
         in_progress.stop();

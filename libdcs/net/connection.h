@@ -40,6 +40,7 @@ struct Connection {
     Limits limits;
     FrameReader reader;
     WriteQueue out;
+    wire::PeerForm form;  // in which the peer is written to
     Instant hello_by = Instant::never();
     Progress in_progress, out_progress;
     Instant check_at = Instant::never();  // when the loop looks at overdue() again

@@ -75,9 +75,13 @@ public:
     virtual ConnId connect_tls(const std::string &address, const Limits &limits, TlsContextPtr context) = 0;
     // Raises or lowers the frame limit of one connection (a peer that said who it is gets more).
     virtual void set_max_payload(ConnId conn, std::size_t max_payload) = 0;
-    // Queues one whole frame (wire::encode); it leaves during the next wait(). Unknown or closed ConnId:
-    // ignored.
+    // Queues a message in the form that the peer reads; it leaves during the next wait(). Unknown or closed ConnId:
+    // ignored. It fails, and nothing is queued, if that form cannot say it.
+    Status send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
+    // Queues one whole frame.
     virtual void send(ConnId conn, std::string frame) = 0;
+    // In which form the peer is written to, as far as it is known.
+    virtual wire::Form form_of(ConnId conn) const = 0;
     // Closes after what is queued went out (or its progress deadline passed). No Arrival follows.
     virtual void close(ConnId conn) = 0;
     // Arrival ready whenever fd (pipe, socket, signalfd, pidfd) is readable or at its end; the caller

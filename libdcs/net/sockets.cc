@@ -236,17 +236,31 @@ bool AsioLoop::receive(Wire &wire) {
     return charge(wire);
 }
 
-// One try: somebody with a DCS of another version learns why, everybody else does not matter.
+// One try: a DCS of another version is told why, in the form that each reads. Others do not matter.
 void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
     if (wire.door < 0 || !wire.out.empty()) return;
     wire::ErrorReply reply{static_cast<std::int32_t>(status.code), status.text};
-    std::string frame = wire::encode(wire::AnyMessage(reply), 0);
+    auto words = wire::encode(wire::AnyMessage(reply), 0, wire.form.form());
+    DCS_REQUIRE(words, "each form has error replies");
+    std::string frame = std::move(*words);
     if (wire.tls && !wire.handshaking) {
         wire.tls->send(std::move(frame));
         frame = wire.tls->take_output();
     }
     [[maybe_unused]] ssize_t n = ::send(wire.socket.native_handle(), frame.data(), frame.size(),
                                         MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Status Loop::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+    auto frame = wire::encode(message, request, form_of(conn));
+    if (!frame) return frame.status();
+    send(conn, std::move(*frame));
+    return Status::ok();
+}
+
+wire::Form AsioLoop::form_of(ConnId conn) const {
+    const WirePtr wire = find(conn);
+    return wire ? wire->form.form() : wire::opening_form;
 }
 
 void AsioLoop::send(ConnId conn, std::string frame) {

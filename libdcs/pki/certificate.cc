@@ -1,6 +1,5 @@
 #include "pki/certificate.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
 
@@ -8,23 +7,9 @@
 
 #include "base/limits.h"
 #include "pki/openssl_types.h"
-#include "pki/subject.h"
 
 namespace dcs::pki {
 namespace {
-
-constexpr std::string_view scheme = "dcs:";
-struct RoleWord {
-    Role role;
-    const char *word, *said;
-    std::uint32_t usage;  // what its key may be used for
-};
-constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority", 0},
-                              {Role::scheduler, "scheduler", "a scheduler", XKU_SSL_SERVER},
-                              {Role::grain_server, "grainserver", "a grain server", XKU_SSL_CLIENT},
-                              {Role::client, "client", "a host from which control programs call", XKU_SSL_CLIENT},
-                              {Role::program, "program", "a control program", XKU_SSL_CLIENT},
-                              {Role::backup, "backup", "a passive backup", XKU_SSL_SERVER | XKU_SSL_CLIENT}};
 
 // Of the certificate's only alternative name.
 bool take_subject(const X509 *x, Certificate &into) {
@@ -35,21 +20,31 @@ bool take_subject(const X509 *x, Certificate &into) {
     if (only->type != GEN_URI) return false;
     const auto *text = reinterpret_cast<const char *>(ASN1_STRING_get0_data(only->d.uniformResourceIdentifier));
     const std::string_view uri(text, static_cast<std::size_t>(ASN1_STRING_length(only->d.uniformResourceIdentifier)));
-    const std::size_t slash = uri.find('/');
-    if (uri.substr(0, scheme.size()) != scheme || slash == std::string_view::npos) return false;
-    const std::string_view word = uri.substr(scheme.size(), slash - scheme.size());
-    for (const RoleWord &r : roles)
-        if (word == r.word) into.role = r.role;
-    into.name = std::string(uri.substr(slash + 1));
-    return into.role != Role::none && good_subject(into.role, into.name);
+    std::optional<Subject> subject = subject_of(uri);
+    if (!subject) return false;
+    into.role = subject->role;
+    into.name = std::move(subject->name);
+    return true;
+}
+
+// What a key may be used for.
+std::uint32_t usage_of(Role role) {
+    switch (role) {
+    case Role::scheduler: return XKU_SSL_SERVER;
+    case Role::backup: return XKU_SSL_SERVER | XKU_SSL_CLIENT;
+    case Role::grain_server:
+    case Role::client:
+    case Role::program: return XKU_SSL_CLIENT;
+    case Role::none:
+    case Role::authority: break;
+    }
+    return 0;
 }
 
 bool usage_fits(X509 *x, Role role) {
     const bool is_authority = X509_check_ca(x) == 1;
     if (role == Role::authority) return is_authority && (X509_get_key_usage(x) & X509v3_KU_KEY_CERT_SIGN) != 0;
-    for (const RoleWord &r : roles)
-        if (r.role == role) return !is_authority && X509_get_extended_key_usage(x) == r.usage;
-    return false;
+    return !is_authority && X509_get_extended_key_usage(x) == usage_of(role);
 }
 
 bool take_time(const ASN1_TIME *time, std::int64_t &into) {
@@ -87,41 +82,6 @@ bool issued_by(const Certificate &certificate, const Certificate &authority) {
 }
 
 }  // namespace
-
-const char *name_of(Role role) {
-    for (const RoleWord &r : roles)
-        if (r.role == role) return r.said;
-    return "nobody";
-}
-
-std::string subject_uri(Role role, const std::string &name) {
-    for (const RoleWord &r : roles)
-        if (r.role == role) return std::string(scheme) + r.word + "/" + name;
-    return {};
-}
-
-bool good_subject(std::string_view name) {
-    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
-           std::all_of(name.begin(), name.end(), [](char c) {
-               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                      c == '_' || c == '-';
-           });
-}
-
-std::optional<ProgramName> program_name(const std::string &name) {
-    const std::size_t first = name.find('/'), second = name.find('/', first + 1);
-    if (first == std::string::npos || second == std::string::npos) return std::nullopt;
-    ProgramName parts{name.substr(0, first), name.substr(first + 1, second - first - 1), name.substr(second + 1)};
-    for (const std::string *part : {&parts.user, &parts.host, &parts.ident})
-        if (!good_subject(*part)) return std::nullopt;
-    return parts;
-}
-
-std::string name_of(const ProgramName &program) { return program.user + "/" + program.host + "/" + program.ident; }
-
-bool good_subject(Role role, const std::string &name) {
-    return role == Role::program ? program_name(name).has_value() : good_subject(name);
-}
 
 Result<Certificate> read_certificate(std::string_view der) {
     if (der.size() > limits::certificate_bytes)

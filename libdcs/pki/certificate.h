@@ -1,21 +1,14 @@
 #pragma once
 // Certificates of the pool: X.509, issued by the pool's authority and by nobody else; no chains, no foreign roots.
-// Role and name are the one URI of the subject's alternative names, "dcs:grainserver/h1".
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "pki/key.h"
+#include "pki/subject.h"
 
 namespace dcs::pki {
-
-// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT; backup: the
-// passive backup, which calls the scheduler and is called by grain servers.
-enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program, backup };
-const char *name_of(Role role);  // "a grain server"
 
 struct Certificate {
     std::string der;
@@ -26,10 +19,6 @@ struct Certificate {
     KeyHash key{};             // of its public key
     TokenHash fingerprint{};   // SHA-256 of `der`
 };
-// What a control program's certificate says; nothing for a name of another form.
-struct ProgramName { std::string user, host, ident; };
-std::optional<ProgramName> program_name(const std::string &name);
-std::string name_of(const ProgramName &program);
 
 // Code::invalid for anything that is not a certificate of ours: malformed, longer than limits::certificate_bytes,
 // without role or name, or with a key usage that does not go with its role.

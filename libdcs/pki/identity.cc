@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/limits.h"
 #include "pki/authority.h"
 
@@ -14,49 +15,11 @@ constexpr const char *key_name = "key.pem", *certificate_name = "certificate.pem
                      *authority_key_name = "authority-key.pem";
 constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 
-struct Fd {
-    int fd;
-    explicit Fd(int f) : fd(f) {}
-    Fd(const Fd &) = delete;
-    Fd &operator=(const Fd &) = delete;
-    ~Fd() {
-        if (fd >= 0) ::close(fd);
-    }
-};
-
-Status make_directory(const std::string &directory) {
-    const std::size_t slash = directory.rfind('/');
-    struct stat st {};
-    if (::stat(directory.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return Status::ok();
-    if (slash != std::string::npos && slash > 0)
-        if (Status s = make_directory(directory.substr(0, slash)); !s) return s;
-    if (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return fail_errno(Code::io_error, "making the directory " + directory, errno);
-}
-
-bool write_all(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return true;
-}
-
-// After a power failure there is the old file or the new one; nobody else can ever read it.
+// Nobody else can ever read it.
 Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
-    const std::string path = directory + "/" + name, fresh = std::string(name) + ".new";
-    const auto failed = [&] { return fail_errno(Code::io_error, "writing " + path, errno); };
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (dir.fd < 0) return failed();
-    ::unlinkat(dir.fd, fresh.c_str(), 0);
-    const Fd file(::openat(dir.fd, fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (file.fd < 0) return failed();
-    if (!write_all(file.fd, bytes) || ::fsync(file.fd) != 0 ||
-        ::renameat(dir.fd, fresh.c_str(), dir.fd, name) != 0 || ::fsync(dir.fd) != 0)
-        return failed();
-    return Status::ok();
+    const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(name, errno);
+    return s ? s : fail(s.code, "writing " + directory + "/" + s.text);
 }
 
 // A private key that others can read is none any more.
@@ -76,21 +39,12 @@ Status check_private(int fd, const std::string &path) {
 Result<std::string> read_small(const std::string &directory, const char *name, bool secret) {
     const std::string path = directory + "/" + name;
     const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (file.fd < 0)
-        return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "reading " + path, errno);
+    if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "reading " + path, errno);
     if (secret)
-        if (Status s = check_private(file.fd, path); !s) return s;
-    std::string bytes(file_bytes + 1, '\0');
-    std::size_t size = 0;
-    while (size < bytes.size()) {
-        const ssize_t n = ::read(file.fd, bytes.data() + size, bytes.size() - size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(Code::io_error, "reading " + path, errno);
-        if (n == 0) break;
-        size += static_cast<std::size_t>(n);
-    }
-    if (size > file_bytes) return fail(Code::invalid, path + " is too long to be what its name says");
-    bytes.resize(size);
+        if (Status s = check_private(file.get(), path); !s) return s;
+    auto bytes = read_open(file.get(), "reading " + path, file_bytes, false);
+    if (bytes.status().code == Code::limit)
+        return fail(Code::invalid, path + " is too long to be what its name says");
     return bytes;
 }
 
@@ -130,14 +84,14 @@ Result<Identity> read_identity(const std::string &directory) {
 }
 
 Status write_identity(const std::string &directory, const Identity &identity) {
-    if (Status s = make_directory(directory); !s) return s;
+    if (Status s = make_directories(directory); !s) return s;
     if (Status s = write_private(directory, authority_name, certificate_to_pem(identity.authority.der)); !s) return s;
     if (Status s = write_private(directory, key_name, key_to_pem(identity.key)); !s) return s;
     return write_private(directory, certificate_name, certificate_to_pem(identity.certificate.der));
 }
 
 Result<std::string> key_in(const std::string &directory) {
-    if (Status s = make_directory(directory); !s) return s;
+    if (Status s = make_directories(directory); !s) return s;
     auto known = read_key(directory, key_name);
     if (known || known.status().code != Code::not_found) return known;
     std::string key = new_key();
@@ -149,7 +103,7 @@ Result<Authority> authority_in(const std::string &directory, std::int64_t now_s)
     auto key = read_key(directory, authority_key_name);
     if (!key && key.status().code != Code::not_found) return key.status();
     if (!key) {
-        if (Status s = make_directory(directory); !s) return s;
+        if (Status s = make_directories(directory); !s) return s;
         Authority fresh = make_authority(now_s);
         // The key last: an authority is there when its key is.
         if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s)

@@ -1,16 +1,29 @@
 #pragma once
-// How role and name stand in a certificate.
+// Whom a certificate is for: a role and a name, which are the one URI of its alternative names, "dcs:grainserver/h1".
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "pki/certificate.h"
-
 namespace dcs::pki {
+
+// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT; backup: the
+// passive backup, which calls the scheduler and is called by grain servers.
+enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program, backup };
+const char *name_of(Role role);  // "a grain server"
 
 // Letters, digits, '.', '_', '-', not a leading '.' or '-'; at most limits::name_bytes.
 bool good_subject(std::string_view name);
 // The same, or USER/HOST/IDENT of a program.
 bool good_subject(Role role, const std::string &name);
 std::string subject_uri(Role role, const std::string &name);
+// Nothing unless subject_uri() writes it of a good subject.
+struct Subject { Role role = Role::none; std::string name; };
+std::optional<Subject> subject_of(std::string_view uri);
+
+// What a control program's certificate says; nothing for a name of another form.
+struct ProgramName { std::string user, host, ident; };
+std::optional<ProgramName> program_name(const std::string &name);
+std::string name_of(const ProgramName &program);
 
 }  // namespace dcs::pki

@@ -1,6 +1,7 @@
 // The steps after the commit (rules i-vii). Each gives the same result when it is repeated from any
 // state that a crash during it, or during a later one, can leave; recovery relies on it.
 #include "base/failpoint.h"
+#include "base/require.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -41,6 +42,7 @@ void Engine::forget_below(const std::string &directory) {
 // Rules ii and v. A big temporary is linked into place and keeps its own name until the flush: a
 // rename half done at a power failure could leave neither name, and replay starts from the same.
 Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
+    DCS_REQUIRE(step.kind == StepKind::inside || step.kind == StepKind::beside, "the step has bytes");
     const std::string path = step.path();
     const std::string fresh = path + ".new";
     Status status;
@@ -71,6 +73,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
 // Rule vi, by recorded length: cut, then append.
 Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     const std::string path = step.path();
+    DCS_REQUIRE(step.action == Action::append, "only what is appended has an old length");
     bool existed = pending_.lengths.count(path) != 0;
     std::uint64_t length = step.old_length;
     if (!existed || planted(plant_append_at_end)) {
@@ -111,6 +114,7 @@ Status Engine::remove_tree(const std::string &directory, int depth) {
 
 // A directory lives as long as there is something in it, so parents that became empty go as well.
 Status Engine::apply_remove(const std::string &directory) {
+    DCS_REQUIRE(!directory.empty(), "the store itself is never removed");
     if (Status status = remove_tree(directory, 0); !status) return status;
     forget_below(directory);
     erase_below(set_aside_, directory);

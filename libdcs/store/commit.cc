@@ -1,5 +1,6 @@
 // The steps up to and including the commit, and what happens when one of them fails.
 #include "base/failpoint.h"
+#include "base/require.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -11,6 +12,7 @@ Engine::Engine(Disk &disk, const Forest &forest, StoreOptions options)
 // Creates the temporary of a big node, and the directories it needs.
 Status Engine::prepare_big(const Step &step) {
     if (Status status = make_directories(std::string(step.directory), &directories_); !status) return status;
+    DCS_REQUIRE(step.kind == StepKind::beside, "only what lies beside the root is prepared");
     const std::string name = big_temporary(step.directory, step.file, turn_ + 1);
     temporaries_.push_back(name);
     failpoint("store.temporary_write.before");
@@ -51,6 +53,7 @@ Status Engine::prepare(const TurnPlan &plan) {
 
 // The commit itself. Until the rename succeeds the turn has not happened.
 Status Engine::write_root(const TurnPlan &plan) {
+    DCS_REQUIRE(!plan.root.empty(), "a turn has a root");
     const std::string temporary = root_temporary(turn_ + 1);
     temporaries_.push_back(temporary);
     failpoint("store.root_write.before");
@@ -156,6 +159,8 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
 }
 
 CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
+    DCS_REQUIRE(temporaries_.empty() && directories_.empty(), "the turn before left nothing half prepared");
+    DCS_REQUIRE(!recovering_, "a store that has not recovered takes no turn");
     planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
     drop_roots(2);  // as there is one more with each commit
@@ -166,6 +171,7 @@ CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
     if (!status) return give_up(status);
 
     ++turn_;
+    DCS_REQUIRE(pending_.roots.count(turn_) == 1, "a turn is committed by its root");
     remember_turn(planned);
     if (options_.committed) options_.committed(turn_, planned.steps);
     for (const Step &step : planned.steps) {

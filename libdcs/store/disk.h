@@ -9,7 +9,7 @@
 //   sync_dir(d)   the set of names in d as of now survives
 //   sync_all()    both, for the whole state directory (one call instead of thousands)
 // Nothing else is durable, in any order. Whatever fails with Code::io_error from a sync_* call
-// leaves the file in doubt: never retry the sync, end the process (SPEC B4 in docs/BACKING_STORE.md).
+// leaves the file in doubt: never retry the sync, end the process.
 #include <cstdint>
 #include <string>
 #include <string_view>

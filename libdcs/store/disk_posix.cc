@@ -13,7 +13,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "store/beneath.h"
+#include "base/files.h"
+#include "store/path_opener.h"
 #include "store/names.h"
 
 namespace dcs::store {
@@ -21,7 +22,7 @@ namespace {
 
 class PosixDisk final : public Disk {
 public:
-    PosixDisk(Descriptor root, const std::string &directory, bool reports, bool one_call)
+    PosixDisk(Fd root, const std::string &directory, bool reports, bool one_call)
         : below_(std::move(root), directory, one_call), directory_(directory), reports_(reports) {}
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length,
@@ -45,18 +46,18 @@ private:
     Status failed(const char *what, const std::string &path, int error) const {
         return below_.failed(what, path, error);
     }
-    Result<Descriptor> open_file(const std::string &path, int flags, std::uint64_t *size);
+    Result<Fd> open_file(const std::string &path, int flags, std::uint64_t *size);
     Status write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path);
     Result<std::vector<std::string>> read_names(DIR *stream, const std::string &path);
 
-    Beneath below_;
+    PathOpener below_;
     const std::string directory_;
     const bool reports_;
 };
 
 // A regular file: asked of the descriptor, not of the name.
-Result<Descriptor> PosixDisk::open_file(const std::string &path, int flags, std::uint64_t *size) {
-    Result<Descriptor> fd = below_.open(path, flags);
+Result<Fd> PosixDisk::open_file(const std::string &path, int flags, std::uint64_t *size) {
+    Result<Fd> fd = below_.open(path, flags);
     if (!fd) return fd;
     struct stat about;
     if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
@@ -68,18 +69,12 @@ Result<Descriptor> PosixDisk::open_file(const std::string &path, int flags, std:
 
 Status PosixDisk::write_at(int fd, std::uint64_t offset, std::string_view bytes,
                            const std::string &path) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return failed("write", path, n < 0 ? errno : EIO);
-        bytes.remove_prefix(static_cast<std::size_t>(n));
-        offset += static_cast<std::uint64_t>(n);
-    }
-    return Status::ok();
+    const bool done = pwrite_all(fd, bytes, static_cast<std::int64_t>(offset));
+    return done ? Status::ok() : failed("write", path, errno);
 }
 
 Status PosixDisk::create(const std::string &path, std::string_view bytes) {
-    Result<Descriptor> fd = below_.open(path, O_WRONLY | O_CREAT | O_EXCL);
+    Result<Fd> fd = below_.open(path, O_WRONLY | O_CREAT | O_EXCL);
     if (!fd) return fd.status();
     if (Status status = write_at(fd->get(), 0, bytes, path); !status) return status;
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
@@ -89,7 +84,7 @@ Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
                                   std::string_view bytes) {
     // A missing file that should have had content is not made up.
     std::uint64_t size = 0;
-    Result<Descriptor> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
+    Result<Fd> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
     if (!fd) return fd.status();
     if (size < length)
         return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) +
@@ -104,26 +99,17 @@ Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
 Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset,
                                     std::uint64_t max) {
     std::uint64_t size = 0;
-    Result<Descriptor> fd = open_file(path, O_RDONLY, &size);
+    Result<Fd> fd = open_file(path, O_RDONLY, &size);
     if (!fd) return fd.status();
     std::string bytes;
     if (offset >= size) return bytes;
     bytes.resize(std::min(max, size - offset));
-    std::size_t got = 0;
-    while (got < bytes.size()) {
-        const ssize_t n = ::pread(fd->get(), bytes.data() + got, bytes.size() - got,
-                                  static_cast<off_t>(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return failed("read", path, errno);
-        if (n == 0) break;
-        got += static_cast<std::size_t>(n);
-    }
-    bytes.resize(got);
+    if (!pread_all(fd->get(), bytes, static_cast<std::int64_t>(offset))) return failed("read", path, errno);
     return bytes;
 }
 
 Result<std::uint64_t> PosixDisk::size(const std::string &path) {
-    Result<Beneath::Place> place = below_.locate(path);
+    Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status();
     struct stat about;
     if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
@@ -134,12 +120,12 @@ Result<std::uint64_t> PosixDisk::size(const std::string &path) {
 }
 
 Status PosixDisk::rename(const std::string &from, const std::string &to) {
-    Result<Beneath::Place> source = below_.locate(from);
+    Result<PathOpener::Place> source = below_.locate(from);
     if (!source) return source.status();
     const bool same = parent_of(from) == parent_of(to);  // the usual case: one descriptor less
     if (same && !valid_path(to)) return fail(Code::invalid, "`" + to + "` is not a path");
-    Result<Beneath::Place> target = same ? Result<Beneath::Place>(Beneath::Place{
-                                               Descriptor(), source->at, to.substr(to.rfind('/') + 1)})
+    Result<PathOpener::Place> target = same ? Result<PathOpener::Place>(PathOpener::Place{
+                                               Fd(), source->at, to.substr(to.rfind('/') + 1)})
                                          : below_.locate(to);
     if (!target) return target.status();
     if (::renameat(source->at, source->name.c_str(), target->at, target->name.c_str()) != 0)
@@ -148,9 +134,9 @@ Status PosixDisk::rename(const std::string &from, const std::string &to) {
 }
 
 Status PosixDisk::link(const std::string &from, const std::string &to) {
-    Result<Beneath::Place> source = below_.locate(from);
+    Result<PathOpener::Place> source = below_.locate(from);
     if (!source) return source.status();
-    Result<Beneath::Place> target = below_.locate(to);
+    Result<PathOpener::Place> target = below_.locate(to);
     if (!target) return target.status();
     if (::linkat(source->at, source->name.c_str(), target->at, target->name.c_str(), 0) != 0)
         return failed("link to", to, errno);
@@ -158,7 +144,7 @@ Status PosixDisk::link(const std::string &from, const std::string &to) {
 }
 
 Status PosixDisk::remove(const std::string &path) {
-    Result<Beneath::Place> place = below_.locate(path);
+    Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
     if (::unlinkat(place->at, place->name.c_str(), 0) != 0 && errno != ENOENT)
         return failed("remove", path, errno);
@@ -166,7 +152,7 @@ Status PosixDisk::remove(const std::string &path) {
 }
 
 Result<bool> PosixDisk::make_dir(const std::string &path) {
-    Result<Beneath::Place> place = below_.locate(path);
+    Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status();
     if (::mkdirat(place->at, place->name.c_str(), 0700) == 0) return true;
     if (errno != EEXIST) return failed("make directory", path, errno);
@@ -179,7 +165,7 @@ Result<bool> PosixDisk::make_dir(const std::string &path) {
 }
 
 Status PosixDisk::remove_dir(const std::string &path) {
-    Result<Beneath::Place> place = below_.locate(path);
+    Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
     if (::unlinkat(place->at, place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
         return Status::ok();
@@ -212,7 +198,7 @@ Result<std::vector<std::string>> PosixDisk::read_names(DIR *stream, const std::s
 }
 
 Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
-    Result<Descriptor> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
+    Result<Fd> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
     if (!fd) return fd.status();
     DIR *stream = ::fdopendir(fd->get());
     if (!stream) return failed("list", path, errno);
@@ -224,14 +210,14 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
 
 // fdatasync: content and length are all that was promised; it leaves out the times.
 Status PosixDisk::sync_file(const std::string &path) {
-    Result<Descriptor> fd = below_.open(path, O_RDONLY);
+    Result<Fd> fd = below_.open(path, O_RDONLY);
     if (!fd) return fd.status();
     if (::fdatasync(fd->get()) != 0) return failed("sync", path, errno);
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
 }
 
 Status PosixDisk::sync_dir(const std::string &path) {
-    Result<Descriptor> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
+    Result<Fd> fd = below_.open(path, O_RDONLY | O_DIRECTORY);
     if (!fd) return fd.status();
     if (::fsync(fd->get()) != 0) return failed("sync directory", path, errno);
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
@@ -276,7 +262,7 @@ Status check_file_system(long magic, const std::string &directory) {
 }
 
 Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory, bool one_call) {
-    Descriptor root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Fd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!root) {
         const Code code = errno == EACCES || errno == EPERM ? Code::refused : code_of(errno);
         return fail_errno(code, "open state directory " + directory, errno);

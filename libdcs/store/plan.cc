@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/checksum.h"
+#include "base/require.h"
 #include "store/engine.h"
 #include "store/names.h"
 
@@ -59,6 +60,7 @@ public:
     }
 
     void finish() {
+        DCS_REQUIRE(dropped_.size() == plan_.steps.size(), "each step is kept or dropped");
         std::vector<Step> kept;
         kept.reserve(plan_.steps.size());
         for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
@@ -156,6 +158,7 @@ private:
             plan_.joined.emplace_back(earlier.bytes);
             joined = joined_.emplace(i, &plan_.joined.back()).first;
         }
+        DCS_REQUIRE(step.old_length >= earlier.old_length, "a step that begins earlier replaces the other");
         joined->second->resize(step.old_length - earlier.old_length);
         joined->second->append(step.bytes);
         earlier.bytes = *joined->second;
@@ -231,7 +234,7 @@ Status Engine::place(TurnPlan &plan) const {
         plan.big_bytes += step.length;
         if (pending_.removed_above(std::string(step.directory)) && !planted(plant_no_flush_before_big))
             plan.flush_first = true;
-        if (pending_.big.count(path)) plan.flush_first = true;  // B5: not three versions of it
+        if (pending_.big.count(path)) plan.flush_first = true;  // not three versions of it
     }
     return Status::ok();
 }

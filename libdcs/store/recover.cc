@@ -8,7 +8,6 @@
 namespace dcs::store {
 namespace {
 
-
 Status about(const std::string &file, const Status &status, const char *advice) {
     return fail(status.code, file + ": " + status.text + advice);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/checksum.h"
+#include "base/require.h"
 
 namespace dcs::store {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::size_t prefix = 12, turn_digits = 20, stamp_bytes = prefix + turn
 
 // Line ends between the copies, so that the file can be looked at.
 std::string doubled(const std::string &text, std::size_t block) {
+    DCS_REQUIRE(block > 0, "the copies lie in blocks of the disk");
     std::string file = text;
     file.resize((text.size() + block - 1) / block * block, '\n');
     return file + text;

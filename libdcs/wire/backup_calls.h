@@ -20,7 +20,7 @@ struct BackupReady { std::uint64_t store = 0, number = 0; };
 struct BackupHas { std::uint64_t store = 0, number = 0; ReportAck ack; };
 
 // backup -> scheduler: first message on the connection that it keeps.
-struct BackupCall { std::uint16_t protocol = protocol_version; std::uint64_t store = 0; };
+struct BackupCall { std::uint16_t protocol = opening_form; std::uint64_t store = 0; };
 // scheduler -> backup: answer to it.
 struct BackupKnown { std::uint64_t epoch = 0; };
 // One report as its server gave it. Those of one host come in the order of their numbers, and again, all that were not
@@ -41,7 +41,7 @@ struct MemberKey { std::string host, key; };
 struct MemberKeys { std::vector<MemberKey> members; };
 
 // To the backup, on its own socket.
-struct AskBackup { std::uint16_t protocol = protocol_version; };  // -> BackupStatus
+struct AskBackup { std::uint16_t protocol = opening_form; };  // -> BackupStatus
 struct BackupStatus {
     std::uint64_t store = 0;
     std::int32_t hosts = 0;                       // of which it holds reports
@@ -58,11 +58,22 @@ template <class A> void serialize(A &a, BackupReady &x, unsigned) { a & DCS_FIEL
 template <class A> void serialize(A &a, BackupHas &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number) & DCS_FIELD(ack); }
 template <class A> void serialize(A &a, BackupCall &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(store); }
 template <class A> void serialize(A &a, BackupKnown &x, unsigned) { a & DCS_FIELD(epoch); }
-template <class A> void serialize(A &a, HandOver &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number) & DCS_FIELD(report); }
-template <class A> void serialize(A &a, HandOverTaken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(number); }
-template <class A> void serialize(A &a, BackupPlace &x, unsigned) { a & DCS_FIELD(name) & DCS_FIELD(address) & DCS_FIELD(key); }
-template <class A> void serialize(A &a, MemberKey &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(key); }
-template <class A> void serialize(A &a, MemberKeys &x, unsigned) { a & DCS_FIELD(members); }
+template <class A> void serialize(A &a, HandOver &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number) & DCS_FIELD(report);
+}
+template <class A> void serialize(A &a, HandOverTaken &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number);
+}
+template <class A> void serialize(A &a, BackupPlace &x, unsigned) {
+    a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::path_bytes, DCS_FIELD(address))
+      & at_most(limits::digest_bytes, DCS_FIELD(key));
+}
+template <class A> void serialize(A &a, MemberKey &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::digest_bytes, DCS_FIELD(key));
+}
+template <class A> void serialize(A &a, MemberKeys &x, unsigned) {
+    a & at_most(limits::connections, DCS_FIELD(members));
+}
 template <class A> void serialize(A &a, AskBackup &x, unsigned) { a & DCS_FIELD(protocol); }
 template <class A> void serialize(A &a, BackupStatus &x, unsigned) {
     a & DCS_FIELD(store) & DCS_FIELD(hosts) & DCS_FIELD(reports) & DCS_FIELD(bytes) & DCS_FIELD(most_bytes) & DCS_FIELD(taken)

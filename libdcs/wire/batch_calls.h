@@ -25,7 +25,9 @@ struct GrainResults { std::vector<GrainResult> results; };
 
 // clang-format off
 template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD(grain) & DCS_FIELD(spec); }
-template <class A> void serialize(A &a, GexecMany &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(orders); }
+template <class A> void serialize(A &a, GexecMany &x, unsigned) {
+    a & DCS_FIELD(session) & at_most(limits::batch_grains, DCS_FIELD(orders));
+}
 template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
     a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block);
 }

@@ -10,7 +10,7 @@ namespace dcs::wire {
 
 // From dcs_begin, over a connection whose certificate has the role of a client host. The first message there.
 struct BeginControl {                                          // -> Begun, or ErrorReply
-    std::uint16_t protocol = protocol_version;
+    std::uint16_t protocol = opening_form;
     std::string user;        // login name of who called dcs_begin; the host vouches for it
     std::string ident;       // as in GetAuth
     std::string public_key;  // DER (SubjectPublicKeyInfo) of a key that dcs_begin made for this program alone
@@ -24,10 +24,12 @@ struct Begun {
 
 // clang-format off
 template <class A> void serialize(A &a, BeginControl &x, unsigned) {
-    a & DCS_FIELD(protocol) & DCS_FIELD(user) & DCS_FIELD(ident) & DCS_FIELD(public_key);
+    a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(user))
+      & at_most(limits::name_bytes, DCS_FIELD(ident)) & DCS_FIELD(public_key);
 }
 template <class A> void serialize(A &a, Begun &x, unsigned) {
-    a & DCS_FIELD(token) & DCS_FIELD(certificate) & DCS_FIELD(authority);
+    a & at_most(sizeof(Token), DCS_FIELD(token)) & at_most(limits::certificate_bytes, DCS_FIELD(certificate))
+      & at_most(limits::certificate_bytes, DCS_FIELD(authority));
 }
 // clang-format on
 

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include <boost/serialization/nvp.hpp>
-
-#define DCS_FIELD(name) boost::serialization::make_nvp(#name, x.name)
+#include "base/limits.h"
+#include "wire/archive_rules.h"
 
 namespace dcs::wire {
 
@@ -33,7 +32,9 @@ std::string to_text(const GrainFile &file);   // "program sha256:2c26b4... (3 by
 
 // clang-format off
 template <class A> void serialize(A &a, GrainFile &x, unsigned) {
-    a & DCS_FIELD(role) & DCS_FIELD(name) & DCS_FIELD(digest) & DCS_FIELD(size) & DCS_FIELD(binary_class);
+    a & DCS_FIELD(role) & at_most(limits::path_bytes, DCS_FIELD(name))
+      & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(size)
+      & at_most(limits::name_bytes, DCS_FIELD(binary_class));
 }
 // clang-format on
 

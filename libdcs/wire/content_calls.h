@@ -34,13 +34,25 @@ struct ContentPiece {
 };
 
 // clang-format off
-template <class A> void serialize(A &a, AskContents &x, unsigned) { a & DCS_FIELD(digests); }
-template <class A> void serialize(A &a, MissingContents &x, unsigned) { a & DCS_FIELD(digests); }
-template <class A> void serialize(A &a, PutContent &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(total) & DCS_FIELD(offset) & DCS_FIELD(bytes); }
-template <class A> void serialize(A &a, ContentTaken &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(next) & DCS_FIELD(code) & DCS_FIELD(text); }
-template <class A> void serialize(A &a, WantContent &x, unsigned) { a & DCS_FIELD(digest) & DCS_FIELD(offset) & DCS_FIELD(max); }
+template <class A> void serialize(A &a, AskContents &x, unsigned) {
+    a & at_most(limits::grain_files, DCS_FIELD(digests));
+}
+template <class A> void serialize(A &a, MissingContents &x, unsigned) {
+    a & at_most(limits::grain_files, DCS_FIELD(digests));
+}
+template <class A> void serialize(A &a, PutContent &x, unsigned) {
+    a & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(total) & DCS_FIELD(offset)
+      & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
+}
+template <class A> void serialize(A &a, ContentTaken &x, unsigned) {
+    a & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(next) & DCS_FIELD(code) & DCS_FIELD(text);
+}
+template <class A> void serialize(A &a, WantContent &x, unsigned) {
+    a & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(offset) & DCS_FIELD(max);
+}
 template <class A> void serialize(A &a, ContentPiece &x, unsigned) {
-    a & DCS_FIELD(digest) & DCS_FIELD(total) & DCS_FIELD(offset) & DCS_FIELD(bytes) & DCS_FIELD(code) & DCS_FIELD(text);
+    a & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(total) & DCS_FIELD(offset)
+      & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes)) & DCS_FIELD(code) & DCS_FIELD(text);
 }
 // clang-format on
 

@@ -26,11 +26,15 @@ class FieldList : public boost::archive::detail::interface_oarchive<FieldList> {
 public:
     std::vector<Field> fields;
 
-    template <class T> void save_override(const boost::serialization::nvp<T> &field) {
-        Field f;
-        f.name = field.name();
-        put(f, field.const_value());
-        fields.push_back(std::move(f));
+    template <class T> void save_override(const FieldOf<T> &field) {
+        if constexpr (is_part<T>) {
+            walk_fields(*this, field.const_value());
+        } else {
+            Field f;
+            f.name = field.name();
+            put(f, field.const_value());
+            fields.push_back(std::move(f));
+        }
     }
 
 private:

@@ -47,7 +47,7 @@ struct RemoveHost { std::string host; };                     // -> Done
 // From a host without a certificate, through the TLS door. May be repeated with the same key: whoever has not got
 // the answer asks again.
 struct JoinHost {                                            // -> Joined, or JoinPending, or ErrorReply
-    std::uint16_t protocol = protocol_version;
+    std::uint16_t protocol = opening_form;
     std::string host;      // empty: the one that the code is for, else own_name
     std::string own_name;  // what the host calls itself
     std::string token;     // 32 bytes; none: somebody has to approve
@@ -62,34 +62,50 @@ struct RenewCertificate { std::string request; };
 struct Renewed { std::string certificate; };
 
 // clang-format off
-template <class A> void serialize(A &a, CreateToken &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(ttl_s) & DCS_FIELD(role); }
+template <class A> void serialize(A &a, CreateToken &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(ttl_s) & DCS_FIELD(role);
+}
 template <class A> void serialize(A &a, TokenCreated &x, unsigned) {
-    a & DCS_FIELD(token) & DCS_FIELD(id) & DCS_FIELD(address) & DCS_FIELD(authority) & DCS_FIELD(expires_s);
+    a & at_most(sizeof(Token), DCS_FIELD(token)) & at_most(limits::name_bytes, DCS_FIELD(id))
+      & at_most(limits::path_bytes, DCS_FIELD(address)) & at_most(limits::certificate_bytes, DCS_FIELD(authority))
+      & DCS_FIELD(expires_s);
 }
 template <class A> void serialize(A &, ListTokens &, unsigned) {}
 template <class A> void serialize(A &a, TokenRow &x, unsigned) {
-    a & DCS_FIELD(id) & DCS_FIELD(host) & DCS_FIELD(by) & DCS_FIELD(expires_in_s) & DCS_FIELD(key);
+    a & at_most(limits::name_bytes, DCS_FIELD(id)) & at_most(limits::name_bytes, DCS_FIELD(host))
+      & at_most(limits::name_bytes, DCS_FIELD(by)) & DCS_FIELD(expires_in_s)
+      & at_most(limits::digest_bytes, DCS_FIELD(key));
 }
 template <class A> void serialize(A &a, PendingRow &x, unsigned) {
-    a & DCS_FIELD(host) & DCS_FIELD(address) & DCS_FIELD(key) & DCS_FIELD(asked_s);
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::path_bytes, DCS_FIELD(address))
+      & at_most(limits::digest_bytes, DCS_FIELD(key)) & DCS_FIELD(asked_s);
 }
 template <class A> void serialize(A &a, TokenList &x, unsigned) {
-    a & DCS_FIELD(tokens) & DCS_FIELD(pending) & DCS_FIELD(address) & DCS_FIELD(authority);
+    a & at_most(limits::join_codes, DCS_FIELD(tokens)) & at_most(limits::pending_hosts, DCS_FIELD(pending))
+      & at_most(limits::path_bytes, DCS_FIELD(address)) & at_most(limits::certificate_bytes, DCS_FIELD(authority));
 }
-template <class A> void serialize(A &a, RevokeToken &x, unsigned) { a & DCS_FIELD(id); }
+template <class A> void serialize(A &a, RevokeToken &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(id)); }
 template <class A> void serialize(A &a, ApproveHost &x, unsigned) {
-    a & DCS_FIELD(host) & DCS_FIELD(words) & DCS_FIELD(replace);
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::name_bytes, DCS_FIELD(words))
+      & since<9>(DCS_FIELD(replace));
 }
-template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & DCS_FIELD(host); }
+template <class A> void serialize(A &a, RemoveHost &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(host)); }
 template <class A> void serialize(A &a, JoinHost &x, unsigned) {
-    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(own_name) & DCS_FIELD(token) & DCS_FIELD(request) & DCS_FIELD(role);
+    a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(host))
+      & at_most(limits::name_bytes, DCS_FIELD(own_name)) & at_most(sizeof(Token), DCS_FIELD(token))
+      & at_most(limits::certificate_bytes, DCS_FIELD(request)) & DCS_FIELD(role);
 }
 template <class A> void serialize(A &a, Joined &x, unsigned) {
-    a & DCS_FIELD(host) & DCS_FIELD(certificate) & DCS_FIELD(authority);
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::certificate_bytes, DCS_FIELD(certificate))
+      & at_most(limits::certificate_bytes, DCS_FIELD(authority));
 }
-template <class A> void serialize(A &a, JoinPending &x, unsigned) { a & DCS_FIELD(host); }
-template <class A> void serialize(A &a, RenewCertificate &x, unsigned) { a & DCS_FIELD(request); }
-template <class A> void serialize(A &a, Renewed &x, unsigned) { a & DCS_FIELD(certificate); }
+template <class A> void serialize(A &a, JoinPending &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(host)); }
+template <class A> void serialize(A &a, RenewCertificate &x, unsigned) {
+    a & at_most(limits::certificate_bytes, DCS_FIELD(request));
+}
+template <class A> void serialize(A &a, Renewed &x, unsigned) {
+    a & at_most(limits::certificate_bytes, DCS_FIELD(certificate));
+}
 // clang-format on
 
 }  // namespace dcs::wire

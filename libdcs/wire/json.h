@@ -1,33 +1,46 @@
 #pragma once
 // JsonText: a struct as one JSON object, by its serialize(); names as in the struct. Bytes that are
 // not UTF-8 (a grain's message may hold any) become U+FFFD, so that the text is always valid.
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/archive/detail/interface_oarchive.hpp>
 
+#include "base/hex.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "wire/archive_rules.h"
 #include "wire/content.h"
 
 namespace dcs::wire {
 
-bool valid_utf8(std::string_view bytes);
-std::string in_hex(std::string_view bytes);
-std::string json_string(std::string_view bytes);  // quoted and escaped
-std::string json_number(double value);            // shortest that reads back; null if not finite
+inline std::string in_hex(std::string_view bytes) { return hex_of(bytes); }
 
 class JsonText : public boost::archive::detail::interface_oarchive<JsonText> {
 public:
-    template <class T> static std::string of(const T &value) {
+    // Where a row is published otherwise than its struct has it.
+    struct Rules {
+        std::vector<std::string_view> unknown;  // fields whose value is not known now: null
+        std::string_view field, name;           // a field that has another name
+    };
+    template <class T> static std::string of(const T &value, Rules rules = {}) {
         JsonText json;
+        json.rules_ = std::move(rules);
         walk_fields(json, value);
         return "{" + json.text_ + "}";
     }
-    template <class T> void save_override(const boost::serialization::nvp<T> &field) {
+    template <class T> void save_override(const FieldOf<T> &field) {
+        if constexpr (is_part<T>) return walk_fields(*this, field.const_value());
         if (!text_.empty()) text_ += ',';
         text_ += '"';
-        text_ += field.name();
+        text_ += rules_.field == field.name() ? rules_.name : field.name();
         text_ += "\":";
+        if (std::find(rules_.unknown.begin(), rules_.unknown.end(), field.name()) != rules_.unknown.end()) {
+            text_ += "null";
+            return;
+        }
         if constexpr (std::is_same_v<T, std::string>)
             if (std::string_view(field.name()) == "digest") {
                 text_ += json_string(in_hex(field.const_value()));
@@ -57,6 +70,7 @@ private:
         }
     }
     std::string text_;
+    Rules rules_;
 };
 
 }  // namespace dcs::wire

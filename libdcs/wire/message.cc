@@ -1,13 +1,14 @@
 // The only file that instantiates Writer and Reader for every message.
 #include "wire/message.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
+#include <iterator>
 
 #include "base/checksum.h"
-#include "base/limits.h"
 #include "wire/json.h"
+#include "wire/needed.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
@@ -25,6 +26,12 @@ namespace {
 constexpr std::string_view magic = "DCS1";
 constexpr std::size_t kinds = std::variant_size_v<AnyMessageOf>;
 
+template <class Message, std::size_t I = 0> constexpr std::uint16_t kind_number_of() {
+    if constexpr (std::is_same_v<Message, std::variant_alternative_t<I, AnyMessageOf>>) return I + 1;
+    else return kind_number_of<Message, I + 1>();
+}
+template <class Message> constexpr std::uint16_t kind_number = kind_number_of<Message>();
+
 constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth", "AuthReply",
     "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
     "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
@@ -39,54 +46,27 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "BackupStatus", "BackupPlace", "MemberKeys", "MirrorCall", "MirrorContents", "MirrorPage", "MirrorHas", "AskMirror",
     "MirrorStatus"};
 
-struct Cap { std::string_view field; std::size_t most; };
-constexpr Cap caps[] = {
-    {"token", sizeof(Token)},
-    {"user", limits::name_bytes},
-    {"ident", limits::name_bytes},
-    {"host", limits::name_bytes},
-    {"name", limits::path_bytes},
-    {"file", limits::path_bytes},
-    {"binary_class", limits::name_bytes},
-    {"status", limits::name_bytes},
-    {"level", limits::name_bytes},
-    {"label", limits::label_bytes},
-    {"directory", limits::path_bytes},
-    {"argv", limits::argv_items},
-    {"env", limits::argv_items},
-    {"nogo", limits::nogo_items},
-    {"digest", limits::digest_bytes},
-    {"key", limits::digest_bytes},
-    {"id", limits::name_bytes},
-    {"by", limits::name_bytes},
-    {"own_name", limits::name_bytes},
-    {"words", limits::name_bytes},
-    {"address", limits::path_bytes},
-    {"certificate", limits::certificate_bytes},
-    {"authority", limits::certificate_bytes},
-    {"request", limits::certificate_bytes},
-    {"tokens", limits::join_codes},
-    {"pending", limits::pending_hosts},
-    {"digests", limits::grain_files},
-    {"files", limits::grain_files},
-    {"shut", limits::message_bytes},
-    {"orders", limits::batch_grains},
-    {"held", limits::held_grains},
-    {"members", limits::connections},
-    {"path", limits::path_bytes},
-    {"mode", limits::name_bytes},
-    {"state", limits::name_bytes},
-    {"bytes", limits::fetch_chunk_bytes},
-};
+// Kinds above these came with later forms.
+struct KindsOf { Form form; std::size_t last; };
+constexpr KindsOf kinds_of[] = {{8, 80}};
+static_assert(kinds_of[std::size(kinds_of) - 1].last == kinds, "a new kind of message belongs to a form");
 
-using Decoder = Result<AnyMessage> (*)(std::string_view);
+Form form_of_kind(std::size_t kind) {
+    for (const KindsOf &all : kinds_of)
+        if (kind <= all.last) return all.form;
+    return newest_form;
+}
 
-template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload) {
+using Decoder = Result<AnyMessage> (*)(std::string_view, Form);
+
+template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload, Form form) {
     std::variant_alternative_t<I, AnyMessageOf> message;
-    Reader reader(payload);
+    Reader reader(payload, form);
     reader >> message;
     Status status = reader.status();
     if (!status) return fail(status.code, std::string(names[I]) + ": " + status.text);
+    if constexpr (std::is_same_v<decltype(message), LaunchResult>)
+        if (form == 8) message.code = static_cast<std::int32_t>(launch_code_of_8(static_cast<Code>(message.code)));
     return AnyMessage(std::move(message));
 }
 
@@ -96,46 +76,83 @@ constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {
 }
 constexpr std::array<Decoder, kinds> decoders = make_decoders(std::make_index_sequence<kinds>{});
 
-template <class Struct> std::string packed(const Struct &value) {
-    Writer writer;
-    writer << value;
+template <class Message> std::string payload_after(std::size_t head_room, const Message &message, Form form) {
+    Writer writer(form, head_room);
+    if constexpr (std::is_same_v<Message, LaunchResult>) {
+        LaunchResult told = message;
+        if (form == 8) told.code = static_cast<std::int32_t>(launch_code_for_8(static_cast<Code>(told.code)));
+        writer << told;
+    } else {
+        writer << message;
+    }
     return std::move(writer.bytes());
 }
 
-template <class Struct> Result<Struct> unpacked(std::string_view bytes, const char *what) {
-    Struct value;
-    Reader reader(bytes);
-    reader >> value;
-    Status status = reader.status();
-    if (!status) return fail(status.code, std::string(what) + ": " + status.text);
-    return value;
-}
-
-}  // namespace
-
-std::size_t cap_of_field(const char *name) {
-    const std::string_view wanted = name;
-    for (const Cap &cap : caps)
-        if (cap.field == wanted) return cap.most;
-    return std::numeric_limits<std::size_t>::max();
-}
-
-std::string encode(const AnyMessage &message, std::uint64_t request) {
-    Writer writer(header_bytes);
-    std::visit([&](const auto &m) { writer << m; }, message);
-    std::string frame = std::move(writer.bytes());
+std::string frame_of(const AnyMessage &message, std::uint64_t request, Form form) {
+    std::string frame = std::visit([&](const auto &m) { return payload_after(header_bytes, m, form); }, message);
     const std::string_view payload = std::string_view(frame).substr(header_bytes);
     DCS_REQUIRE(payload.size() <= UINT32_MAX, "a payload does not fit into a frame");
     ByteWriter header;
     header.raw(magic);
     header.u16(kind_of(message));
-    header.u16(protocol_version);
+    header.u16(form);
     header.u32(static_cast<std::uint32_t>(payload.size()));
     header.u64(request);
     header.u32(crc32c(payload));
     DCS_REQUIRE(header.size() == header_bytes, "the header has its own size");
     std::memcpy(frame.data(), header.bytes().data(), header_bytes);
     return frame;
+}
+
+Status check_sayable(const AnyMessage &message, Form form) {
+    const std::string name = kind_name(message);
+    const auto unknown = [&](const std::string &what, Form since) {
+        return fail(Code::invalid, "the peer speaks protocol version " + std::to_string(form) +
+                                       ", which does not know " + what + ": upgrade it to one that speaks version " +
+                                       std::to_string(since));
+    };
+    if (const Form since = form_of_kind(kind_of(message)); since > form) return unknown(name, since);
+    const Needed needed = std::visit([](const auto &m) { return needed_for(m); }, message);
+    return needed.form > form ? unknown(needed.what + " of " + name, needed.form) : Status::ok();
+}
+
+template <class Struct> Result<Struct> unpacked(std::string_view bytes, const char *what) {
+    Struct value;
+    const Status status = Reader::stored(bytes, value);
+    if (!status) return fail(status.code, std::string(what) + ": " + status.text);
+    return value;
+}
+
+}  // namespace
+
+bool opens(std::uint16_t kind) {
+    constexpr std::array first = {kind_number<Hello>, kind_number<FirstCall>, kind_number<JoinHost>,
+                                  kind_number<BeginControl>, kind_number<BackupCall>, kind_number<MirrorCall>,
+                                  kind_number<AskBackup>, kind_number<AskMirror>};
+    return std::find(first.begin(), first.end(), kind) != first.end();
+}
+
+Result<std::string> encode(const AnyMessage &message, std::uint64_t request, Form form) {
+    if (opens(kind_of(message))) return encode(message, request);
+    if (form < newest_form)
+        if (Status s = check_sayable(message, form); !s) return s;
+    return frame_of(message, request, form);
+}
+
+std::string encode(const AnyMessage &message, std::uint64_t request) {
+    if (opens(kind_of(message))) return frame_of(message, offer_of(our_forms), opening_form);
+    return frame_of(message, request, newest_form);
+}
+
+Status PeerForm::hear(const FrameHeader &header) {
+    Form theirs = header.protocol;
+    if (const auto offer = opens(header.kind) ? offer_in(header.request) : std::nullopt) {
+        const auto common = common_form(*offer);
+        if (!common) return common.status();
+        theirs = *common;
+    }
+    form_ = std::max(form_, theirs);
+    return Status::ok();
 }
 
 Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payload) {
@@ -150,10 +167,7 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
     header.length = reader.u32();
     header.request = reader.u64();
     header.crc = reader.u32();
-    if (header.protocol != protocol_version)
-        return fail(Code::protocol, "the peer speaks protocol version " +
-                                        std::to_string(header.protocol) + ", this program " +
-                                        std::to_string(protocol_version));
+    if (Status s = check_form(header.protocol); !s) return s;
     const std::size_t place = header.kind - std::size_t{1};
     if (place >= kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
     if (header.length > max_payload)
@@ -173,42 +187,29 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
                                         std::to_string(header.length));
     if (crc32c(payload) != header.crc)
         return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
-    return decoders[place](payload);
+    return decoders[place](payload, header.protocol);
 }
 
 std::uint16_t kind_of(const AnyMessage &message) { return static_cast<std::uint16_t>(message.index() + 1); }
 
 const char *kind_name(const AnyMessage &message) { return names[message.index()]; }
 
-namespace {
-// The last fields of a spec: cores, memory_mb, wall_s; files. Most grains ask for nothing; and what was
-// recorded before there were such fields must keep its fingerprint.
-constexpr std::size_t demand_bytes = 3 * sizeof(std::int32_t);
-constexpr std::size_t no_files_bytes = sizeof(std::uint32_t);  // their number
-}  // namespace
+const std::string *refusal(const AnyMessage &message) {
+    if (const auto *refused = std::get_if<Refused>(&message)) return &refused->text;
+    const auto *error = std::get_if<ErrorReply>(&message);  // of the loop at the other end
+    return error ? &error->text : nullptr;
+}
 
+std::string pack(const GrainReport &report) { return Writer::stored(report); }
 std::string pack(const GrainSpec &spec) {
-    std::string bytes = packed(spec);
-    if (!spec.files.empty()) return bytes;
-    bytes.resize(bytes.size() - no_files_bytes);
-    if (spec.cores == 0 && spec.memory_mb == 0 && spec.wall_s == 0) bytes.resize(bytes.size() - demand_bytes);
+    std::string bytes = Writer::stored(spec);
+    if (needed_for(spec).form == positional_form) bytes.resize(bytes.size() - left_out_of_spec_8(spec));
     return bytes;
 }
-std::string pack(const ExportedSession &session) { return packed(session); }
-std::string pack(const ExportedGrain &grain) { return packed(grain); }
+std::string pack(const ExportedSession &session) { return Writer::stored(session); }
+std::string pack(const ExportedGrain &grain) { return Writer::stored(grain); }
 
-Result<GrainSpec> unpack_spec(std::string_view bytes) {
-    auto spec = unpacked<GrainSpec>(bytes, "grain parameters");
-    if (spec) return spec;
-    std::string whole(bytes);
-    for (const std::size_t left_out : {no_files_bytes, demand_bytes}) {
-        whole.append(left_out, '\0');
-        auto short_one = unpacked<GrainSpec>(whole, "grain parameters");
-        if (short_one) return short_one;
-    }
-    return spec;
-}
-std::string pack(const GrainReport &report) { return packed(report); }
+Result<GrainSpec> unpack_spec(std::string_view bytes) { return unpacked<GrainSpec>(bytes, "grain parameters"); }
 Result<GrainReport> unpack_report(std::string_view bytes) { return unpacked<GrainReport>(bytes, "a report"); }
 Result<ExportedSession> unpack_exported_session(std::string_view bytes) {
     return unpacked<ExportedSession>(bytes, "the session's record");

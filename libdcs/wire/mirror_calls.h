@@ -11,7 +11,7 @@ namespace dcs::wire {
 // backup -> scheduler, first message on that connection: what its copy is of (name and epoch of the store) and its last
 // turn. No name: it has no whole copy, and wants one. seen: to this epoch a copy of store `seen_name` has been promoted.
 struct MirrorCall {
-    std::uint16_t protocol = protocol_version;
+    std::uint16_t protocol = opening_form;
     std::uint64_t name = 0, epoch = 0, turn = 0, seen_name = 0, seen = 0;
 };
 // backup -> scheduler, after it: the contents that lie beside the copy, 32 bytes each, in pieces; the last says so.
@@ -41,7 +41,7 @@ struct MirrorHas { std::uint64_t number = 0; bool whole = false; std::uint64_t t
 
 // To the scheduler, by its socket for grain servers, and to the backup by its own: for people. detach: to the scheduler,
 // let commits go on without the copy until it is there again.
-struct AskMirror { std::uint16_t protocol = protocol_version; bool detach = false; };  // -> MirrorStatus
+struct AskMirror { std::uint16_t protocol = opening_form; bool detach = false; };  // -> MirrorStatus
 struct MirrorStatus {
     std::string mode, state;       // off, lagging, sync; none, copying, behind, current, away
     std::uint64_t name = 0, epoch = 0, turn = 0;  // of the store that answers; the backup: of its copy
@@ -58,15 +58,20 @@ struct MirrorStatus {
 template <class A> void serialize(A &a, MirrorCall &x, unsigned) {
     a & DCS_FIELD(protocol) & DCS_FIELD(name) & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(seen_name) & DCS_FIELD(seen);
 }
-template <class A> void serialize(A &a, MirrorContents &x, unsigned) { a & DCS_FIELD(bytes) & DCS_FIELD(last); }
+template <class A> void serialize(A &a, MirrorContents &x, unsigned) {
+    a & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes)) & DCS_FIELD(last);
+}
 template <class A> void serialize(A &a, MirrorPage &x, unsigned) {
-    a & DCS_FIELD(number) & DCS_FIELD(step) & DCS_FIELD(name) & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(path)
-      & DCS_FIELD(key) & DCS_FIELD(offset) & DCS_FIELD(size) & DCS_FIELD(bytes);
+    a & DCS_FIELD(number) & DCS_FIELD(step) & DCS_FIELD(name) & DCS_FIELD(epoch) & DCS_FIELD(turn)
+      & at_most(limits::path_bytes, DCS_FIELD(path))
+      & at_most(limits::digest_bytes, DCS_FIELD(key)) & DCS_FIELD(offset) & DCS_FIELD(size)
+      & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
 }
 template <class A> void serialize(A &a, MirrorHas &x, unsigned) { a & DCS_FIELD(number) & DCS_FIELD(whole) & DCS_FIELD(turn); }
 template <class A> void serialize(A &a, AskMirror &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(detach); }
 template <class A> void serialize(A &a, MirrorStatus &x, unsigned) {
-    a & DCS_FIELD(mode) & DCS_FIELD(state) & DCS_FIELD(name) & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(copied)
+    a & at_most(limits::name_bytes, DCS_FIELD(mode)) & at_most(limits::name_bytes, DCS_FIELD(state)) & DCS_FIELD(name)
+      & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(copied)
       & DCS_FIELD(lag_turns) & DCS_FIELD(lag_bytes) & DCS_FIELD(lag_s) & DCS_FIELD(attached) & DCS_FIELD(detached)
       & DCS_FIELD(waiting_s) & DCS_FIELD(text);
 }

@@ -24,7 +24,7 @@ struct Explanation {
     std::vector<WhyRow> reasons;
 };
 
-// C11; for scheduler_master and root. What is negative, 0 (class) or empty stays as it is; what is set
+// For scheduler_master and root. What is negative, 0 (class) or empty stays as it is; what is set
 // outlives restarts and goes before the host table, until `reset`.
 struct SetHost {                                 // -> Done
     std::string host;
@@ -48,29 +48,36 @@ struct RestartGrain {                            // -> Done
     std::int32_t forgets = 0;
 };
 
-// For scheduler_master and root. Reads the host table and the policy again, whole or not at all (S9).
+// For scheduler_master and root. Reads the host table and the policy again, whole or not at all.
 struct Reload {};                                // -> Done
-// S10: of the scheduler, or of one host's grain server; until its next start.
+// Of the scheduler, or of one host's grain server; until its next start.
 struct SetLogLevel { std::string host, level; };  // -> Done; host empty: the scheduler
 constexpr const char *log_levels[] = {"off", "error", "warn", "info", "debug"};
 
 // clang-format off
 template <class A> void serialize(A &, Reload &, unsigned) {}
-template <class A> void serialize(A &a, SetLogLevel &x, unsigned) { a & DCS_FIELD(host) & DCS_FIELD(level); }
-template <class A> void serialize(A &a, Explain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &a, SetLogLevel &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::name_bytes, DCS_FIELD(level));
+}
+template <class A> void serialize(A &a, Explain &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
+}
 template <class A> void serialize(A &a, WhyRow &x, unsigned) {
     a & DCS_FIELD(reason) & DCS_FIELD(text) & DCS_FIELD(hint) & DCS_FIELD(hosts) & DCS_FIELD(names);
 }
 template <class A> void serialize(A &a, Explanation &x, unsigned) {
-    a & DCS_FIELD(state) & DCS_FIELD(summary) & DCS_FIELD(can_run) & DCS_FIELD(ahead) & DCS_FIELD(reasons);
+    a & at_most(limits::name_bytes, DCS_FIELD(state)) & DCS_FIELD(summary) & DCS_FIELD(can_run) & DCS_FIELD(ahead)
+      & DCS_FIELD(reasons);
 }
 template <class A> void serialize(A &a, SetHost &x, unsigned) {
-    a & DCS_FIELD(host) & DCS_FIELD(slots) & DCS_FIELD(interval_s) & DCS_FIELD(alert_s) & DCS_FIELD(limit_s)
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(slots) & DCS_FIELD(interval_s) & DCS_FIELD(alert_s)
+      & DCS_FIELD(limit_s)
       & DCS_FIELD(extended_s) & DCS_FIELD(host_class) & DCS_FIELD(drained) & DCS_FIELD(reset) & DCS_FIELD(clear_nogo)
-      & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain);
+      & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
 }
 template <class A> void serialize(A &a, RestartGrain &x, unsigned) {
-    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(and_after) & DCS_FIELD(forgets);
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(and_after)
+      & DCS_FIELD(forgets);
 }
 // clang-format on
 

@@ -21,12 +21,12 @@ inline WireGrain wire_of(const GrainKey &k) { return WireGrain{k.session.user, k
 struct HeldGrain {
     WireGrain key;
     std::uint32_t incarnation = 0;
-    std::int64_t cpu_us = 0;   // of this incarnation so far (S8: the copy that has run less goes)
+    std::int64_t cpu_us = 0;   // of this incarnation so far (the copy that has run less goes)
 };
 // First message on every connection: who this is, and every grain that it holds, running or ended
 // but not yet acknowledged. What the scheduler believes to run here and is not listed is lost.
 struct FirstCall {
-    std::uint16_t protocol = protocol_version;
+    std::uint16_t protocol = opening_form;
     std::string host, binary_class;
     std::string boot_id;       // grains of another boot are dead
     std::uint64_t instance = 0; // random per server process
@@ -38,8 +38,8 @@ struct FirstCall {
 struct CallIn {
     double load = 0;
     std::int64_t free_memory_kb = 0;
-    bool boundary = false;  // a time slice ends with it: running grains may be usurped (S4)
-    std::string shut;       // not empty: why this host takes no grains now (W2); for people
+    bool boundary = false;  // a time slice ends with it: running grains may be usurped
+    std::string shut;       // not empty: why this host takes no grains now; for people
 };
 // Whose doing an innocent end is that nobody ordered.
 enum class GivenBack : std::uint8_t {
@@ -97,12 +97,10 @@ struct Launch {
     std::uint64_t checkpoint_length = 0; // how much of `input` is checkpoint text
     std::uint64_t input_base = 0;       // offset in the original input where the rest begins
     std::uint32_t next_seq = 1;         // number of the first increment to write
-    std::int32_t notice = 0;            // minutes
-    std::int32_t wall_s = 0;            // longest run of this incarnation, seconds; 0: no limit
-    std::int32_t memory_mb = 0;         // that it may use; 0: as much as the host gives
-    bool account = false;               // under the user's own account, else under one made up for him (W1)
+    Demands demands;                    // of its submission
+    bool account = false;               // under the user's own account, else under one made up for him
     std::vector<GrainFile> files;       // of its submission, but programs of other binary classes
-    // S4: written and verified at once, started when a slot is free. The grain that it displaces
+    // Written and verified at once, started when a slot is free. The grain that it displaces
     // is withdrawn only after the answer `staged`.
     bool tentative = false;
 };
@@ -121,20 +119,30 @@ struct LogLevel { std::string level; };  // a word of log_levels
 
 constexpr Verdict last_of(Verdict) { return Verdict::later; }
 constexpr GivenBack last_of(GivenBack) { return GivenBack::by_itself; }
+constexpr GivenBack in_form(GivenBack why, Form form) {
+    return form < 9 && why == GivenBack::by_itself ? GivenBack::no : why;
+}
 
 // clang-format off
-template <class A> void serialize(A &a, WireGrain &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &a, WireGrain &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
+}
 template <class A> void serialize(A &a, HeldGrain &x, unsigned) { a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(cpu_us); }
 template <class A> void serialize(A &a, FirstCall &x, unsigned) {
-    a & DCS_FIELD(protocol) & DCS_FIELD(host) & DCS_FIELD(binary_class) & DCS_FIELD(boot_id) & DCS_FIELD(instance) & DCS_FIELD(held)
+    a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(host))
+      & at_most(limits::name_bytes, DCS_FIELD(binary_class)) & DCS_FIELD(boot_id) & DCS_FIELD(instance)
+      & at_most(limits::held_grains, DCS_FIELD(held))
       & DCS_FIELD(confinement);
 }
-template <class A> void serialize(A &a, CallIn &x, unsigned) { a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary) & DCS_FIELD(shut); }
+template <class A> void serialize(A &a, CallIn &x, unsigned) {
+    a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
+      & at_most(limits::message_bytes, DCS_FIELD(shut));
+}
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)
       & DCS_FIELD(checkpoint) & DCS_FIELD(message) & DCS_FIELD(input_position) & DCS_FIELD(out) & DCS_FIELD(err)
       & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason)
-      & DCS_FIELD(limit) & DCS_FIELD(given_back) & DCS_FIELD(files);
+      & DCS_FIELD(limit) & DCS_FIELD(given_back) & at_most(limits::grain_files, DCS_FIELD(files));
 }
 template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text);
@@ -142,11 +150,13 @@ template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
 template <class A> void serialize(A &a, Configure &x, unsigned) { a & DCS_FIELD(interval_s) & DCS_FIELD(slots) & DCS_FIELD(epoch); }
 template <class A> void serialize(A &a, Refused &x, unsigned) { a & DCS_FIELD(text); }
 template <class A> void serialize(A &a, Launch &x, unsigned) {
-    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory) & DCS_FIELD(input)
-      & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(notice)
-      & DCS_FIELD(wall_s) & DCS_FIELD(memory_mb) & DCS_FIELD(account) & DCS_FIELD(files) & DCS_FIELD(tentative);
+    if (positional(a)) return list_of_launch_8(a, x);
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & at_most(limits::argv_items, DCS_FIELD(argv))
+      & at_most(limits::argv_items, DCS_FIELD(env)) & at_most(limits::path_bytes, DCS_FIELD(directory))
+      & DCS_FIELD(input) & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq)
+      & DCS_FIELD(demands) & DCS_FIELD(account) & at_most(limits::grain_files, DCS_FIELD(files)) & DCS_FIELD(tentative);
 }
-template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & DCS_FIELD(level); }
+template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(level)); }
 template <class A> void serialize(A &a, ReportAck &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);
 }

@@ -76,24 +76,33 @@ struct DoctorReply { std::vector<ProblemRow> problems; };
 // clang-format off
 template <class A> void serialize(A &a, ExportedStream &x, unsigned) { a & DCS_FIELD(length) & DCS_FIELD(whole) & DCS_FIELD(content); }
 template <class A> void serialize(A &a, ExportedGrain &x, unsigned) {
-    a & DCS_FIELD(grain) & DCS_FIELD(spec) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(nogo) & DCS_FIELD(incarnation)
+    a & DCS_FIELD(grain) & DCS_FIELD(spec) & at_most(limits::name_bytes, DCS_FIELD(state))
+      & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::nogo_items, DCS_FIELD(nogo))
+      & DCS_FIELD(incarnation)
       & DCS_FIELD(sequence) & DCS_FIELD(failures) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(result_index)
       & DCS_FIELD(queued) & DCS_FIELD(queue) & DCS_FIELD(input_position) & DCS_FIELD(usage) & DCS_FIELD(input)
       & DCS_FIELD(out) & DCS_FIELD(err) & DCS_FIELD(checkpoint) & DCS_FIELD(message);
 }
 template <class A> void serialize(A &a, ExportedSession &x, unsigned) {
-    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(results)
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session)
+      & at_most(limits::name_bytes, DCS_FIELD(ident)) & at_most(limits::name_bytes, DCS_FIELD(state))
+      & DCS_FIELD(results)
       & DCS_FIELD(acknowledged) & DCS_FIELD(handed_out) & DCS_FIELD(grains) & DCS_FIELD(log);
 }
-template <class A> void serialize(A &a, ExportPage &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(after) & DCS_FIELD(most); }
+template <class A> void serialize(A &a, ExportPage &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(after) & DCS_FIELD(most);
+}
 template <class A> void serialize(A &a, ExportReply &x, unsigned) { a & DCS_FIELD(head) & DCS_FIELD(grains) & DCS_FIELD(more); }
-template <class A> void serialize(A &a, ImportPiece &x, unsigned) { a & DCS_FIELD(offset) & DCS_FIELD(total) & DCS_FIELD(bytes); }
+template <class A> void serialize(A &a, ImportPiece &x, unsigned) {
+    a & DCS_FIELD(offset) & DCS_FIELD(total) & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
+}
 template <class A> void serialize(A &a, ImportSession &x, unsigned) {
     a & DCS_FIELD(number) & DCS_FIELD(replace) & DCS_FIELD(total) & DCS_FIELD(crc);
 }
 template <class A> void serialize(A &, Doctor &, unsigned) {}
 template <class A> void serialize(A &a, ProblemRow &x, unsigned) {
-    a & DCS_FIELD(entity) & DCS_FIELD(file) & DCS_FIELD(problem) & DCS_FIELD(affects) & DCS_FIELD(advice);
+    a & DCS_FIELD(entity) & at_most(limits::path_bytes, DCS_FIELD(file)) & DCS_FIELD(problem) & DCS_FIELD(affects)
+      & DCS_FIELD(advice);
 }
 template <class A> void serialize(A &a, DoctorReply &x, unsigned) { a & DCS_FIELD(problems); }
 // clang-format on

@@ -44,14 +44,11 @@ std::string wrong_usage(const Usage &u) {
 
 std::string wrong_numbers(const ExportedGrain &g) {
     const GrainSpec &s = g.spec;
-    if (s.attempts < 1 || s.attempts > 255) return "\"attempts\" must be 1 to 255";
-    if (s.thrash < 0 || s.notice < 0) return "\"thrash\" and \"notice\" are not negative";
-    if (s.cores < 0 || s.memory_mb < 0 || s.wall_s < 0)
-        return "\"cores\", \"memory_mb\" and \"wall_s\" are not negative";
+    if (std::string wrong = out_of_range(s.demands); !wrong.empty()) return wrong;
     const bool over = g.state == "finished" || g.state == "killed";
-    if (g.failures < 0 || g.failures > s.attempts)
+    if (g.failures < 0 || g.failures > s.demands.attempts)
         return "\"failures\" is more than \"attempts\"";
-    if (!over && g.failures == s.attempts)
+    if (!over && g.failures == s.demands.attempts)
         return "\"failures\" leaves no attempt to a grain that is " + g.state;
     if (g.sequence > INT32_MAX) return "\"sequence\" is absurd";
     if (g.state == "finished" && g.result_index < 0)

@@ -260,23 +260,25 @@ void files(Keys &keys, GrainSpec &spec) {
 }
 
 void submitted(Keys &keys, GrainSpec &spec) {
-    constexpr std::int32_t most = INT32_MAX;
+    constexpr std::int32_t least = INT32_MIN, most = INT32_MAX;  // as the type has them
     keys.list("argv", spec.argv, limits::argv_items);
     keys.list("env", spec.env, limits::argv_items);
     keys.bytes("directory", spec.directory);
     keys.bytes("label", spec.label);
-    keys.number<std::uint32_t>("class", spec.host_class, 0, UINT32_MAX);
-    keys.number<std::int32_t>("thrash", spec.thrash, 0, most);
-    keys.flag("urgent", spec.urgent);
-    keys.number<std::int32_t>("notice", spec.notice, 0, most);
-    keys.number<std::int32_t>("attempts", spec.attempts, 1, 255);
+    Demands &d = spec.demands;
+    keys.number<std::uint32_t>("class", d.host_class, 0, UINT32_MAX);
+    keys.number<std::int32_t>("thrash", d.thrash, least, most);
+    keys.flag("urgent", d.urgent);
+    keys.number<std::int32_t>("notice", d.notice, least, most);
+    keys.number<std::int32_t>("attempts", d.attempts, least, most);
     // Exports of before these existed do without.
     const auto demand = [&](std::string_view key, std::int32_t &into) {
-        if (const json::value *v = keys.take(key, false)) keys.number_of<std::int32_t>(key, *v, into, 0, most);
+        if (const json::value *v = keys.take(key, false)) keys.number_of<std::int32_t>(key, *v, into, least, most);
     };
-    demand("cores", spec.cores);
-    demand("memory_mb", spec.memory_mb);
-    demand("wall_s", spec.wall_s);
+    demand("cores", d.cores);
+    demand("memory_mb", d.memory_mb);
+    demand("wall_s", d.wall_s);
+    keys.spoil(out_of_range(d));
 }
 
 void happened(Keys &keys, ExportedGrain &g) {
@@ -317,10 +319,11 @@ std::string to_line(const GrainLine &line) {
     std::string r = "{\"grain\":" + n(g.grain) + ",\"state\":" + json_string(g.state);
     r += ",\"argv\":" + list(s.argv) + ",\"env\":" + list(s.env);
     r += ",\"directory\":" + words(s.directory) + ",\"label\":" + words(s.label);
-    r += ",\"class\":" + n(s.host_class) + ",\"thrash\":" + n(s.thrash);
-    r += std::string(",\"urgent\":") + (s.urgent ? "true" : "false");
-    r += ",\"notice\":" + n(s.notice) + ",\"attempts\":" + n(s.attempts);
-    r += ",\"cores\":" + n(s.cores) + ",\"memory_mb\":" + n(s.memory_mb) + ",\"wall_s\":" + n(s.wall_s);
+    const Demands &d = s.demands;
+    r += ",\"class\":" + n(d.host_class) + ",\"thrash\":" + n(d.thrash);
+    r += std::string(",\"urgent\":") + (d.urgent ? "true" : "false");
+    r += ",\"notice\":" + n(d.notice) + ",\"attempts\":" + n(d.attempts);
+    r += ",\"cores\":" + n(d.cores) + ",\"memory_mb\":" + n(d.memory_mb) + ",\"wall_s\":" + n(d.wall_s);
     r += ",\"failures\":" + n(g.failures) + ",\"incarnation\":" + n(g.incarnation);
     r += ",\"sequence\":" + n(g.sequence) + ",\"queue\":" + (g.queued ? n(g.queue) : "null");
     r += ",\"result\":" + (g.result_index < 0 ? "null" : n(g.result_index));

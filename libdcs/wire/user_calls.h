@@ -1,6 +1,6 @@
 #pragma once
 // What a control program and the scheduler say to each other. Every struct has one serialize():
-// the same field list feeds the wire, the JSON of the commands and "names what differs".
+// the same field list feeds the wire, the JSON of the commands, "names what differs" and docs/PROTOCOL.md.
 //
 // A connection starts with Hello. After that each request gets exactly one reply frame that
 // carries the request's id; the kind of the reply is the one named beside the request, or
@@ -11,15 +11,16 @@
 
 #include "base/ids.h"
 #include "wire/content.h"
+#include "wire/demands.h"
+#include "wire/form_8.h"
 
 namespace dcs::wire {
 
-inline constexpr std::uint16_t protocol_version = 9;
-
-// First frame on a connection. `token` is empty for callers that only query or that want a token;
+// First frame on a connection. `protocol` is that of the opening form in every message that has it; what the sender
+// reads is in its offer (form.h). `token` is empty for callers that only query or that want a token;
 // who they are follows from the socket's peer credentials.
 struct Hello {
-    std::uint16_t protocol = protocol_version;
+    std::uint16_t protocol = opening_form;
     std::string token;  // 32 bytes or none
 };
 struct Welcome {
@@ -45,23 +46,15 @@ struct OpenReply {
 struct CloseSession { std::string user; std::int32_t number = 0; std::int32_t acknowledged = -1; };  // -> Done
 struct CleanSession { std::string user; std::int32_t number = 0; };                                  // -> Done
 
-// Everything d_gexec says about a grain (C7, C13). All of it counts for idempotence, but the label.
+// Everything that a submission says about a grain. All of it counts for idempotence, but the label.
 struct GrainSpec {
     std::vector<std::string> argv;   // argv[0]: path of the executable
     std::vector<std::string> env;    // NAME=value
     std::string input;               // standard input, any bytes
-    std::uint32_t host_class = 0;    // mask; 0 means any class
-    std::int32_t thrash = 0;         // expected memory, half megabytes
-    bool urgent = false;
-    std::int32_t notice = 0;         // minutes of warning before a checkpoint
-    std::int32_t attempts = 3;
+    Demands demands;
     std::string directory;           // working directory; empty: a private one
     std::string label;               // for people
-    // C13; 0: not said.
-    std::int32_t cores = 0;          // that it keeps busy; counts as 1
-    std::int32_t memory_mb = 0;      // that it must find free, beside what running grains asked for, and may use
-    std::int32_t wall_s = 0;         // longest run of one incarnation; beyond it the grain has failed
-    std::vector<GrainFile> files;    // C13: staged, of the program, of the input, to be brought back
+    std::vector<GrainFile> files;    // staged, of the program, of the input, to be brought back
 };
 struct Gexec {                                  // -> Done
     std::int32_t session = 0;
@@ -155,20 +148,20 @@ struct MoveRow {
 struct GrainRow {
     std::int32_t session = 0, grain = 0;
     std::string user, state, host, label;   // state: ready running finished killed
-    std::uint32_t incarnation = 0, host_class = 0;
-    std::int32_t starts = 0, restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
+    std::uint32_t incarnation = 0;
+    std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
     double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
     double saved_cpu_s = 0;                 // that incarnations did not need, because they began at a checkpoint
     double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
-    std::int32_t thrash = 0, notice = 0, attempts = 0, cores = 0, memory_mb = 0, wall_s = 0;
-    bool urgent = false;
+    Demands demands;
     // type grain only
     std::string message;                    // latest status message
     std::vector<std::string> argv;
     std::vector<std::string> nogo;          // hosts that it must not be tried on
     std::vector<MoveRow> moves;             // the latest, oldest first
     std::vector<GrainFile> files;           // that it brought back
+    std::int32_t starts = 0;                // of a process, on whatever host
 };
 struct QueryReply {
     SystemRow system;
@@ -191,21 +184,32 @@ constexpr Stream last_of(Stream) { return Stream::log; }
 constexpr QueryType last_of(QueryType) { return QueryType::grain; }
 
 // clang-format off
-template <class A> void serialize(A &a, Hello &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(token); }
-template <class A> void serialize(A &a, Welcome &x, unsigned) { a & DCS_FIELD(epoch) & DCS_FIELD(user); }
-template <class A> void serialize(A &a, GetAuth &x, unsigned) { a & DCS_FIELD(ident); }
-template <class A> void serialize(A &a, AuthReply &x, unsigned) { a & DCS_FIELD(token); }
+template <class A> void serialize(A &a, Hello &x, unsigned) {
+    a & DCS_FIELD(protocol) & at_most(sizeof(Token), DCS_FIELD(token));
+}
+template <class A> void serialize(A &a, Welcome &x, unsigned) {
+    a & DCS_FIELD(epoch) & at_most(limits::name_bytes, DCS_FIELD(user));
+}
+template <class A> void serialize(A &a, GetAuth &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(ident)); }
+template <class A> void serialize(A &a, AuthReply &x, unsigned) { a & at_most(sizeof(Token), DCS_FIELD(token)); }
 template <class A> void serialize(A &a, OpenSession &x, unsigned) { a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset); }
 template <class A> void serialize(A &a, OpenReply &x, unsigned) { a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed); }
-template <class A> void serialize(A &a, CloseSession &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(number) & DCS_FIELD(acknowledged); }
-template <class A> void serialize(A &a, CleanSession &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, CloseSession &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number) & DCS_FIELD(acknowledged);
+}
+template <class A> void serialize(A &a, CleanSession &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number);
+}
 template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
-    a & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(input) & DCS_FIELD(host_class) & DCS_FIELD(thrash)
-      & DCS_FIELD(urgent) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(directory) & DCS_FIELD(label)
-      & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s) & DCS_FIELD(files);
+    if (positional(a)) return list_of_spec_8(a, x);
+    a & at_most(limits::argv_items, DCS_FIELD(argv)) & at_most(limits::argv_items, DCS_FIELD(env)) & DCS_FIELD(input)
+      & DCS_FIELD(demands) & at_most(limits::path_bytes, DCS_FIELD(directory))
+      & at_most(limits::label_bytes, DCS_FIELD(label)) & at_most(limits::grain_files, DCS_FIELD(files));
 }
 template <class A> void serialize(A &a, Gexec &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec); }
-template <class A> void serialize(A &a, Gkill &x, unsigned) { a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain); }
+template <class A> void serialize(A &a, Gkill &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
+}
 template <class A> void serialize(A &, Done &, unsigned) {}
 template <class A> void serialize(A &a, Usage &x, unsigned) {
     a & DCS_FIELD(user_us) & DCS_FIELD(system_us) & DCS_FIELD(max_rss_kb) & DCS_FIELD(minor_faults)
@@ -217,12 +221,16 @@ template <class A> void serialize(A &a, GrainResult &x, unsigned) {
       & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err);
 }
 template <class A> void serialize(A &a, Fetch &x, unsigned) {
-    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream) & DCS_FIELD(offset) & DCS_FIELD(max)
-      & DCS_FIELD(file);
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream)
+      & DCS_FIELD(offset) & DCS_FIELD(max)
+      & at_most(limits::path_bytes, DCS_FIELD(file));
 }
-template <class A> void serialize(A &a, Piece &x, unsigned) { a & DCS_FIELD(total) & DCS_FIELD(bytes); }
+template <class A> void serialize(A &a, Piece &x, unsigned) {
+    a & DCS_FIELD(total) & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
+}
 template <class A> void serialize(A &a, Query &x, unsigned) {
-    a & DCS_FIELD(type) & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(after) & DCS_FIELD(status)
+    a & DCS_FIELD(type) & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain)
+      & DCS_FIELD(after) & at_most(limits::name_bytes, DCS_FIELD(status))
       & DCS_FIELD(after_user);
 }
 template <class A> void serialize(A &a, SystemRow &x, unsigned) {
@@ -230,7 +238,8 @@ template <class A> void serialize(A &a, SystemRow &x, unsigned) {
       & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running) & DCS_FIELD(version);
 }
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
-    a & DCS_FIELD(name) & DCS_FIELD(state) & DCS_FIELD(binary_class) & DCS_FIELD(host_class) & DCS_FIELD(slots)
+    a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::name_bytes, DCS_FIELD(state))
+      & at_most(limits::name_bytes, DCS_FIELD(binary_class)) & DCS_FIELD(host_class) & DCS_FIELD(slots)
       & DCS_FIELD(running) & DCS_FIELD(last_call_in_s) & DCS_FIELD(interval_s) & DCS_FIELD(alert_s) & DCS_FIELD(limit_s)
       & DCS_FIELD(extended_s) & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(cores) & DCS_FIELD(cores_used)
       & DCS_FIELD(memory_mb) & DCS_FIELD(memory_used_mb) & DCS_FIELD(connected) & DCS_FIELD(drained) & DCS_FIELD(settings)
@@ -239,20 +248,26 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(confinement);
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
-    a & DCS_FIELD(reason) & DCS_FIELD(host) & DCS_FIELD(detail) & DCS_FIELD(incarnation) & DCS_FIELD(age_s);
+    a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)
+      & DCS_FIELD(age_s);
 }
 template <class A> void serialize(A &a, SessionRow &x, unsigned) {
-    a & DCS_FIELD(user) & DCS_FIELD(session) & DCS_FIELD(ident) & DCS_FIELD(state) & DCS_FIELD(ready) & DCS_FIELD(running)
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session)
+      & at_most(limits::name_bytes, DCS_FIELD(ident)) & at_most(limits::name_bytes, DCS_FIELD(state))
+      & DCS_FIELD(ready) & DCS_FIELD(running)
       & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent) & DCS_FIELD(saved_cpu_s);
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
-    a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(user) & DCS_FIELD(state) & DCS_FIELD(host) & DCS_FIELD(label)
-      & DCS_FIELD(incarnation) & DCS_FIELD(host_class) & DCS_FIELD(starts) & DCS_FIELD(restarts) & DCS_FIELD(failures)
-      & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s) & DCS_FIELD(run_cpu_s) & DCS_FIELD(saved_cpu_s)
-      & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s) & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length)
-      & DCS_FIELD(thrash) & DCS_FIELD(notice) & DCS_FIELD(attempts) & DCS_FIELD(cores) & DCS_FIELD(memory_mb) & DCS_FIELD(wall_s)
-      & DCS_FIELD(urgent) & DCS_FIELD(message) & DCS_FIELD(argv) & DCS_FIELD(nogo) & DCS_FIELD(moves)
-      & DCS_FIELD(files);
+    if (positional(a)) return list_of_row_8(a, x);
+    a & DCS_FIELD(session) & DCS_FIELD(grain) & at_most(limits::name_bytes, DCS_FIELD(user))
+      & at_most(limits::name_bytes, DCS_FIELD(state)) & at_most(limits::name_bytes, DCS_FIELD(host))
+      & at_most(limits::label_bytes, DCS_FIELD(label)) & DCS_FIELD(incarnation) & DCS_FIELD(restarts)
+      & DCS_FIELD(failures) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(result_index) & DCS_FIELD(cpu_s)
+      & DCS_FIELD(run_cpu_s) & DCS_FIELD(saved_cpu_s) & DCS_FIELD(last_contact_s) & DCS_FIELD(checkpoint_age_s)
+      & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length) & DCS_FIELD(demands)
+      & DCS_FIELD(message) & at_most(limits::argv_items, DCS_FIELD(argv))
+      & at_most(limits::nogo_items, DCS_FIELD(nogo)) & DCS_FIELD(moves) & at_most(limits::grain_files, DCS_FIELD(files))
+      & shown_since<9>(DCS_FIELD(starts));
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);

@@ -1,8 +1,9 @@
 #pragma once
-// Writer: the bytes of a struct, by its serialize(). Integers little-endian in their own width,
-// bool and enums one byte, double as the 64 bits of IEEE 754, strings and vectors a 32-bit count
-// and then their content.
+// Writer: the bytes of a struct, by its serialize(), in one of two layouts (form.h). Tagged: base/tagged.h.
+// Positional: integers little-endian in their own width, bool and enums one byte, double as the 64 bits of IEEE 754,
+// strings and vectors a 32-bit count and then their content.
 #include <bit>
+#include <utility>
 
 #include <boost/archive/detail/interface_oarchive.hpp>
 
@@ -14,47 +15,126 @@ namespace dcs::wire {
 
 class Writer : public boost::archive::detail::interface_oarchive<Writer> {
 public:
-    // `head_room` zero bytes come first: a frame's header is patched in there later.
-    explicit Writer(std::size_t head_room = 0) { out_.bytes().assign(head_room, '\0'); }
+    using Values = std::vector<std::string>;  // of the fields of a struct, tagged
+
+    // For a peer that reads `form`. `head_room` zero bytes come first: a frame's header is patched in there later.
+    explicit Writer(Form form, std::size_t head_room = 0) : form_(form), tagged_(form > positional_form) {
+        out_.bytes().assign(head_room, '\0');
+    }
+    // For this release and later ones, beginning with the bytes that release 0.1 wrote. What it did not know follows
+    // as tagged fields, if there is any; in elements of lists there cannot be.
+    template <class T> static std::string stored(const T &value) {
+        Writer writer(every_form);
+        writer.tagged_ = false;
+        writer.save_override(value);
+        const std::size_t known = writer.out_.size();
+        writer.tagged_ = true;
+        writer.after_ = positional_form;
+        writer.fields(value);
+        if (writer.out_.size() == known + 1) writer.bytes().resize(known);  // the 0 alone
+        return std::move(writer.bytes());
+    }
 
     std::string &bytes() { return out_.bytes(); }
+    bool positional() const { return !tagged_; }
 
-    template <class T> void save_override(const boost::serialization::nvp<T> &field) {
+    template <class T> void save_override(const FieldOf<T> &field) {
+        ++number_;
+        if (!tagged_) {
+            if (field.since == positional_form) save_override(field.const_value());
+            return;
+        }
+        constexpr FieldKind kind = kind_of_field<T>();
+        if (field.since > form_ || (field.since <= after_ && kind != FieldKind::fields)) return;
+        const std::size_t before = out_.size();
+        put_tag(out_, number_, kind);
+        const std::size_t at = out_.size();
         save_override(field.const_value());
+        const std::string_view value = std::string_view(bytes()).substr(at);
+        if (recorded_) recorded_->emplace_back(value);
+        if (recorded_ || value == (*defaults_)[number_ - 1]) bytes().resize(before);
     }
     template <class T> void save_override(const T &value) {
-        if constexpr (std::is_same_v<T, bool>) {
-            out_.u8(value ? 1 : 0);
-        } else if constexpr (std::is_same_v<T, double>) {
+        if constexpr (std::is_same_v<T, double>) {
             out_.u64(std::bit_cast<std::uint64_t>(value));
-        } else if constexpr (ByteEnum<T>) {
-            out_.u8(static_cast<std::uint8_t>(value));
-        } else if constexpr (FixedInteger<T>) {
-            integer(value);
+        } else if constexpr (FixedInteger<T> || ByteEnum<T> || std::is_same_v<T, bool>) {
+            number(value);
         } else if constexpr (std::is_same_v<T, std::string>) {
-            out_.u32(count_of(value.size()));
+            count(value.size());
             out_.raw(value);
         } else if constexpr (is_vector<T>) {
-            out_.u32(count_of(value.size()));
+            if (tagged_) out_.u8(static_cast<std::uint8_t>(kind_of_field<typename T::value_type>()));
+            count(value.size());
             for (const auto &item : value) save_override(item);
+        } else if (tagged_) {
+            fields(value);
         } else {
             walk_fields(*this, value);
         }
     }
 
+    template <class T> static std::string value_bytes(const T &value) {
+        Writer writer(every_form);
+        writer.save_override(value);
+        return std::move(writer.bytes());
+    }
+    // Of a struct as it is made. A struct in a struct has its own defaults there.
+    template <class T> static const Values &defaults_of() {
+        static const Values values = [] {
+            Values made;
+            Writer writer(every_form);
+            writer.recorded_ = &made;
+            walk_fields(writer, T{});
+            return made;
+        }();
+        return values;
+    }
+
 private:
-    template <class T> void integer(T value) {
-        const auto v = static_cast<std::make_unsigned_t<T>>(value);
-        if constexpr (sizeof(T) == 1) out_.u8(v);
-        else if constexpr (sizeof(T) == 2) out_.u16(v);
-        else if constexpr (sizeof(T) == 4) out_.u32(v);
-        else out_.u64(v);
+    static constexpr Form every_form = UINT16_MAX;  // with all fields that there are
+
+    template <class T> void fields(const T &value) {
+        const std::uint32_t number = std::exchange(number_, 0);
+        const Values *const defaults = std::exchange(defaults_, &defaults_of<T>());
+        Values *const recorded = std::exchange(recorded_, nullptr);
+        walk_fields(*this, value);
+        end_fields(out_);
+        number_ = number;
+        defaults_ = defaults;
+        recorded_ = recorded;
     }
-    static std::uint32_t count_of(std::size_t n) {
+    template <class T> void number(T value) {
+        if constexpr (std::is_same_v<T, bool>) {
+            out_.u8(value ? 1 : 0);
+        } else if constexpr (ByteEnum<T>) {
+            const auto known = static_cast<std::uint8_t>(in_form(value, form_));
+            if (tagged_) out_.var(known);
+            else out_.u8(known);
+        } else if (tagged_) {
+            if constexpr (std::is_signed_v<T>) out_.svar(value);
+            else out_.var(value);
+        } else if constexpr (sizeof(T) == 1) {
+            out_.u8(static_cast<std::uint8_t>(value));
+        } else if constexpr (sizeof(T) == 2) {
+            out_.u16(static_cast<std::uint16_t>(value));
+        } else if constexpr (sizeof(T) == 4) {
+            out_.u32(static_cast<std::uint32_t>(value));
+        } else {
+            out_.u64(static_cast<std::uint64_t>(value));
+        }
+    }
+    void count(std::size_t n) {
         DCS_REQUIRE(n <= UINT32_MAX, "a count does not fit into a message");
-        return static_cast<std::uint32_t>(n);
+        if (tagged_) out_.var(n);
+        else out_.u32(static_cast<std::uint32_t>(n));
     }
+
     ByteWriter out_;
+    Form form_, after_ = 0;  // after_: fields of that form and older ones are left out
+    bool tagged_;
+    std::uint32_t number_ = 0;          // of the field at hand, in its struct
+    const Values *defaults_ = nullptr;  // of its struct
+    Values *recorded_ = nullptr;        // the values go there, and nowhere else
 };
 
 }  // namespace dcs::wire

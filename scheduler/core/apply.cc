@@ -10,6 +10,7 @@
 #include "base/require.h"
 #include "scheduler/core/decision.h"
 #include "scheduler/core/derived.h"
+#include "scheduler/core/sound.h"
 
 namespace dcs::core {
 namespace {
@@ -38,8 +39,7 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
     return before;
 }
 
-std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
-                                       std::optional<SessionInfo> next) {
+std::optional<SessionInfo> put_session(State &state, const SessionKey &key, std::optional<SessionInfo> next) {
     std::optional<SessionInfo> before;
     bool stays = false;
     auto it = state.sessions.find(key);
@@ -50,8 +50,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key,
         if (!stays) count_session(state, key, it->second, false);
     }
     if (!next) {
-        DCS_REQUIRE(it == state.sessions.end() || it->second.grains.empty(),
-                    "a session with grains goes as a whole");
+        DCS_REQUIRE(it == state.sessions.end() || it->second.grains.empty(), "a session with grains goes as a whole");
         state.unpacked.erase(key);
         if (it != state.sessions.end()) state.sessions.erase(it);
         return before;
@@ -116,7 +115,7 @@ void add_grains(State &state, const SessionKey &key, const GrainList &grains) {
 std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) {
     std::optional<Host> before;
     const auto index = static_cast<std::size_t>(id);
-    DCS_REQUIRE(id >= 0 && index <= state.hosts.size(), "hosts are numbered without gaps");
+    DCS_REQUIRE(index <= state.hosts.size(), "hosts are numbered without gaps");
     if (index < state.hosts.size()) {
         index_host(state, id, state.hosts[index], false);
         before = std::move(state.hosts[index]);
@@ -127,15 +126,15 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
             state.running.emplace_back();
             state.used.emplace_back();
         }
-        if (before && before->config.name != next->config.name) state.host_ids.erase(before->config.name);
-        if (!before || before->config.name != next->config.name) state.host_ids[next->config.name] = id;
+        if (before && before->config->name != next->config->name) state.host_ids.erase(before->config->name);
+        if (!before || before->config->name != next->config->name) state.host_ids[next->config->name] = id;
         state.hosts[index] = std::move(*next);
         index_host(state, id, state.hosts[index], true);
         refresh_open(state, id);
     } else {
         DCS_REQUIRE(index + 1 == state.hosts.size() && state.running.back().empty(),
                     "only the last host can go, and without grains");
-        state.host_ids.erase(before->config.name);
+        state.host_ids.erase(before->config->name);
         state.hosts.pop_back();
         state.running.pop_back();
         state.used.pop_back();
@@ -143,8 +142,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
     return before;
 }
 
-std::optional<AuthEntry> put_auth(State &state, const TokenHash &hash,
-                                  std::optional<AuthEntry> next) {
+std::optional<AuthEntry> put_auth(State &state, const TokenHash &hash, std::optional<AuthEntry> next) {
     std::optional<AuthEntry> before;
     const auto it = state.auth.find(hash);
     if (it != state.auth.end()) before = std::move(it->second);
@@ -261,6 +259,7 @@ struct Applier {
         steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, {})});
     }
     void operator()(const SetSession &c) {
+        require_sound(c.info);
         const std::uint64_t next = state.next_seniority;
         steps.push_back(WasSession{c.key, boxed(put_session(state, c.key, c.info)), next});
         if (c.info.seniority >= next) state.next_seniority = c.info.seniority + 1;
@@ -278,13 +277,14 @@ struct Applier {
         steps.push_back(WasEmpty{c.key});
     }
     void operator()(const SetGrain &c) {
-        auto before = put_grain(state, c.key, c.grain);
-        steps.push_back(WasGrain{c.key, boxed(std::move(before)), take_damaged(state, c.key)});
+        require_sound(c.grain);
+        steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, c.grain)), take_damaged(state, c.key)});
     }
     void operator()(const EraseGrain &c) {
         steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, {})), {}});
     }
     void operator()(const SetHost &c) {
+        require_sound(c.host);
         steps.push_back(WasHost{c.id, boxed(put_host(state, c.id, c.host))});
     }
     void operator()(const SetWaiters &c) {
@@ -308,6 +308,7 @@ struct Applier {
     }
     void operator()(const SetHandedOver &c) {
         const auto it = state.handed_over.find(c.host);
+        DCS_REQUIRE(it == state.handed_over.end() || !it->second.covers(c.up_to), "reports are taken in once");
         steps.push_back(WasHandedOver{
             c.host, it == state.handed_over.end() ? std::nullopt : std::optional<HandedOver>(it->second)});
         state.handed_over[c.host] = c.up_to;
@@ -375,8 +376,7 @@ void roll_back(State &state, Undo &undo) {
     list.clear();
 }
 
-void load_session(State &state, const SessionKey &key, SessionInfo info,
-                  std::map<GrainNumber, Grain> grains,
+void load_session(State &state, const SessionKey &key, SessionInfo info, std::map<GrainNumber, Grain> grains,
                   std::map<GrainNumber, std::string> damaged) {
     state.next_seniority = std::max(state.next_seniority, info.seniority + 1);
     put_session(state, key, std::move(info));

@@ -47,8 +47,6 @@ bool may_say(Party party, const wire::AnyMessage &message);
 Status authorise(const State &state, const Caller &caller, const UserRequest &request);
 // For the audit log, if the call is a secure command: what was asked for, "kill a grain, ann/3:17". Otherwise empty.
 std::string secure_command(const Caller &caller, const UserRequest &request);
-// An event that goes into the log whatever its level is: who gave which order, who was let in.
-inline bool is_audit(const std::string &event) { return event.starts_with("audit: "); }
 
 // In the list of users, if there is one (policy.cc).
 Status check_user(const State &state, const Caller &caller);

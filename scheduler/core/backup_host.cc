@@ -45,7 +45,7 @@ void tell_of_backup(Draft &d, const TellOfBackup &in) {
     if (link.conn != 0 && !link.host.empty()) d.effect(SendServer{link.conn, member_keys(d.state)});
     if (!in.place) return;
     for (const auto &[conn, id] : d.state.host_of_conn)
-        if (d.state.trust.keys.count(d.state.host(id)->config.name) != 0)
+        if (d.state.trust.keys.count(d.state.host(id)->config->name) != 0)
             d.effect(SendServer{conn, backup_place(d.state)});
 }
 

@@ -36,13 +36,13 @@ bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
 
 void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     std::set<GrainKey> kept;
-    const auto slots = static_cast<std::size_t>(std::max(0, d.state.host(id)->config.slots));
+    const auto slots = static_cast<std::size_t>(std::max(0, d.state.host(id)->config->slots));
     std::size_t withdrawn = 0;
     for (const wire::HeldGrain &held : in.call->held) {
         const GrainKey key = wire::key_of(held.key);
         if (kept.count(key) == 0 && goes_on(d, held, id)) {
             kept.insert(key);
-            if (d.state.host(id)->config.slots == 0)  // set while it was away
+            if (d.state.host(id)->config->slots == 0)  // set while it was away
                 d.effect(SendServer{in.conn, wire::Withdraw{held.key, held.incarnation, false, out_of_service}});
             continue;
         }
@@ -55,7 +55,7 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
         d.effect(SendServer{in.conn, end});
     }
     if (withdrawn > slots + withdrawn_at_once) {
-        d.event("host " + d.state.host(id)->config.name + " holds " + std::to_string(withdrawn) +
+        d.event("host " + d.state.host(id)->config->name + " holds " + std::to_string(withdrawn) +
                 " grains that are not leased to it: it is told so of some, and calls again for the rest");
         d.effect(CloseConnection{in.conn});
     }
@@ -68,7 +68,7 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
     for (const GrainKey &key : believed) {
         if (kept.count(key) != 0) continue;
         d.follow_up(PlaceGrain{key});
-        d.event("grain " + to_text(key) + " was lost by " + d.state.host(id)->config.name);
+        d.event("grain " + to_text(key) + " was lost by " + d.state.host(id)->config->name);
     }
 }
 
@@ -76,13 +76,13 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
 
 std::string too_open_text(const Host &host) {
     return "too open: its grains are confined by " + to_words(host.confinement) + ", demanded is " +
-           to_words(host.config.require_confinement);
+           to_words(host.config->require_confinement);
 }
 
 void hear_from(Draft &d, HostId id) {
     Host &host = d.host(id);
     if (host.status != HostStatus::active)
-        d.event("host " + host.config.name + " is active, was " + name_of(host.status));
+        d.event("host " + host.config->name + " is active, was " + name_of(host.status));
     host.status = HostStatus::active;
     host.last_contact = d.now;
     host.called = true;
@@ -91,11 +91,6 @@ void hear_from(Draft &d, HostId id) {
 
 void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
-    if (call.protocol != wire::protocol_version)
-        return turn_away(d, in.conn,
-                         "the scheduler speaks protocol " + std::to_string(wire::protocol_version) +
-                             ", this server " + std::to_string(call.protocol) +
-                             ": use the same version");
     if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in.conn, s.text);
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
@@ -113,7 +108,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.free_memory_kb = -1;
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
     host.missing.clear();  // whoever restarts a server may have put something right
-    if (too_open(host)) d.event("host " + host.config.name + " gets no grains: " + too_open_text(host));
+    if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});
     reconcile(d, in, id);
@@ -134,7 +129,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
         std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())
-        d.event("host " + host.config.name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));
+        d.event("host " + host.config->name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));
     host.shut = shut;
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});

@@ -35,6 +35,7 @@ void withdraw_running(Draft &d, const SessionKey &key) {
 void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     dismiss_waiters(d, key, fail(Code::session_closed, "session " + to_text(key) + " was closed"));
     SessionInfo &info = d.info(key);
+    DCS_REQUIRE(info.status == SessionStatus::active, "a session is closed once");
     info.status = SessionStatus::terminated;
     info.token = TokenHash{};
     info.sent = std::max(info.sent, std::min(acknowledged, info.result_count));

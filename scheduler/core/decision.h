@@ -128,6 +128,9 @@ struct Decision {
     std::vector<std::string> events;   // one line each, for the log
 };
 
+// An event that goes into the log whatever its level is: who gave which order, who was let in.
+inline bool is_audit(const std::string &event) { return event.starts_with("audit: "); }
+
 // Pure: same state, time and input, same decision. Cannot change anything.
 Decision decide(const State &state, Instant now, const Input &input);
 

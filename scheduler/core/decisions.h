@@ -4,6 +4,7 @@
 
 #include "scheduler/core/authorise.h"
 #include "scheduler/core/draft.h"
+#include "scheduler/core/missing.h"
 #include "wire/session_check.h"
 
 namespace dcs::core {
@@ -113,11 +114,6 @@ void raise_fences(Draft &d, const Session &session);
 // One more active session, so many more unfinished grains.
 Status check_session_quota(const State &state, const std::string &user);
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);
-// ---- what is not there (missing.cc) -------------------------------------------------------
-// session_unknown; or io_error when it is there but set aside as damaged.
-Status missing_session(const State &state, const SessionKey &key);
-// grain_unknown; or io_error when it is there but set aside as damaged.
-Status missing_grain(const State &state, const GrainKey &key);
 using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 

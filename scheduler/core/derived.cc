@@ -9,6 +9,18 @@
 namespace dcs::core {
 namespace {
 
+// One of the values under a key, in or out; a key without values is not there.
+template <class Sets, class Key, class Value> void put_into(Sets &sets, const Key &key, const Value &value, bool in) {
+    if (in) {
+        sets[key].insert(value);
+        return;
+    }
+    const auto there = sets.find(key);
+    if (there == sets.end()) return;
+    there->second.erase(value);
+    if (there->second.empty()) sets.erase(there);
+}
+
 // Whether this session is among those that wait with grains of this shape.
 void put_waiting(State &state, const SessionKey &key, std::uint64_t seniority, const Shape &shape, bool waits) {
     if (waits) {
@@ -29,8 +41,10 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     const bool active = session.info.status == SessionStatus::active;
     if (!in) {
         const auto of_shape = session.ready.find(shape);
+        DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain stands in the queue of its shape");
         of_shape->second.grains.erase(g.queue_position);
         const auto program = of_shape->second.programs.find(g.program);
+        DCS_REQUIRE(program != of_shape->second.programs.end(), "a queue counts its programs");
         if (--program->second == 0) of_shape->second.programs.erase(program);
         if (!of_shape->second.grains.empty()) return;
         session.ready.erase(of_shape);
@@ -49,7 +63,9 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
 void set_result(Session &session, std::int32_t index, GrainNumber value) {
     DCS_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < session.results.size(),
                 "a finished grain has a place in its session's order");
-    session.results[static_cast<std::size_t>(index)] = value;
+    GrainNumber &place = session.results[static_cast<std::size_t>(index)];
+    DCS_REQUIRE((place == -1) != (value == -1), "a place in the order has one grain");
+    place = value;
 }
 
 }  // namespace
@@ -89,6 +105,7 @@ void count_session(State &state, const SessionKey &key, const Session &session, 
     user.sessions += sign;
     user.unfinished += sign * (running + ready);
     user.running += sign * running;
+    DCS_REQUIRE(user.sessions >= 0 && user.unfinished >= 0 && user.running >= 0, "no count is below nothing");
     if (user == UserCounts()) state.users.erase(key.user);
 }
 
@@ -118,7 +135,10 @@ void count_stored(State &state, const SessionKey &key, std::uint64_t bytes, bool
 void count_files(State &state, const std::string &user, const Grain &g, bool in) {
     const auto count = [&](const std::string &digest) {
         state.stored.use(user, digest, in);
-        if ((state.contents[digest] += in ? 1 : -1) == 0) state.contents.erase(digest);
+        std::int64_t &named = state.contents[digest];
+        named += in ? 1 : -1;
+        DCS_REQUIRE(named >= 0, "a content is named by no fewer than no grain");
+        if (named == 0) state.contents.erase(digest);
     };
     for (const std::string &digest : g.files->digests) count(digest);
     for (const wire::GrainFile &file : g.files->outputs)
@@ -126,33 +146,27 @@ void count_files(State &state, const std::string &user, const Grain &g, bool in)
 }
 
 void refresh_open(State &state, HostId id) {
-    const std::uint32_t host_class = state.host(id)->config.host_class;
-    if (state.free_slots(id) > 0) {
-        state.open_hosts[host_class].insert(id);
-        return;
-    }
-    const auto of_class = state.open_hosts.find(host_class);
-    if (of_class == state.open_hosts.end()) return;
-    of_class->second.erase(id);
-    if (of_class->second.empty()) state.open_hosts.erase(of_class);
+    const std::uint32_t host_class = state.host(id)->config->host_class;
+    put_into(state.open_hosts, host_class, id, state.free_slots(id) > 0);
 }
 
 void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
     DCS_REQUIRE(state.host(g.host), "a running grain runs on a known host");
     const auto index = static_cast<std::size_t>(g.host);
-    if (in)
-        state.running[index].insert(key);
-    else
-        state.running[index].erase(key);
-    const Demand &demand = g.demand;
+    const bool changed = in ? state.running[index].insert(key).second : state.running[index].erase(key) == 1;
+    DCS_REQUIRE(changed, "a grain runs once");
+    const wire::Demands &demand = *g.demands;
     state.used[index].cores += (in ? 1 : -1) * std::int64_t{std::max(1, demand.cores)};
     state.used[index].memory_mb += (in ? 1 : -1) * std::int64_t{demand.memory_mb};
+    DCS_REQUIRE(state.used[index].cores >= 0 && state.used[index].memory_mb >= 0, "no less than nothing is used");
     refresh_open(state, g.host);
 }
 
 // Takes the grain's share out of what is derived, or puts it in.
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
-    session.counts[static_cast<int>(g.status)] += in ? 1 : -1;
+    std::int32_t &count = session.counts[static_cast<int>(g.status)];
+    count += in ? 1 : -1;
+    DCS_REQUIRE(count >= 0, "no count is below nothing");
     const auto saved = static_cast<std::uint64_t>(g.kept->saved);
     session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;
     if (packable(g) && in)
@@ -184,40 +198,19 @@ void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter>
     if (!waiters.empty()) {
         std::int64_t &parked = state.parked[key.user];
         parked += (in ? 1 : -1) * static_cast<std::int64_t>(waiters.size());
+        DCS_REQUIRE(parked >= 0, "no count is below nothing");
         if (parked == 0) state.parked.erase(key.user);
     }
     for (const Waiter &w : waiters) {
-        if (in) {
-            state.waiting_conns[w.conn].insert(key);
-            continue;
-        }
-        const auto it = state.waiting_conns.find(w.conn);
-        if (it == state.waiting_conns.end()) continue;
-        it->second.erase(key);
-        if (it->second.empty()) state.waiting_conns.erase(it);
+        put_into(state.waiting_conns, w.conn, key, in);
     }
 }
-
-namespace {
-void note_missing(State &state, HostId id, const Host &host, bool in) {
-    for (const auto &[program, until] : host.missing) {
-        if (in) {
-            state.lacking[program].insert(id);
-            continue;
-        }
-        const auto it = state.lacking.find(program);
-        if (it == state.lacking.end()) continue;
-        it->second.erase(id);
-        if (it->second.empty()) state.lacking.erase(it);
-    }
-}
-}  // namespace
 
 // What is derived from a host, in or out.
 void index_host(State &state, HostId id, const Host &host, bool in) {
     const Instant deadline = deadline_of(host);
     const Instant lapse = lapse_of(host);
-    note_missing(state, id, host, in);
+    for (const auto &[program, until] : host.missing) put_into(state.lacking, program, id, in);
     if (in) {
         if (deadline != Instant::never()) state.deadlines.emplace(deadline, id);
         if (lapse != Instant::never()) state.lapses.emplace(lapse, id);
@@ -228,10 +221,7 @@ void index_host(State &state, HostId id, const Host &host, bool in) {
     state.lapses.erase({lapse, id});
     const auto by_conn = state.host_of_conn.find(host.conn);
     if (by_conn != state.host_of_conn.end() && by_conn->second == id) state.host_of_conn.erase(by_conn);
-    const auto open = state.open_hosts.find(host.config.host_class);
-    if (open == state.open_hosts.end()) return;
-    open->second.erase(id);
-    if (open->second.empty()) state.open_hosts.erase(open);
+    put_into(state.open_hosts, host.config->host_class, id, false);
 }
 
 }  // namespace dcs::core

@@ -41,8 +41,8 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     if (!host.configured || (host.status == HostStatus::active && !too_open(host))) return {};
     const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
     wire::ProblemRow row;
-    row.entity = "host " + host.config.name;
-    row.affects = std::to_string(host.config.slots) + " slots";
+    row.entity = "host " + host.config->name;
+    row.affects = std::to_string(host.config->slots) + " slots";
     row.advice = "look whether its grain server runs and can reach the scheduler; in a private "
                  "pool `dcs up` starts it again";
     if (host.status == HostStatus::active) {
@@ -75,7 +75,7 @@ wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
                       : "could not be started " + std::to_string(g.refusals) + " times in a row";
     if (!g.moves->empty()) {
         const Host *host = d.state.host(g.moves->back().host);
-        row.problem += (host ? ", at last by " + host->config.name : ", at last") + ": " + g.moves->back().detail;
+        row.problem += (host ? ", at last by " + host->config->name : ", at last") + ": " + g.moves->back().detail;
     }
     const auto pause = static_cast<std::int64_t>((g.rest_until - d.now).seconds()) + 1;
     row.affects = g.rest_until > d.now ? "it rests and is tried again in " + std::to_string(pause) + " s"

@@ -1,7 +1,5 @@
 #include "scheduler/core/draft.h"
 
-#include "scheduler/core/authorise.h"
-
 namespace dcs::core {
 
 SessionInfo &Draft::info(const SessionKey &key) {
@@ -58,10 +56,12 @@ void Draft::write(const GrainKey &key, File file, std::uint64_t old_length, Payl
 }
 
 void Draft::reply(const Caller &caller, wire::AnyMessage message) {
+    DCS_REQUIRE(caller.conn != 0, "a reply goes to a connection");
     effect(Reply{caller.conn, caller.request, std::move(message)});
 }
 
 void Draft::refuse(const Caller &caller, const Status &why) {
+    DCS_REQUIRE(!why, "a refusal has a reason");
     reply(caller, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text});
 }
 

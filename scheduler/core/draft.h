@@ -25,7 +25,10 @@ public:
     Host &host_durably(HostId id);  // what d_sethost set: committed before anything is said
     std::vector<Waiter> &waiters(const SessionKey &key);
     // The grain's change touches volatile fields only, see SetGrain.
-    void volatile_only(const GrainKey &key) { volatile_only_.insert(key); }
+    void volatile_only(const GrainKey &key) {
+        DCS_REQUIRE(grains_.count(key) != 0, "what was not edited did not change");
+        volatile_only_.insert(key);
+    }
 
     void change(Change change) { out_.changes.push_back(std::move(change)); }
     void write(const GrainKey &key, File file, std::uint64_t old_length, Payload bytes);

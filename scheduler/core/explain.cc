@@ -12,13 +12,13 @@ constexpr std::size_t names_shown = 8;
 constexpr std::int32_t most_ahead = 65536;
 
 std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
-    if (!class_fits(grain.host_class, host.config.host_class)) return Why::other_class;
+    if (!class_fits(grain.demands->host_class, host.config->host_class)) return Why::other_class;
     if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
     if (!permits(host.config, key.session.user)) return Why::not_permitted;
-    if (host.config.slots <= 0) return Why::no_slots;
+    if (host.config->slots <= 0) return Why::no_slots;
     if (is_nogo(grain, id)) return why_nogo(grain, id);
     if (ever_fits(host.config, grain)) return {};
-    return std::max(1, grain.demand->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
+    return std::max(1, grain.demands->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
 }
 
 std::optional<Why> why_away(const Host &host) {
@@ -43,7 +43,7 @@ public:
         if (names.size() > names_shown) names.resize(names_shown);
         put(why, 0, std::move(names));
     }
-    void about_host(Why why, HostId id) { put(why, 1, {state_.host(id)->config.name}); }
+    void about_host(Why why, HostId id) { put(why, 1, {state_.host(id)->config->name}); }
     void settled_or_running(const Grain &g);
     void waiting(const Grain &g);
 
@@ -80,7 +80,7 @@ std::string why_ended(const Grain &g) {
 
 void Report::settled_or_running(const Grain &g) {
     const Host *host = state_.host(g.host);
-    const std::string where = host ? " on " + host->config.name : "";
+    const std::string where = host ? " on " + host->config->name : "";
     if (g.status != GrainStatus::running) {
         about_grain(g.status == GrainStatus::finished ? Why::finished : Why::killed);
         out.summary = std::string("it was ") + (g.status == GrainStatus::killed ? "killed" : "finished" + where);
@@ -151,7 +151,7 @@ std::string own_trouble(const State &state, const Grain &g) {
     if (!circles(g) || g.moves->empty()) return {};
     const Host *host = state.host(g.moves->back().host);
     return "; it came back " + std::to_string(std::max(g.returns, g.refusals)) + " times in a row, at last" +
-           (host ? " from " + host->config.name : "") + ": " + g.moves->back().detail;
+           (host ? " from " + host->config->name : "") + ": " + g.moves->back().detail;
 }
 
 std::string Report::summary(const Grain &g) const {
@@ -210,9 +210,10 @@ Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, con
     if (over_quota(state, key.session.user)) return Why::user_quota;
     if (!accepts_now(state, id)) return Why::probation;
     if (in_trouble(host, key.session.user, now)) return Why::trouble;
-    if (!cores_fit(state, id, grain.demand->cores, {})) return Why::cores_in_use;
+    if (!cores_fit(state, id, grain.demands->cores, {})) return Why::cores_in_use;
     if (!memory_fits(state, id, grain, {})) {
-        const bool short_now = grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512;
+        const std::int32_t thrash = grain.demands->thrash;
+        const bool short_now = thrash > 0 && host.free_memory_kb < std::int64_t{thrash} * 512;
         return short_now ? Why::thrash : Why::memory_in_use;
     }
     return first_for_host(state, now, id, {}) == key ? Why::takes_it : Why::others_first;

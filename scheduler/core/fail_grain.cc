@@ -48,10 +48,12 @@ void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string det
     Grain &g = d.grain(key);
     std::vector<Move> &moves = g.moves.edit();
     if (moves.size() >= limits::moves_kept) moves.erase(moves.begin());
+    DCS_REQUIRE(g.status == GrainStatus::running, "a grain leaves a host where it runs");
     moves.push_back(Move{reason, g.host, g.lease, shortened(detail, limits::move_detail_bytes), d.now});
 }
 
 void requeue_all(Draft &d, HostId id, MoveReason reason) {
+    DCS_REQUIRE(d.state.host(id), "only a known host loses its grains");
     const std::set<GrainKey> &there = d.state.running[static_cast<std::size_t>(id)];
     for (auto it = there.rbegin(); it != there.rend(); ++it) {
         note_move(d, *it, reason);
@@ -66,7 +68,7 @@ void hold_back(Draft &d, HostId id, const GrainKey &key) {
     held.erase(std::remove_if(held.begin(), held.end(),
                               [&](const HeldBack &h) { return h.until <= d.now || h.key == key; }),
                held.end());
-    held.push_back(HeldBack{key, d.now + host.config.interval / 2});
+    held.push_back(HeldBack{key, d.now + host.config->interval / 2});
 }
 
 namespace {
@@ -81,12 +83,14 @@ bool has_elsewhere(const State &state, const GrainKey &key, const Grain &g, Host
 
 void fail_grain(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
+    DCS_REQUIRE(g.failures + 1 < g.demands->attempts, "the last failure is an end");
     g.failures += 1;
     g.failures_there = static_cast<std::uint8_t>(g.failed_on == id ? g.failures_there + 1 : 1);
     g.failed_on = id;
     if (g.failures_there >= 2 && has_elsewhere(d.state, key, g, id)) {
+        DCS_REQUIRE(!is_nogo(g, id), "nogo names a host once");
         g.nogo.edit().push_back(id);
-        d.event("grain " + to_text(key) + " failed twice on " + d.state.host(id)->config.name +
+        d.event("grain " + to_text(key) + " failed twice on " + d.state.host(id)->config->name +
                 " and will not be tried there again");
     }
     requeue_front(d, key, false);

@@ -33,9 +33,10 @@ bool last_return(const Grain &grain) { return grain.returns + 1 >= limits::retur
 
 void come_back(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
+    DCS_REQUIRE(!last_return(g), "the last return is an end");
     count_one_more(g.returns);
     requeue_front(d, key, false);
-    const Duration interval = d.state.host(id)->config.interval;
+    const Duration interval = d.state.host(id)->config->interval;
     rest(d, key, interval, g.returns, std::max(interval, seconds(limits::rest_s)));
 }
 
@@ -43,7 +44,7 @@ void refuse_start(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
     count_one_more(g.refusals);
     requeue_front(d, key, false);
-    const Duration interval = d.state.host(id)->config.interval;
+    const Duration interval = d.state.host(id)->config->interval;
     rest(d, key, interval, g.refusals, Duration{2 * interval.ns});  // or it would wait long when the trouble is over
 }
 
@@ -81,13 +82,14 @@ void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code) {
     g.result_index = d.info(key.session).result_count++;
     wake_waiters(d, key.session);
     d.follow_up(FillHost{id});
-    d.event("grain " + to_text(key) + " finished on " + d.state.host(id)->config.name + ", signal " +
+    d.event("grain " + to_text(key) + " finished on " + d.state.host(id)->config->name + ", signal " +
             std::to_string(signal) + ", code " + std::to_string(code));
 }
 
 void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why) {
     note_move(d, key, MoveReason::given_up, why);
     Grain &g = d.grain(key);
+    DCS_REQUIRE(g.failures < g.demands->attempts && !why.empty(), "a grain is given up once, and told why");
     SessionInfo &info = d.info(key.session);
     Payload words;
     words.bytes = std::make_shared<const std::string>("dcs: the grain was given up: " + why + "\n");

@@ -7,7 +7,7 @@ namespace {
 void update_host(Draft &d, HostId id, const HostConfig &table) {
     Host &host = d.host(id);
     const bool returns = !host.configured;
-    host.table = table;
+    host.table = {table, host.table};
     host.configured = true;
     if (returns) host.status = HostStatus::unknown;
     if (host.status == HostStatus::unknown) host.last_contact = d.now;  // grace
@@ -33,14 +33,15 @@ void leave_table(Draft &d, HostId id) {
     host.usurping.clear();
     host.checked = Checked::no;
     requeue_all(d, id, MoveReason::host_removed);
-    d.event("host " + host.config.name + " is not in the host table");
+    d.event("host " + host.config->name + " is not in the host table");
 }
 
 void configure_host(Draft &d, HostId id, const HostConfig &config) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
-    d.host(id).config = config;
+    Host &host = d.host(id);
+    host.config = {config, host.table};
     if (old.conn == 0) return;
-    if (old.config.interval != config.interval || old.config.slots != config.slots)
+    if (old.config->interval != config.interval || old.config->slots != config.slots)
         d.send(id, configuration(d.state, config));
     if (config.slots == 0)
         for (const GrainKey &key : d.state.running[static_cast<std::size_t>(id)])
@@ -50,7 +51,7 @@ void configure_host(Draft &d, HostId id, const HostConfig &config) {
 
 void take_host_table(Draft &d, const HostTable &in) {
     std::set<std::string> listed;
-    auto fresh = static_cast<HostId>(d.state.hosts.size());
+    std::size_t known = d.state.hosts.size();
     Sources sources;
     BackupHost backup;
     for (const HostConfig &config : in.hosts) {
@@ -65,11 +66,11 @@ void take_host_table(Draft &d, const HostTable &in) {
         Host host;
         host.config = host.table = config;
         host.last_contact = d.now;
-        d.change(SetHost{fresh++, std::move(host)});
+        d.change(SetHost{static_cast<HostId>(known++), std::move(host)});
     }
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
-        if (listed.count(host.config.name) != 0) continue;
+        if (listed.count(host.config->name) != 0) continue;
         if (host.configured || !d.state.running[i].empty()) leave_table(d, static_cast<HostId>(i));
     }
     for (const auto &[host, users] : d.state.sources)

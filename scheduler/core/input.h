@@ -33,12 +33,9 @@ struct Caller {
 // A d_gexec, its spec packed and fingerprinted by the turn.
 struct SubmitGrain {
     std::int32_t session = 0, grain = 0;
-    std::uint32_t host_class = 0;
-    std::int32_t thrash = 0, notice = 0, attempts = 0;
-    bool urgent = false;
+    wire::Demands demands;
     std::uint64_t input_length = 0;
     GrainFiles files;
-    Demand demand;
     std::uint32_t program = 0;    // digest of argv[0], not 0
     Fingerprint fingerprint{};
     Payload params;               // wire::pack(spec)
@@ -102,6 +99,7 @@ struct ServerFirstCall {
     Certified certified;
     HandedOver promised;
     bool waited = false;
+    wire::Form form = wire::positional_form;  // the newest that it reads
 };
 // A wire::JoinHost whose request was read, and found signed with its key.
 struct JoinCall {

@@ -66,8 +66,8 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
     require(0 <= g.killed_after && g.killed_after <= info.shown, "killed after results that were not handed out");
     require(g.told <= g.sequence, "something was shown that it did not have");
-    require(g.attempts >= 1 && g.failures <= g.attempts, "more failures than attempts");
-    require(finished || g.status == GrainStatus::killed || g.failures < g.attempts,
+    require(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "more failures than attempts");
+    require(finished || g.status == GrainStatus::killed || g.failures < g.demands->attempts,
             "no attempt left, not finished");
     const bool settled = finished || g.status == GrainStatus::killed;
     const std::uint64_t held =
@@ -170,14 +170,14 @@ void Checker::check_hosts() {
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const Host &host = state.hosts[i];
         const auto id = static_cast<HostId>(i);
-        require(ids.emplace(host.config.name, id).second, "two hosts named " + host.config.name);
+        require(ids.emplace(host.config->name, id).second, "two hosts named " + host.config->name);
         require(host.conn == 0 || conns.emplace(host.conn, id).second, "two hosts on one connection");
         if (deadline_of(host) != Instant::never()) deadlines.emplace(deadline_of(host), id);
         if (lapse_of(host) != Instant::never()) lapses.emplace(lapse_of(host), id);
         for (const auto &[program, until] : host.missing) lacking[program].insert(id);
         require(host.status != HostStatus::dead || host.conn == 0,
-                "dead host " + host.config.name + " is connected");
-        if (state.free_slots(id) > 0) open[host.config.host_class].insert(id);
+                "dead host " + host.config->name + " is connected");
+        if (state.free_slots(id) > 0) open[host.config->host_class].insert(id);
     }
     require(ids == state.host_ids, "host ids differ from the hosts");
     require(open == state.open_hosts, "open hosts differ from the hosts");
@@ -243,7 +243,7 @@ void Checker::check_indexes() {
     std::vector<Used> used(state.hosts.size());
     for (std::size_t i = 0; i < running.size(); ++i)
         for (const GrainKey &key : running[i]) {
-            const Demand &demand = state.grain(key)->demand;
+            const wire::Demands &demand = *state.grain(key)->demands;
             used[i].cores += std::max(1, demand.cores);
             used[i].memory_mb += demand.memory_mb;
         }

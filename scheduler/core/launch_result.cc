@@ -12,7 +12,7 @@ constexpr int exit_cannot_start = 126;  // as a shell says it
 void mark_program(Draft &d, const GrainKey &key, const Grain &grain, HostId here) {
     if (grain.program == 0) return;
     const ProgramOf program{key.session.user, grain.program};
-    d.host(here).missing[program] = d.now + d.state.host(here)->config.interval;
+    d.host(here).missing[program] = d.now + d.state.host(here)->config->interval;
     Grain untried = grain;
     untried.nogo = std::vector<HostId>();
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
@@ -40,8 +40,8 @@ bool runs_somewhere(const State &state, const GrainKey &key, const Grain &grain)
 std::string all_said(const State &state, const Grain &grain, HostId last, const std::string &text) {
     std::string words = "it could not be started on ";
     for (const auto &[id, why] : failed_starts(grain))
-        if (id != last) words += state.host(id)->config.name + ": " + why + "; on ";
-    return words + state.host(last)->config.name + ": " + text;
+        if (id != last) words += state.host(id)->config->name + ": " + why + "; on ";
+    return words + state.host(last)->config->name + ": " + text;
 }
 
 // For a reason that this host will give again: the search goes on elsewhere. Where no elsewhere is left, a program
@@ -49,6 +49,7 @@ std::string all_said(const State &state, const Grain &grain, HostId last, const 
 void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &text, MoveReason reason) {
     note_move(d, key, reason, text);
     Grain &g = d.grain(key);
+    DCS_REQUIRE(!is_nogo(g, id), "nogo names a host once");
     g.nogo.edit().push_back(id);
     const bool elsewhere = runs_somewhere(d.state, key, g);
     bool own = false;
@@ -65,8 +66,7 @@ void not_now(Draft &d, const GrainKey &key, HostId id, const std::string &text, 
     const bool own = ran && !ordered;  // it was given up on the way
     if (own && last_return(*d.state.grain(key)))
         return give_up(d, key, id, exit_given_up,
-                       "it came back from hosts again and again, at last from " + d.state.host(id)->config.name + ": " +
-                           text);
+                       "it came back from hosts again and again, at last from " + d.state.host_name(id) + ": " + text);
     note_move(d, key, own ? MoveReason::given_back : MoveReason::start_failed, text);
     if (own) come_back(d, key, id);
     else if (ordered) requeue_front(d, key, false);
@@ -111,7 +111,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         not_now(d, key, in.host, result.text, ordered, ran);
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});
-    d.event("grain " + to_text(key) + " could not be started on " + host->config.name + ": " +
+    d.event("grain " + to_text(key) + " could not be started on " + host->config->name + ": " +
             result.text);
 }
 

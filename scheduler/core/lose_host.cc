@@ -17,7 +17,7 @@ constexpr Duration restart_patience = seconds(10);
 // calls as seldom is restarted as slowly. A pause of ours counts for nobody: it moves the last contact.
 Instant end_of_ended(const Host &host) {
     if (host.ended == Instant::never()) return Instant::never();
-    return std::max(host.ended, host.last_contact) + std::max(host.config.interval, restart_patience);
+    return std::max(host.ended, host.last_contact) + std::max(host.config->interval, restart_patience);
 }
 
 bool has_addresses(const HostConfig &config) {
@@ -35,14 +35,14 @@ void declare_dead(Draft &d, HostId id, const std::string &why) {
     host.checked = Checked::no;
     host.ended = Instant::never();
     requeue_all(d, id, MoveReason::host_dead);
-    d.event("host " + host.config.name + " is dead, " + why);
+    d.event("host " + host.config->name + " is dead, " + why);
 }
 
 void call_delinquent(Draft &d, HostId id) {
     Host &host = d.host(id);
     if (host.status == HostStatus::delinquent) return;
     host.status = HostStatus::delinquent;
-    d.event("host " + host.config.name + " is delinquent");
+    d.event("host " + host.config->name + " is delinquent");
 }
 
 void look_after(Draft &d, HostId id) {
@@ -103,7 +103,7 @@ void server_ended(Draft &d, const ServerEnded &in) {
         if (!its || known.status == HostStatus::dead) continue;
         Host &host = d.host(static_cast<HostId>(i));
         host.ended = d.now;
-        d.event("host " + host.config.name + ": the process of its server has ended");
+        d.event("host " + host.config->name + ": the process of its server has ended");
     }
 }
 
@@ -122,7 +122,7 @@ void probe_result(Draft &d, const ProbeResult &in) {
     if (!could_be_alive) return declare_dead(d, in.host, "its addresses do not answer");
     Host &host = d.host(in.host);
     host.checked = Checked::alive;
-    d.event("host " + host.config.name + " could be alive, its grains wait");
+    d.event("host " + host.config->name + " could be alive, its grains wait");
 }
 
 }  // namespace dcs::core

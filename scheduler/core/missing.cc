@@ -1,5 +1,4 @@
-// What is not there, and why.
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/missing.h"
 
 namespace dcs::core {
 

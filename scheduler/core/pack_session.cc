@@ -46,6 +46,9 @@ void pack_grains(Draft &d, const PackGrains &in) {
         g.result_offset = info.results_length;
         for (const Payload *part : {&packed.out, &packed.err, &packed.checkpoint, &packed.message})
             move_in(d, key, File::session_results, info.results_length, *part);
+        DCS_REQUIRE(g.result_offset + g.out_length + g.err_length + g.checkpoint_length + g.message_length ==
+                        info.results_length,
+                    "all that a packed grain has lies in the results");
         g.own_tree = g.params_own_file = false;
     }
 }

@@ -14,13 +14,13 @@ constexpr std::ptrdiff_t held_back_max = 16;
 
 // By the tables, whatever the host has free.
 bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return host.configured && host.config.slots > 0 && class_fits(grain.host_class, host.config.host_class) &&
+    return host.configured && host.config->slots > 0 &&
+           class_fits(grain.demands->host_class, host.config->host_class) &&
            permits(host.config, session.user) && !is_nogo(grain, id) && binary_fits(host, grain.files->binary_classes);
 }
 
 std::int64_t memory_need_kb(const Grain &g) {
-    const Demand &demand = g.demand;
-    return std::max(std::int64_t{g.thrash} * 512, std::int64_t{demand.memory_mb} * 1024);
+    return std::max(std::int64_t{g.demands->thrash} * 512, std::int64_t{g.demands->memory_mb} * 1024);
 }
 
 // The grain of this session that comes first, whatever its shape.
@@ -99,16 +99,16 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &ro
 
 bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room) {
     const Host &host = *state.host(id);
-    const Demand &demand = grain.demand;
-    if (grain.thrash > 0 && host.free_memory_kb < std::int64_t{grain.thrash} * 512) return false;
+    const wire::Demands &demand = *grain.demands;
+    if (demand.thrash > 0 && host.free_memory_kb < std::int64_t{demand.thrash} * 512) return false;
     if (demand.memory_mb == 0) return true;
-    if (host.config.memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
+    if (host.config->memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
     const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - room.freed.memory_mb;
-    return used + demand.memory_mb <= host.config.memory_mb;
+    return used + demand.memory_mb <= host.config->memory_mb;
 }
 
 bool ever_fits(const HostConfig &config, const Grain &grain) {
-    const Demand &demand = grain.demand;
+    const wire::Demands &demand = *grain.demands;
     return std::max(1, demand.cores) <= cores_of(config) &&
            (config.memory_mb == 0 || demand.memory_mb <= config.memory_mb);
 }
@@ -121,7 +121,7 @@ bool lacks_program(const Host &host, const std::string &user, std::uint32_t prog
 
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room) {
     const Host &host = *state.host(id);
-    if (!class_fits(shape.host_class, host.config.host_class)) return false;
+    if (!class_fits(shape.host_class, host.config->host_class)) return false;
     if (!binary_fits(host, shape.binary_classes)) return false;
     if (!cores_fit(state, id, shape.cores, room)) return false;
     const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
@@ -159,7 +159,7 @@ bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
     const Host &host = *state.host(id);
     return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
            !lacks_program(host, key.session.user, grain.program, now) &&
-           cores_fit(state, id, Demand(grain.demand).cores, room) && memory_fits(state, id, grain, room) &&
+           cores_fit(state, id, grain.demands->cores, room) && memory_fits(state, id, grain, room) &&
            !held_back(host, key, now);
 }
 
@@ -191,6 +191,9 @@ void begin_at_checkpoint(Grain &g) {
 void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
+    DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
+    DCS_REQUIRE(tentative || d.state.free_slots(id) > 0, "a grain needs a free slot");
+    DCS_REQUIRE(!is_nogo(g, id), "a grain is not tried where it must not be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
     g.old_lease = g.host == no_host ? OldLease{} : OldLease{g.host, g.lease};
     begin_at_checkpoint(g);
@@ -210,6 +213,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     }
     g.incarnation += 1;
     g.lease = g.incarnation;
+    DCS_REQUIRE(g.lease != g.old_lease.lease || g.old_lease.host == no_host, "a lease has a number of its own");
     d.host(id).totals.launched += 1;
     if (host.free_memory_kb >= 0)
         d.host(id).free_memory_kb = std::max<std::int64_t>(0, d.host(id).free_memory_kb - memory_need_kb(g));
@@ -219,14 +223,12 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     head.checkpoint_length = g.checkpoint_length;
     head.input_base = g.input_position;
     head.next_seq = g.sequence + 1;
-    head.notice = g.notice;
-    head.wall_s = Demand(g.demand).wall_s;
-    head.memory_mb = Demand(g.demand).memory_mb;
-    const auto &accounts = host.config.accounts;
+    head.demands = g.demands.get();
+    const auto &accounts = host.config->accounts;
     head.account = std::find(accounts.begin(), accounts.end(), key.session.user) != accounts.end();
     head.tentative = tentative;
     d.effect(SendLaunch{host.conn, key, head});
-    d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config.name +
+    d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config->name +
             ", incarnation " + std::to_string(g.incarnation));
 }
 
@@ -269,7 +271,7 @@ void place_grain(Draft &d, const PlaceGrain &in) {
     // Where it failed once it is tried first (S6), then by the lowest common class bit.
     const bool same_first = grain->failures_there > 0 && d.state.free_slots(grain->failed_on) > 0;
     if (same_first && try_host(d, in.key, *grain, grain->failed_on)) return;
-    const std::uint32_t mask = grain->host_class == 0 ? ~std::uint32_t{0} : grain->host_class;
+    const std::uint32_t mask = grain->demands->host_class == 0 ? ~std::uint32_t{0} : grain->demands->host_class;
     std::map<int, Rank> ranks;
     for (const auto &[host_class, hosts] : d.state.open_hosts)
         if ((mask & host_class) != 0)

@@ -37,7 +37,7 @@ std::string in_seconds(Duration d) {
 std::string checked_note(const Draft &d, const Host &host) {
     if (host.checked == Checked::asked) return "it is looked whether it could be alive";
     if (host.checked != Checked::alive) return "";
-    const Duration left = host.last_contact + host.config.extended - d.now;
+    const Duration left = host.last_contact + host.config->extended - d.now;
     return "could be alive: its grains stay for another " + in_seconds(left);
 }
 
@@ -69,28 +69,28 @@ std::string note_of(const Draft &d, std::size_t i) {
 wire::HostRow host_row(const Draft &d, std::size_t i) {
     const Host &host = d.state.hosts[i];
     wire::HostRow row;
-    row.name = host.config.name;
+    row.name = host.config->name;
     row.state = name_of(host.status);
     row.binary_class = binary_class_of(host);
-    row.host_class = host.config.host_class;
-    row.slots = host.config.slots;
-    row.cores = host.config.cores > 0 ? host.config.cores : host.config.slots;
+    row.host_class = host.config->host_class;
+    row.slots = host.config->slots;
+    row.cores = host.config->cores > 0 ? host.config->cores : host.config->slots;
     row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
-    row.memory_mb = host.config.memory_mb;
+    row.memory_mb = host.config->memory_mb;
     row.memory_used_mb = d.state.used[i].memory_mb;
     row.connected = host.conn != 0;
     row.drained = host.setting.drained;
     row.settings = to_text(host.setting);
     row.note = note_of(d, i);
-    row.users = host.config.users;
+    row.users = host.config->users;
     row.blamed = static_cast<std::int64_t>(host.totals.blamed);
     row.blamed_lately = host.blamed_lately;
     row.running = static_cast<std::int32_t>(d.state.running[i].size());
     row.last_call_in_s = host.called ? since(d.now, host.last_contact) : -1;
-    row.interval_s = host.config.interval.seconds();
-    row.alert_s = host.config.alert.seconds();
-    row.limit_s = host.config.limit.seconds();
-    row.extended_s = host.config.extended.seconds();
+    row.interval_s = host.config->interval.seconds();
+    row.alert_s = host.config->alert.seconds();
+    row.limit_s = host.config->limit.seconds();
+    row.extended_s = host.config->extended.seconds();
     row.load = host.load;
     row.free_memory_kb = host.free_memory_kb;
     row.launched = static_cast<std::int64_t>(host.totals.launched);
@@ -139,9 +139,9 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.session = key.session.number;
     row.grain = key.grain;
     row.state = name_of(g.status);
-    row.host = host && g.status != GrainStatus::ready ? host->config.name : "";
+    row.host = host && g.status != GrainStatus::ready ? host->config->name : "";
     row.incarnation = g.incarnation;
-    row.host_class = g.host_class;
+    row.demands = g.demands.get();
     row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.skipped, g.incarnation));
     row.restarts = std::max(0, row.starts - 1);
     row.failures = g.failures;
@@ -157,13 +157,6 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.out_length = g.out_length;
     row.err_length = g.err_length;
     row.checkpoint_length = g.checkpoint_length;
-    row.thrash = g.thrash;
-    row.notice = g.notice;
-    row.attempts = g.attempts;
-    row.cores = g.demand->cores;
-    row.memory_mb = g.demand->memory_mb;
-    row.wall_s = g.demand->wall_s;
-    row.urgent = g.urgent;
     return row;
 }
 
@@ -172,7 +165,7 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
     wire::GrainRow row = grain_row(d, key, g);
     const auto name = [&](HostId id) {
         const Host *host = d.state.host(id);
-        return host ? host->config.name : std::string();
+        return host ? host->config->name : std::string();
     };
     for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
     row.files = g.files->outputs;

@@ -10,6 +10,7 @@ namespace {
 // nothing; numbers go on above both.
 void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease) {
     Grain &g = d.grain(key);
+    DCS_REQUIRE(lease != 0 && lease < g.incarnation, "an older lease than the newest one is taken back");
     const wire::Usage newer = g.current, before = g.before;
     const auto without = [](std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(0, a - b); };
     wire::Usage past = g.past;
@@ -35,17 +36,18 @@ void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease
 
 bool reinstate(Draft &d, const GrainKey &key) {
     Grain &g = d.grain(key);
+    DCS_REQUIRE(g.status == GrainStatus::ready && g.host != no_host, "only a lease that was kept can be forgiven");
     g.status = GrainStatus::running;
     g.queue_position = 0;
     g.last_contact = d.now;
-    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.host)->config.name);
+    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.host)->config->name);
     return true;
 }
 
 bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostId id) {
     const Grain &now = *d.state.grain(key);
     if (now.old_lease != OldLease{id, held.incarnation}) return false;
-    const std::string name = d.state.host(id)->config.name;
+    const std::string name = d.state.host(id)->config->name;
     if (now.status == GrainStatus::ready) {
         // The host of the newer lease is missing too: it may still come back with it.
         const OldLease newer = now.host == no_host ? OldLease{} : OldLease{now.host, now.lease};
@@ -66,7 +68,7 @@ bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostI
     d.grain(key).old_lease = OldLease{};
     d.follow_up(FillHost{loser});
     d.event("grain " + to_text(key) + " goes on on " + name + ", which has run it longer than " +
-            d.state.host(loser)->config.name);
+            d.state.host(loser)->config->name);
     return true;
 }
 

@@ -80,7 +80,7 @@ void allow_all_again(Draft &d, HostId id) {
     host.missing.clear();
     host.held_back.clear();
     host.blamed_lately = 0;
-    d.event("host " + host.config.name + " may be tried again, by " + std::to_string(n) +
+    d.event("host " + host.config->name + " may be tried again, by " + std::to_string(n) +
             " grains that should avoid it");
 }
 
@@ -92,7 +92,7 @@ void allow_one_again(Draft &d, HostId id, const GrainKey &key) {
     rest_no_more(d, key);
     auto &held = host.held_back;
     held.erase(std::remove_if(held.begin(), held.end(), [&](const HeldBack &h) { return h.key == key; }), held.end());
-    d.event("host " + host.config.name + " may be tried again by grain " + to_text(key));
+    d.event("host " + host.config->name + " may be tried again by grain " + to_text(key));
     d.follow_up(PlaceGrain{key});
 }
 

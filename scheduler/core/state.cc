@@ -36,13 +36,12 @@ std::uint8_t bits_of(std::int32_t n) {
 }  // namespace
 
 Shape shape_of(const Grain &g) {
-    const Demand &demand = g.demand;
     Shape shape;
-    shape.host_class = g.host_class;
-    shape.thrash_bits = bits_of(g.thrash);
-    shape.memory_bits = bits_of(demand.memory_mb);
+    shape.host_class = g.demands->host_class;
+    shape.thrash_bits = bits_of(g.demands->thrash);
+    shape.memory_bits = bits_of(g.demands->memory_mb);
     shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
-    shape.cores = demand.cores;
+    shape.cores = g.demands->cores;
     shape.binary_classes = g.files->binary_classes;
     return shape;
 }
@@ -62,7 +61,7 @@ HostConfig with_setting(HostConfig table, const HostSetting &setting) {
 }
 
 const std::string &binary_class_of(const Host &host) {
-    return host.binary_class.empty() ? host.config.binary_class : host.binary_class;
+    return host.binary_class.empty() ? host.config->binary_class : host.binary_class;
 }
 
 Instant lapse_of(const Host &host) {
@@ -90,7 +89,7 @@ const Grain *State::grain(const GrainKey &key) const {
 }
 
 const Host *State::host(HostId id) const {
-    if (id < 0 || static_cast<std::size_t>(id) >= hosts.size()) return nullptr;
+    if (static_cast<std::size_t>(id) >= hosts.size()) return nullptr;  // no_host too
     return &hosts[static_cast<std::size_t>(id)];
 }
 
@@ -104,12 +103,12 @@ std::int32_t State::free_slots(HostId id) const {
     if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return 0;
     if (h->setting.drained || !h->shut.empty() || too_open(*h)) return 0;
     const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
-    return taken >= h->config.slots ? 0 : static_cast<std::int32_t>(h->config.slots - taken);
+    return taken >= h->config->slots ? 0 : static_cast<std::int32_t>(h->config->slots - taken);
 }
 
 std::string State::host_name(HostId id) const {
     const Host *h = host(id);
-    return h ? h->config.name : std::string();
+    return h ? h->config->name : std::string();
 }
 
 }  // namespace dcs::core

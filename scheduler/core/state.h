@@ -15,15 +15,17 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/limits.h"
+#include "scheduler/core/shared.h"
 #include "scheduler/core/statuses.h"
 #include "scheduler/core/stored.h"
+#include "wire/demands.h"
 #include "wire/server_calls.h"
 #include "wire/user_calls.h"
 
 namespace dcs::core {
 
-using HostId = std::int32_t;  // index into State::hosts(); stable while the process lives
-inline constexpr HostId no_host = -1;
+enum class HostId : std::int32_t {};  // index into State::hosts(); stable while the process lives
+inline constexpr HostId no_host{-1};
 
 struct Move {
     MoveReason reason = MoveReason::failed;
@@ -41,13 +43,7 @@ struct OldLease {
     bool operator==(const OldLease &) const = default;
 };
 
-// C13; 0: not said.
-struct Demand {
-    std::int32_t cores = 0, memory_mb = 0, wall_s = 0;
-    bool operator==(const Demand &) const = default;
-};
-
-// C13: of a grain's files, what is needed without reading its parameters. Names of contents are SHA-256.
+// Of a grain's files, what is needed without reading its parameters. Names of contents are SHA-256.
 struct GrainFiles {
     std::vector<std::string> digests;         // of its submission, ascending
     std::vector<std::string> binary_classes;  // for which it has a program, ascending; empty: it may run anywhere
@@ -69,8 +65,6 @@ struct Shape {
     auto operator<=>(const Shape &) const = default;
 };
 
-// A session may hold a million of these: the fields stand by size, and what most grains never have
-// is boxed.
 // Processor time that checkpoints hold, in microseconds: of a grain that wrote one.
 struct Kept {
     std::int64_t held = 0;    // that the newest checkpoint holds, from the grain's beginning on
@@ -80,11 +74,12 @@ struct Kept {
     bool operator==(const Kept &) const = default;
 };
 
-struct Grain {
-    // durable
+// What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
+// have is boxed, and what the grains of a map have in common is shared.
+struct DurableGrain {
     Fingerprint fingerprint{};       // of the packed spec without its label
     std::int64_t queue_position = 0; // ready: order in the session's queue, smaller first
-    std::uint64_t request = 0;       // id of the d_gexec that made it (C12)
+    std::uint64_t request = 0;       // id of the d_gexec that made it
     std::uint64_t params_offset = 0; // in the session's inputs
     std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
     std::uint64_t checkpoint_length = 0;                 // 0: none
@@ -94,13 +89,11 @@ struct Grain {
     std::uint32_t params_length = 0, message_length = 0;
     // CRC-32C of what lies on disk with the length above.
     std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
-    std::int32_t thrash = 0, notice = 0;
-    std::uint32_t host_class = 0;    // 0: any
     std::uint32_t program = 0;       // digest of argv[0]; 0: not known
     Incarnation incarnation = 0;     // highest that was ever leased
-    Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back (S8)
+    Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back
     Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
-    HostId host = no_host;           // running: where; ready: whose lease may still be forgiven (S8),
+    HostId host = no_host;           // running: where; ready: whose lease may still be forgiven,
                                      // else no_host; finished, killed: the last one
     std::uint32_t sequence = 0;      // last increment taken in
     std::int32_t exit_code = 0, signal = 0;
@@ -108,29 +101,32 @@ struct Grain {
     // How far the results had been handed out (SessionInfo::shown) when it was submitted; and when it was killed.
     std::int32_t known = 0, killed_after = 0;
     std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
-    GrainStatus status = GrainStatus::ready;
-    std::uint8_t attempts = limits::attempts;
-    std::uint8_t failures = 0;       // non-innocent ends so far
-    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
-    bool own_tree : 1 = false;       // files of its own (big parameters, or a checkpoint): see record/
-    bool urgent : 1 = false;
-    bool params_own_file : 1 = false;  // packed spec lies in the grain's tree, not in the session's inputs
-    // volatile
-    bool launched : 1 = false;       // the server confirmed the start
-    std::uint8_t failures_there = 0; // and where it failed last (S6: tried there first), in a row
-    HostId failed_on = no_host;
-    std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
-    Instant last_contact{}, checkpoint_time{};
-    Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
-    // durable
+    Shared<wire::Demands> demands;
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<Kept> kept;
     Box<std::vector<HostId>> nogo;   // must not be tried there
-    Box<Demand> demand;
     Box<GrainFiles> files;
-    OldLease old_lease;              // while the present lease has committed nothing
     Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
+    OldLease old_lease;              // while the present lease has committed nothing
+    GrainStatus status = GrainStatus::ready;
+    std::uint8_t failures = 0;       // non-innocent ends so far
+    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
+    bool own_tree = false;           // files of its own (big parameters, or a checkpoint): see record/
+    bool params_own_file = false;    // packed spec lies in the grain's tree, not in the session's inputs
+};
+
+// With what is forgotten when the scheduler ends: records are written of DurableGrains, so none of this gets into one.
+struct Grain : DurableGrain {
+    Grain() = default;
+    explicit Grain(DurableGrain recorded) : DurableGrain(std::move(recorded)) {}
+
+    bool launched = false;           // the server confirmed the start
+    std::uint8_t failures_there = 0; // in a row, where it failed last: tried there first
+    std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
+    HostId failed_on = no_host;
+    Instant last_contact{}, checkpoint_time{};
+    Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
 };
 
 Shape shape_of(const Grain &g);
@@ -247,13 +243,17 @@ enum class Checked : std::uint8_t {
     asked,     // a probe is on its way
     alive      // it could be alive: it has until `extended`
 };
-struct Host {
-    HostConfig config;               // as it counts: the table's, with what was set
-    HostConfig table;                // as the host table has it
-    HostSetting setting;             // durable
-    HostTotals totals;               // durable, committed lazily
+// What the table of hosts records: what was set, and the statistics, which are committed lazily.
+struct DurableHost {
+    HostSetting setting;
+    HostTotals totals;
+    bool operator==(const DurableHost &) const = default;
+};
+struct Host : DurableHost {
+    // Both are shared: a Draft copies what else there is.
+    Shared<HostConfig> config, table;  // as it counts, with what was set; as the host table has it
     bool configured = true;          // false: known only because grains remember it
-    // all volatile
+    // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
     ConnId conn = 0;                 // 0: not connected
     Instant last_contact{};          // of the host, or the scheduler's start: grace
@@ -278,7 +278,7 @@ struct Host {
 };
 
 // It confines grains less than the host table demands.
-inline bool too_open(const Host &host) { return (host.config.require_confinement & ~host.confinement) != 0; }
+inline bool too_open(const Host &host) { return (host.config->require_confinement & ~host.confinement) != 0; }
 // As its server says, else as the host table does; may be empty.
 const std::string &binary_class_of(const Host &host);
 
@@ -342,7 +342,7 @@ struct PendingHost {
 };
 using PendingHosts = std::map<TokenHash, PendingHost>;  // by the hash of its key
 
-// Hosts from which control programs may call, and who may; nobody named: everybody but root.
+// Hosts from which control programs may call, and who may; none named: all but root.
 using Sources = std::map<std::string, std::vector<std::string>>;
 // The host of the table that is the passive backup; no name: there is none, or it is a process of this host.
 struct BackupHost { std::string name, address; bool operator==(const BackupHost &) const = default; };

@@ -8,19 +8,12 @@
 namespace dcs::core {
 namespace {
 
-constexpr std::int32_t max_cores = 65536;
-
 Status check_arguments(const SubmitGrain &call) {
     const auto bad = [](const char *what) { return fail(Code::invalid, what); };
     if (call.session < 0 || call.grain < 0)
         return bad("session and grain numbers are not negative");
-    if (call.thrash < 0) return bad("thrash is not negative");
-    if (call.notice < 0) return bad("notice is not negative");
-    if (call.attempts < 1 || call.attempts > 255) return bad("attempts is between 1 and 255");
-    if (call.demand.cores < 0 || call.demand.cores > max_cores)
-        return bad("cores is between 0 and 65536");
-    if (call.demand.memory_mb < 0) return bad("memory is not negative");
-    if (call.demand.wall_s < 0) return bad("the wall-clock limit is not negative");
+    if (std::string wrong = wire::out_of_range(call.demands); !wrong.empty())
+        return fail(Code::invalid, std::move(wrong));
     if (call.params.size() == 0) return bad("a grain needs a program");
     if (call.input_length > limits::content_bytes)
         return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
@@ -68,10 +61,8 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
 
 Shape shape_of(const SubmitGrain &call) {
     Grain g;
-    g.host_class = call.host_class;
-    g.thrash = call.thrash;
     g.program = call.program;
-    g.demand = call.demand;
+    g.demands = call.demands;
     g.files = call.files;
     return shape_of(g);
 }
@@ -114,15 +105,14 @@ Status check_room(const Submission &s) {
                                  "or make them more alike");
 }
 
-void record(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key) {
+// `near`: the demands of a grain that probably has the same. Returns the new grain's.
+Shared<wire::Demands> record(Draft &d, const Caller &caller, const SubmitGrain &call, const GrainKey &key,
+                             const Shared<wire::Demands> &near) {
+    DCS_REQUIRE(d.state.session(key.session)->info.status == SessionStatus::active,
+                "a session takes grains while it is active");
     Grain &g = d.new_grain(key);
     SessionInfo &info = d.info(key.session);
-    g.urgent = call.urgent;
-    g.attempts = static_cast<std::uint8_t>(call.attempts);
-    g.thrash = call.thrash;
-    g.notice = call.notice;
-    g.host_class = call.host_class;
-    g.demand = call.demand;
+    g.demands = {call.demands, near};
     g.files = call.files;
     g.program = call.program;
     g.fingerprint = call.fingerprint;
@@ -131,7 +121,7 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);
-    g.queue_position = call.urgent ? d.take_front(key.session) : d.take_back(key.session);
+    g.queue_position = call.demands.urgent ? d.take_front(key.session) : d.take_back(key.session);
     if (call.params.size() > shared_bytes) {
         g.own_tree = true;
         g.params_own_file = true;
@@ -141,11 +131,21 @@ void record(Draft &d, const Caller &caller, const SubmitGrain &call, const Grain
         d.write(key, File::session_inputs, info.inputs_length, call.params);
         info.inputs_length += call.params.size();
     }
+    return g.demands;
+}
+
+// Of the grain that has the next smaller number: most sessions are maps.
+Shared<wire::Demands> near_demands(const State &state, const SessionKey &key,
+                                   const std::vector<const SubmitGrain *> &fresh) {
+    const auto &grains = state.session(key)->grains;
+    const auto next = fresh.empty() ? grains.begin() : grains.lower_bound(fresh.front()->grain);
+    return next == grains.begin() ? Shared<wire::Demands>() : std::prev(next)->second.demands;
 }
 
 void submit(Submission s) {
     if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
-    for (const SubmitGrain *call : s.fresh) record(s.d, s.caller, *call, {s.key, call->grain});
+    Shared<wire::Demands> near = near_demands(s.d.state, s.key, s.fresh);
+    for (const SubmitGrain *call : s.fresh) near = record(s.d, s.caller, *call, {s.key, call->grain}, near);
     for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
     s.d.reply(s.caller, wire::Done{});

@@ -82,6 +82,7 @@ bool is_progress(const Taking &t) {
 void take_checkpoint(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
+    DCS_REQUIRE(r.has_checkpoint && r.input_position <= g.input_length, "a checkpoint that does not fit is not taken");
     if (is_progress(t)) g.returns = 0;
     g.own_tree = true;
     if (!planted("core.old_lease_stays")) g.old_lease = OldLease{};  // from here on this lease is ahead of it
@@ -117,7 +118,7 @@ void settle_blame(Draft &d, const GrainKey &key, HostId id) {
         Host &host = d.host(other);
         host.totals.blamed += 1;
         host.blamed_lately += 1;
-        d.event("grain " + to_text(key) + ", which failed on " + host.config.name + ", finished elsewhere");
+        d.event("grain " + to_text(key) + ", which failed on " + host.config->name + ", finished elsewhere");
     }
     if (d.state.host(id)->blamed_lately != 0) d.host(id).blamed_lately = 0;
 }
@@ -146,6 +147,7 @@ void finish_grain(Taking &t) {
         append(t, File::session_results, info.results_length, g.err_sum, r.err);
         g.out_length = r.out.size();
         g.err_length = r.err.size();
+        DCS_REQUIRE(g.result_offset + size == info.results_length, "a result lies at the end of the results");
     } else {
         g.own_tree = true;
         append(t, File::grain_out, g.out_length, g.out_sum, r.out);
@@ -171,7 +173,7 @@ MoveReason why_given_back(const Taking &t) {
     if (t.report->given_back == wire::GivenBack::shut_out) return MoveReason::shut_out;
     if (t.report->given_back == wire::GivenBack::thrashing) return MoveReason::thrashed;
     const Host &host = *t.d.state.host(t.host);
-    return host.config.slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
+    return host.config->slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
 }
 
 std::string again_and_again(const Grain &old, const std::string &reason) {
@@ -183,7 +185,7 @@ void take_end(Taking &t) {
     const std::string name = "grain " + to_text(t.key);
     const bool abnormal = r.signal != 0 || r.exit_code != 0;
     count_end(t, abnormal);
-    const bool last = t.old.failures + 1 >= t.old.attempts || r.limit;
+    const bool last = t.old.failures + 1 >= t.old.demands->attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).failures += 1;
         if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
@@ -191,7 +193,7 @@ void take_end(Taking &t) {
     }
     // It runs again from its last checkpoint and writes again what came after that.
     if (r.has_checkpoint) take_checkpoint(t);
-    const std::string where = t.d.state.host(t.host)->config.name;
+    const std::string where = t.d.state.host(t.host)->config->name;
     if (!r.innocent) {
         note_move(t.d, t.key, MoveReason::failed,
                   r.signal != 0 ? "signal " + std::to_string(r.signal) : "code " + std::to_string(r.exit_code));

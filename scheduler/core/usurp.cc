@@ -69,15 +69,15 @@ std::optional<Place> next_place(const State &state, HostId id) {
     std::vector<Usurpation> under_way = usurpations(state, id);
     const std::size_t there = state.running[static_cast<std::size_t>(id)].size();
     // A limit that was lowered is met by attrition first.
-    if (there > static_cast<std::size_t>(std::max(0, host->config.slots)) + under_way.size()) return {};
+    if (there > static_cast<std::size_t>(std::max(0, host->config->slots)) + under_way.size()) return {};
     const std::optional<GrainKey> victim = weakest(state, id, under_way);
     if (!victim) return {};
-    const Demand &demand = state.grain(*victim)->demand;
+    const wire::Demands &demand = *state.grain(*victim)->demands;
     Place place{*victim, {}, {}};
     place.room.senior_to = state.session(victim->session)->info.seniority;
     place.room.freed = Used{std::max(1, demand.cores), demand.memory_mb};
     for (const Usurpation &u : under_way) {
-        const Demand &other = state.grain(u.displaced)->demand;
+        const wire::Demands &other = *state.grain(u.displaced)->demands;
         place.room.freed.cores += std::max(1, other.cores);
         place.room.freed.memory_mb += other.memory_mb;
     }
@@ -98,6 +98,8 @@ void usurp(Draft &d, const Usurp &in) {
     const std::optional<GrainKey> senior = first_for_host(d.state, d.now, in.host, place->room);
     if (!senior) return;
     const Incarnation displaced_lease = d.state.grain(place->displaced)->lease;
+    DCS_REQUIRE(d.state.session(senior->session)->info.seniority < place->room.senior_to,
+                "only a grain of an older session displaces one");
     launch(d, *senior, in.host, true);
     place->under_way.push_back(Usurpation{*senior, place->displaced, d.grain(*senior).lease, displaced_lease});
     d.host(in.host).usurping = std::move(place->under_way);
@@ -110,10 +112,10 @@ void staged(Draft &d, const GrainKey &key, HostId id) {
     for (const Usurpation &u : usurpations(d.state, id)) {
         if (u.by != key) continue;
         // Another grain may have ended meanwhile: then its slot does as well.
-        if (there <= static_cast<std::size_t>(std::max(0, host.config.slots))) return;
+        if (there <= static_cast<std::size_t>(std::max(0, host.config->slots))) return;
         const std::string older = "session " + to_text(key.session) + " is older";
         d.withdraw(id, u.displaced, u.displaced_lease, false, older);
-        return d.event("grain " + to_text(u.displaced) + " is displaced on " + host.config.name + " by " +
+        return d.event("grain " + to_text(u.displaced) + " is displaced on " + host.config->name + " by " +
                        to_text(key));
     }
 }

@@ -63,12 +63,14 @@ std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t
 
 void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t index) {
     const Session &session = *d.state.session(key);
+    DCS_REQUIRE(index >= 0 && session.results.at(static_cast<std::size_t>(index)) >= 0, "a result is handed out");
     std::int32_t shown = index + 1;
     if (to.most == 0) {
         const wire::GrainResult head = result_at(session, index);
         d.effect(ReplyResult{to.conn, to.request, GrainKey{key, head.grain}, head});
     } else {
         std::vector<wire::GrainResult> heads = results_from(session, index, to.most);
+        DCS_REQUIRE(!heads.empty(), "the result that is there is handed out");
         shown = heads.back().sent;
         d.effect(ReplyResults{to.conn, to.request, key, std::move(heads)});
     }

@@ -50,13 +50,13 @@ Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
         const Host &host = state.hosts[i];
         if (!host.configured) continue;
         ++n.configured;
-        if (!class_fits(g.host_class, host.config.host_class))
+        if (!class_fits(g.demands->host_class, host.config->host_class))
             ++n.other_class;
         else if (!binary_fits(host, g.files->binary_classes))
             ++n.no_binary;
         else if (!permits(host.config, key.user))
             ++n.other_users;
-        else if (host.config.slots <= 0)
+        else if (host.config->slots <= 0)
             ++n.no_slots;
         else if (!ever_fits(host.config, g))
             ++n.too_small;
@@ -73,7 +73,7 @@ std::string said(const State &state, const Grain &g) {
     int told = 0;
     for (const auto &[id, why] : failed_starts(g)) {
         if (!is_nogo(g, id) || ++told > most) continue;
-        text += (text.empty() ? "" : "; ") + ("on " + state.host(id)->config.name + ": ") + why;
+        text += (text.empty() ? "" : "; ") + ("on " + state.host(id)->config->name + ": ") + why;
     }
     return told > most ? text + "; ..." : text;
 }

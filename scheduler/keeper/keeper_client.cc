@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "scheduler/keeper/settings_file.h"
 
 namespace dcs::keeper {
@@ -26,7 +27,7 @@ Reply KeeperClient::call(const Request &request, int *fd) {
 Result<std::string> KeeperClient::bytes(const Request &request) {
     int fd = -1;
     Reply reply = call(request, &fd);
-    if (fd >= 0) ::close(fd);
+    const Fd unwanted(fd);
     if (!reply.status) return reply.status;
     return std::move(reply.bytes);
 }
@@ -92,11 +93,9 @@ int KeeperClient::echo_socket(bool v6) {
     request.ask = Ask::echo_socket;
     request.number = v6 ? 6 : 4;
     int fd = -1;
-    if (!call(request, &fd).status && fd >= 0) {
-        ::close(fd);
-        fd = -1;
-    }
-    return fd;
+    const bool opened = static_cast<bool>(call(request, &fd).status);
+    Fd socket(fd);
+    return opened ? socket.release() : -1;
 }
 
 }  // namespace dcs::keeper

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "scheduler/keeper/keeper.h"
 

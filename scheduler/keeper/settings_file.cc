@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 namespace dcs::keeper {
 namespace {
 
@@ -29,23 +31,21 @@ std::string without_line_of(std::string_view text, const std::string &host) {
 // In the place of `file`, with its mode; after a power failure there is the old one or the new one.
 Status replace_file(const std::string &file, const std::string &text) {
     const std::string fresh = file + ".new";
-    const auto failed = [&](int fd) {
+    const auto failed = [&] {
         const Status why = fail_errno(Code::io_error, "writing " + fresh, errno);
-        if (fd >= 0) ::close(fd);
         ::unlink(fresh.c_str());
         return why;
     };
     struct stat st {};
     if (::stat(file.c_str(), &st) != 0) return fail_errno(Code::io_error, file, errno);
     ::unlink(fresh.c_str());
-    const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return failed(fd);
-    const bool same_owner = ::fchown(fd, st.st_uid, st.st_gid) == 0 || ::geteuid() != 0;
-    if (!same_owner || ::fchmod(fd, st.st_mode & 0777) != 0 ||
-        ::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fsync(fd) != 0)
-        return failed(fd);
-    ::close(fd);
-    return ::rename(fresh.c_str(), file.c_str()) == 0 ? Status::ok() : failed(-1);
+    Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return failed();
+    const bool same_owner = ::fchown(fd.get(), st.st_uid, st.st_gid) == 0 || ::geteuid() != 0;
+    if (!same_owner || ::fchmod(fd.get(), st.st_mode & 0777) != 0 || !write_all(fd.get(), text) ||
+        ::fsync(fd.get()) != 0 || !fd.close_checked())
+        return failed();
+    return ::rename(fresh.c_str(), file.c_str()) == 0 ? Status::ok() : failed();
 }
 
 }  // namespace
@@ -61,18 +61,10 @@ Result<int> open_settings(const std::string &file, const std::string &what) {
 }
 
 Result<std::string> read_settings(int fd, const std::string &file, const std::string &what) {
-    std::string text;
-    char buffer[8192];
-    ssize_t n = 1;
-    while (n != 0 && text.size() <= max_file_bytes) {
-        n = ::read(fd, buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) break;
-        text.append(buffer, static_cast<std::size_t>(n));
-    }
-    const int error = errno;
-    ::close(fd);
-    if (n < 0) return fail_errno(Code::io_error, what + " " + file + " cannot be read", error);
+    const Fd own(fd);
+    std::string text;  // of a pipe, too: the table may come out of a program
+    if (!read_to_end(fd, max_file_bytes, text))
+        return fail_errno(Code::io_error, what + " " + file + " cannot be read", errno);
     if (text.size() > max_file_bytes) return fail(Code::limit, what + " " + file + " is larger than 16 MiB");
     return text;
 }

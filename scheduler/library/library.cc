@@ -1,7 +1,9 @@
 #include "scheduler/library/library.h"
 
 #include "base/failpoint.h"
+#include "base/hex.h"
 #include "base/limits.h"
+#include "base/require.h"
 
 namespace dcs::library {
 namespace {
@@ -10,24 +12,6 @@ const std::string top = directory;
 const std::string incoming = top + "/incoming";
 const std::string damaged = top + "/damaged";
 constexpr std::size_t hex_of_directory = 2;
-
-std::string hex_of(const std::string &bytes) {
-    static const char digits[] = "0123456789abcdef";
-    std::string text;
-    for (const char c : bytes) {
-        text += digits[(static_cast<unsigned char>(c) >> 4) & 15];
-        text += digits[static_cast<unsigned char>(c) & 15];
-    }
-    return text;
-}
-
-// Empty if the text is not what hex_of() writes.
-std::string from_hex(const std::string &text) {
-    std::string bytes;
-    for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-        bytes += static_cast<char>(std::strtol(text.substr(i, 2).c_str(), nullptr, 16));
-    return hex_of(bytes) == text ? bytes : std::string();
-}
 
 Result<std::vector<std::string>> names_in(store::Disk &disk, const std::string &path) {
     auto names = disk.list(path);
@@ -38,6 +22,7 @@ Result<std::vector<std::string>> names_in(store::Disk &disk, const std::string &
 }  // namespace
 
 std::string path_of(const std::string &digest) {
+    DCS_REQUIRE(digest.size() > hex_of_directory / 2, "a content lies in a directory by its first byte");
     const std::string hex = hex_of(digest);
     return top + "/" + hex.substr(0, hex_of_directory) + "/" + hex.substr(hex_of_directory);
 }
@@ -56,7 +41,7 @@ Status Library::scan(Instant now) {
     auto names = names_in(disk_, top);
     if (!names) return names.status();
     for (const std::string &name : *names)
-        if (name.size() == hex_of_directory + 1 && !from_hex(name.substr(0, hex_of_directory)).empty())
+        if (name.size() == hex_of_directory + 1 && bytes_of_hex(name.substr(0, hex_of_directory)))
             if (Status s = take_directory(name.substr(0, hex_of_directory), now); !s) return s;
     if (names->empty()) return Status::ok();
     // A name that is seen may still be on its way to the disk; from now on somebody may rely on it.
@@ -69,11 +54,11 @@ Status Library::take_directory(const std::string &name, Instant now) {
     auto names = disk_.list(path);
     if (!names) return names.status();
     for (const std::string &file : *names) {
-        const std::string digest = from_hex(name + file);
-        if (digest.empty()) continue;
+        const auto digest = bytes_of_hex(name + file);
+        if (!digest) continue;
         auto size = disk_.size(path + "/" + file);
         if (!size) return size.status();
-        contents_[digest] = Content{*size, false, now};
+        contents_[*digest] = Content{*size, false, now};
     }
     return disk_.sync_dir(path);
 }

@@ -26,6 +26,7 @@ wire::Event counted(EventKind kind, std::int64_t number, GrainNumber grain = -1)
 void note_left(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &old,
                const Grain &now) {
     wire::Event e = about(EventKind::left, number);
+    DCS_REQUIRE(old.host != core::no_host, "a grain leaves a host");
     e.host = state.host_name(old.host);
     const std::vector<core::Move> &moves = now.moves;
     if (!moves.empty() && moves.back().incarnation == old.lease) {
@@ -36,12 +37,14 @@ void note_left(wire::EventFrame &events, const core::State &state, GrainNumber n
 }
 
 void note_start(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &now) {
+    DCS_REQUIRE(now.lease > 0 && now.host != core::no_host, "a grain starts on a host, under a lease");
     wire::Event e = counted(EventKind::started, now.lease, number);
     e.host = state.host_name(now.host);
     events.add(e);
 }
 
 void note_end(wire::EventFrame &events, GrainNumber number, const Grain &now) {
+    DCS_REQUIRE(now.result_index >= 0, "the end of a grain is a result");
     wire::Event e = counted(EventKind::finished, now.result_index, number);
     e.code = now.exit_code;
     e.signal = now.signal;

@@ -13,6 +13,7 @@ constexpr std::uint32_t max_body = 64u << 20;
 Status damaged(const std::string &what) { return fail(Code::io_error, what); }
 
 std::string framed(const std::string &body) {
+    DCS_REQUIRE(!body.empty() && body.size() <= max_body, "a record that is written can be read");
     ByteWriter w;
     w.bytes().reserve(body.size() + 9);
     w.var(body.size());
@@ -31,12 +32,6 @@ Result<std::string_view> next_body(std::string_view &in) {
     if (crc32c(body) != sum) return damaged("a checksum does not fit");
     in.remove_prefix(in.size() - r.left());
     return body;
-}
-
-Status check_version(std::uint8_t found, std::uint8_t known) {
-    if (found >= 1 && found <= known) return Status::ok();
-    return damaged("it has format " + std::to_string(found) + ", this scheduler reads " +
-                   std::to_string(known));
 }
 
 }  // namespace dcs::record

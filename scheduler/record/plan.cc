@@ -71,7 +71,9 @@ void TurnChanges::write(const core::WriteFile &file) {
     Files &files = *grain.files;
     if (file.file == core::File::grain_out) return files.out.add(file.old_length, file.bytes);
     if (file.file == core::File::grain_err) return files.err.add(file.old_length, file.bytes);
-    files.replaced[replaced_file(file.file)] = file.bytes;
+    const char *replaced = replaced_file(file.file);
+    DCS_REQUIRE(replaced != nullptr, "what is not appended to is replaced");
+    files.replaced[replaced] = file.bytes;
 }
 
 void TurnChanges::add_grain(const core::State &before, const core::SetGrain &change) {
@@ -92,6 +94,7 @@ void TurnChanges::add_grain(const core::State &before, const core::SetGrain &cha
 
 // A tree that this very turn would have made is not on disk.
 void TurnChanges::erase_grain(const core::State &before, const GrainKey &key) {
+    DCS_REQUIRE(before.grain(key), "a grain that is there is erased");
     SessionChanges &session = sessions_[key.session];
     note_erased(session.events, core::EraseGrain{key});
     session.renewed = true;
@@ -139,6 +142,7 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
 
 void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
                              const core::Grain &grain, Files &files, Plan &plan) {
+    DCS_REQUIRE(grain.own_tree, "only a grain with a tree of its own has files");
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
     for (const auto &[file, payload] : files.replaced)
         update.nodes.push_back(
@@ -221,6 +225,7 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
 
     store::TreeUpdate update{session_directory(key), session_tree, {}, false};
     // A shorter log than before is a new one: the store syncs away what is pending first.
+    DCS_REQUIRE(info.grains_length >= log.size(), "a log is as long as what is in it");
     const std::uint64_t before_log = info.grains_length - log.size();
     if (!log.empty()) update.nodes.push_back(node(grains_file, std::move(log), before_log));
     if (inputs.used)
@@ -251,6 +256,8 @@ Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t w
     if (with_hosts)
         plan.updates.push_back(
             {hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});
+    for (const store::TreeUpdate &update : plan.updates)
+        DCS_REQUIRE(update.remove == update.nodes.empty(), "a tree is removed, or has something to write");
     return plan;
 }
 

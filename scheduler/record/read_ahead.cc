@@ -24,6 +24,7 @@ Result<std::string> ReadAhead::read(store::Store &store, const Place &place, std
     }
     if (from + length > start_ + bytes_.size())
         return fail(Code::io_error, place.path + ": it is shorter than recorded");
+    DCS_REQUIRE(from >= start_, "what is returned was read");
     return bytes_.substr(from - start_, length);
 }
 

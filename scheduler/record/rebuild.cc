@@ -30,20 +30,12 @@ struct SessionOnDisk {
 
     std::map<std::string, core::HostId> known;
 
-    core::HostId host(const std::string &name) {
-        const auto [it, fresh] = known.emplace(name, static_cast<core::HostId>(hosts.size()));
-        if (fresh) hosts.push_back(name);
-        return it->second;
-    }
-    core::Grain grain_of(GrainRecord record) {
-        core::Grain grain = std::move(record.grain);
-        if (!record.host.empty()) grain.host = host(record.host);
-        for (const std::string &name : record.nogo)
-            if (!name.empty()) grain.nogo.edit().push_back(host(name));
-        if (!record.old_host.empty()) grain.old_lease.host = host(record.old_host);
-        for (std::size_t i = 0; i < record.move_hosts.size(); ++i)
-            if (!record.move_hosts[i].empty()) grain.moves.edit()[i].host = host(record.move_hosts[i]);
-        return grain;
+    Result<GrainRecord> decode(std::string_view record) {
+        return decode_grain(record, [this](const std::string &name) {
+            const auto [it, fresh] = known.emplace(name, static_cast<core::HostId>(hosts.size()));
+            if (fresh) hosts.push_back(name);
+            return it->second;
+        });
     }
 };
 
@@ -80,11 +72,12 @@ Status take_log(std::string_view log, SessionOnDisk &session) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const GrainEntry &entry = entries[i];
         if (i + 1 < entries.size() && entries[i + 1].number == entry.number) continue;
-        auto record = decode_grain(entry.record);
+        auto record = session.decode(entry.record);
         if (!record) return record.status();
         session.info.grains_live += entry.record.size();
-        session.grains.emplace_hint(session.grains.end(), entry.number,
-                                    session.grain_of(std::move(*record)));
+        core::DurableGrain &grain = record->grain;
+        if (!session.grains.empty()) grain.demands = {*grain.demands, session.grains.rbegin()->second.demands};
+        session.grains.emplace_hint(session.grains.end(), entry.number, core::Grain(std::move(grain)));
     }
     return Status::ok();
 }
@@ -111,12 +104,12 @@ Status check_marker(store::Store &store, const std::string &directory) {
     return about(path, text ? fail(Code::io_error, *text) : text.status());
 }
 
-Result<GrainRecord> read_own_tree(store::Store &store, const GrainKey &key) {
+Result<GrainRecord> read_own_tree(store::Store &store, const GrainKey &key, SessionOnDisk &session) {
     if (auto s = check_marker(store, grain_directory(key)); !s) return s;
     const std::string path = grain_directory(key) + "/" + status_file;
     auto bytes = store.read(path, 0, max_status);
     if (!bytes) return about(path, bytes.status());
-    auto own = decode_grain(*bytes);
+    auto own = session.decode(*bytes);
     if (!own) return about(path, own.status());
     if (own->number != key.grain || !own->grain.own_tree)
         return about(path, fail(Code::io_error, "it is the status of another grain"));
@@ -124,20 +117,22 @@ Result<GrainRecord> read_own_tree(store::Store &store, const GrainKey &key) {
 }
 
 // A grain whose own tree is damaged is set aside alone, the rest of its session runs.
-void read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
+Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk &session) {
     for (auto it = session.grains.begin(); it != session.grains.end();) {
         const GrainNumber number = it->first;
         if (it->second.own_tree) {
-            auto own = read_own_tree(store, GrainKey{key, number});
+            auto own = read_own_tree(store, GrainKey{key, number}, session);
+            if (!own && own.status().code == Code::protocol) return own.status();
             if (!own) {
                 session.damaged[number] = own.status().text;
                 it = session.grains.erase(it);
                 continue;
             }
-            it->second = session.grain_of(std::move(*own));
+            it->second = core::Grain(std::move(own->grain));
         }
         ++it;
     }
+    return Status::ok();
 }
 
 // What the checksums cannot tell: records that contradict each other would be our own bug on the
@@ -185,7 +180,7 @@ Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
     if (!info) return about(path, info.status());
     session.info = std::move(*info);
     if (auto s = read_log(store, key, session); !s) return s;
-    read_own_trees(store, key, session);
+    if (auto s = read_own_trees(store, key, session); !s) return s;
     if (auto s = check_session(key, session); !s) return about(session_directory(key), s);
     if (planted("record.order_by_number")) order_by_number(session);
     return session;
@@ -208,10 +203,7 @@ public:
             }
             if (auto s = add_user(*user); !s) return s;
         }
-        read_auth();
-        read_hosts();
-        read_trust();
-        read_handed_over();
+        if (Status s = read_tables(); !s) return s;
         if (const std::string wrong = core::check(out_.state); !wrong.empty())
             return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
         return std::move(out_);
@@ -237,6 +229,8 @@ private:
                                                    ": it has the seniority of another session");
             if (session)
                 add_session(key, *session);
+            else if (session.status().code == Code::protocol)
+                return session.status();  // nothing of it may be written, or removed as damaged
             else
                 set_aside(key, session.status().text);
         }
@@ -263,7 +257,9 @@ private:
         const core::HostId known = out_.state.host_id(name);
         if (known != core::no_host) return known;
         core::Host host;
-        host.config.name = name;
+        core::HostConfig config;
+        config.name = name;
+        host.config = config;
         host.configured = false;
         host.last_contact = now_;
         const auto id = static_cast<core::HostId>(out_.state.hosts.size());
@@ -276,7 +272,9 @@ private:
         for (const std::string &name : session.hosts) ids.push_back(intern(name));
         for (auto &[number, grain] : session.grains) {
             const auto resolve = [&](core::HostId &id) {
-                if (id != core::no_host) id = ids[static_cast<std::size_t>(id)];
+                if (id == core::no_host) return;
+                DCS_REQUIRE(static_cast<std::size_t>(id) < ids.size(), "a host of a record has a name");
+                id = ids[static_cast<std::size_t>(id)];
             };
             resolve(grain.host);
             resolve(grain.old_lease.host);
@@ -291,67 +289,56 @@ private:
                            std::move(session.damaged));
     }
 
-    void read_auth() {
-        const std::string path = std::string(auth_directory) + "/" + auth_file;
+    // A table that is damaged is reported, and is empty. One that a newer release wrote must not be written over.
+    template <class Table, class Take>
+    Status read_table(const std::string &path, Result<Table> (*decode)(std::string_view), const char *affects,
+                      const char *advice, Take take) {
         auto bytes = store_.read(path, 0, max_table);
-        if (!bytes && bytes.status().code == Code::not_found) return;
-        Status why = bytes ? Status::ok() : bytes.status();
-        if (bytes) {
-            auto table = decode_auth(*bytes);
-            if (table) {
-                for (const auto &[hash, entry] : *table) apply(core::SetAuth{hash, entry});
-                return;
-            }
-            why = table.status();
-        }
-        report(path, why.text, "control programs that were running when the scheduler started",
-               "control programs must be started again to get new tokens");
+        if (!bytes && bytes.status().code == Code::not_found) return Status::ok();
+        auto table = bytes ? decode(*bytes) : Result<Table>(bytes.status());
+        if (table) take(std::move(*table));
+        else if (table.status().code == Code::protocol) return about(path, table.status());
+        else report(path, table.status().text, affects, advice);
+        return Status::ok();
     }
 
-    // Only figures for people: damaged, they begin anew.
-    void read_hosts() {
-        const std::string path = std::string(hosts_directory) + "/" + hosts_file;
-        auto bytes = store_.read(path, 0, max_table);
-        if (!bytes && bytes.status().code == Code::not_found) return;
-        Status why = bytes.status();
-        if (bytes) {
-            auto table = decode_hosts(*bytes);
-            why = table.status();
-            if (table) {
-                for (const auto &[name, record] : *table) {
-                    const core::HostId id = intern(name);
-                    core::Host host = *out_.state.host(id);
-                    host.totals = record.totals;
-                    host.setting = record.setting;
-                    apply(core::SetHost{id, std::move(host)});
-                }
-                return;
-            }
-        }
-        report(path, why.text, "the hosts' statistics", "nothing to be done, they begin anew");
+    Status read_tables() {
+        const auto path = [](const char *directory, const char *file) { return std::string(directory) + "/" + file; };
+        if (Status s = read_table(path(auth_directory, auth_file), decode_auth,
+                                  "control programs that were running when the scheduler started",
+                                  "control programs must be started again to get new tokens",
+                                  [this](auto table) {
+                                      for (const auto &[hash, entry] : table) apply(core::SetAuth{hash, entry});
+                                  });
+            !s)
+            return s;
+        if (Status s = read_table(path(hosts_directory, hosts_file), decode_hosts, "the hosts' statistics",
+                                  "nothing to be done, they begin anew",
+                                  [this](auto table) {
+                                      for (const auto &[name, record] : table) add_host(name, record);
+                                  });
+            !s)
+            return s;
+        // Without it no certificate counts.
+        if (Status s = read_table(path(trust_directory, trust_file), decode_trust,
+                                  "hosts that joined with certificates: they are refused",
+                                  "let them join again: `dcs token create`, then `dcs host join` there",
+                                  [this](core::Trust trust) { apply(core::SetTrust{std::move(trust)}); });
+            !s)
+            return s;
+        // Without it leases and sequence numbers alone decide what is taken again.
+        return read_table(path(handed_over_directory, handed_over_file), decode_handed_over,
+                          "how far the backup's reports were taken in",
+                          "nothing to be done, what comes again is recognised", [this](auto table) {
+                              for (const auto &[host, up_to] : table) apply(core::SetHandedOver{host, up_to});
+                          });
     }
 
-    // Damaged, nobody is believed: no certificate counts until its host has joined anew.
-    void read_trust() {
-        const std::string path = std::string(trust_directory) + "/" + trust_file;
-        auto bytes = store_.read(path, 0, max_table);
-        if (!bytes && bytes.status().code == Code::not_found) return;
-        auto trust = bytes ? decode_trust(*bytes) : Result<core::Trust>(bytes.status());
-        if (trust) return apply(core::SetTrust{std::move(*trust)});
-        report(path, trust.status().text, "hosts that joined with certificates: they are refused",
-               "let them join again: `dcs token create`, then `dcs host join` there");
-    }
-
-    // Damaged, leases and sequence numbers alone decide what is taken again.
-    void read_handed_over() {
-        const std::string path = std::string(handed_over_directory) + "/" + handed_over_file;
-        auto bytes = store_.read(path, 0, max_table);
-        if (!bytes && bytes.status().code == Code::not_found) return;
-        auto table = bytes ? decode_handed_over(*bytes) : Result<HandedOver>(bytes.status());
-        if (!table)
-            return report(path, table.status().text, "how far the backup's reports were taken in",
-                          "nothing to be done, what comes again is recognised");
-        for (const auto &[host, up_to] : *table) apply(core::SetHandedOver{host, up_to});
+    void add_host(const std::string &name, const core::DurableHost &record) {
+        const core::HostId id = intern(name);
+        core::Host host = *out_.state.host(id);
+        static_cast<core::DurableHost &>(host) = record;
+        apply(core::SetHost{id, std::move(host)});
     }
 
     store::Store &store_;

@@ -1,5 +1,5 @@
 #pragma once
-// The host table as a text file (SPEC S9): one host per line, `#` begins a comment.
+// The host table as a text file: one host per line, `#` begins a comment.
 //   local1 class=0x1 binary=x86_64-linux-gnu slots=1 interval=10 alert=30 limit=60 users=ann,bob
 // Only the name is required; the rest (extended= too) has the defaults of core::HostConfig. Seconds
 // may be fractional, with interval <= alert <= limit <= extended. Further settings:

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+
 namespace dcs::shell {
 
 LibraryThread::LibraryThread(std::unique_ptr<store::Disk> disk, net::Loop &loop)

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
@@ -156,11 +156,11 @@ Result<store::Identity> name_store(store::Store &store) {
 }
 
 // What this process keeps of the file system; what is open stays open. The keeper has the rest.
-Status fence_in(const std::string &state) {
+Status give_up_the_rest(const std::string &state) {
     if (Status s = give_up_capabilities(); !s) return s;
-    const Result<bool> fenced = give_up_files({state});
-    if (!fenced) return fenced.status();
-    if (!*fenced)
+    const Result<bool> given_up = give_up_files({state});
+    if (!given_up) return given_up.status();
+    if (!*given_up)
         log_warn("this kernel has no Landlock: the scheduler keeps its account's rights to files; SECURITY.md says "
                  "what that means");
     return Status::ok();
@@ -189,7 +189,7 @@ Status run(const Arguments &line) {
     auto attached = AttachedFile::open(line.directory + "/attached");
     if (!attached) return attached.status();
     failpoint("shell.start.before_recovery");
-    if (Status s = fence_in(own->state); !s) return s;  // before a byte is read that somebody else wrote
+    if (Status s = give_up_the_rest(own->state); !s) return s;  // before a byte is read that somebody else wrote
 
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();

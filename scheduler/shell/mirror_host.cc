@@ -23,20 +23,18 @@ constexpr std::size_t word_bytes = 9;
 }  // namespace
 
 Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return fail_errno(Code::io_error, "opening " + path, errno);
-    std::unique_ptr<AttachedFile> file(new AttachedFile(fd));
+    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return fail_errno(Code::io_error, "opening " + path, errno);
+    std::unique_ptr<AttachedFile> file(new AttachedFile(std::move(fd)));
     char byte = 0;
-    if (::pread(fd, &byte, 1, 0) == 0)  // new
+    if (::pread(file->fd_.get(), &byte, 1, 0) == 0)  // new
         if (Status s = file->write(turn::Attachment::never); !s) return s;
     return file;
 }
 
-AttachedFile::~AttachedFile() { ::close(fd_); }
-
 turn::Attachment AttachedFile::read() const {
     char text[word_bytes + 1] = {};
-    const ssize_t n = ::pread(fd_, text, sizeof text, 0);
+    const ssize_t n = ::pread(fd_.get(), text, sizeof text, 0);
     for (const turn::Attachment a : {turn::Attachment::never, turn::Attachment::detached})
         if (n == static_cast<ssize_t>(word_bytes) && std::memcmp(text, words[static_cast<int>(a)], word_bytes) == 0)
             return a;
@@ -46,9 +44,9 @@ turn::Attachment AttachedFile::read() const {
 Status AttachedFile::write(turn::Attachment attachment) {
     failpoint("mirror.attached.before_write");
     const char *word = words[static_cast<int>(attachment)];
-    if (::pwrite(fd_, word, word_bytes, 0) != static_cast<ssize_t>(word_bytes))
+    if (::pwrite(fd_.get(), word, word_bytes, 0) != static_cast<ssize_t>(word_bytes))
         return fail_errno(Code::io_error, "writing whether commits wait for the backup's copy", errno);
-    if (::fdatasync(fd_) != 0)
+    if (::fdatasync(fd_.get()) != 0)
         return fail_errno(Code::io_error, "syncing whether commits wait for the backup's copy", errno);
     failpoint("mirror.attached.after_write");
     return Status::ok();
@@ -94,7 +92,8 @@ void MirrorHost::pump(bool may_read) {
 Instant MirrorHost::now() { return boot_clock(); }
 
 void MirrorHost::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    loop_.send(conn, wire::encode(message, request));
+    if (Status s = loop_.send(conn, message, request); !s)
+        log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
 }
 
 void MirrorHost::close(ConnId conn) { loop_.close(conn); }

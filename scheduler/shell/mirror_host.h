@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/loop.h"
+#include "base/fd.h"
 #include "scheduler/turn/mirror.h"
 
 namespace dcs::shell {
@@ -17,16 +18,13 @@ class AttachedFile {
 public:
     // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
     static Result<std::unique_ptr<AttachedFile>> open(const std::string &path);
-    ~AttachedFile();
-    AttachedFile(const AttachedFile &) = delete;
-    AttachedFile &operator=(const AttachedFile &) = delete;
 
     turn::Attachment read() const;
     Status write(turn::Attachment attachment);  // durable when it returns ok
 
 private:
-    explicit AttachedFile(int fd) : fd_(fd) {}
-    const int fd_;
+    explicit AttachedFile(Fd fd) : fd_(std::move(fd)) {}
+    const Fd fd_;
 };
 
 // Turns as they are committed, from the thread that commits to the one that sends.

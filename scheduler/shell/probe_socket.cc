@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/require.h"
+
 namespace dcs::shell {
 namespace {
 
@@ -105,6 +107,7 @@ std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t 
 }
 
 Seen look_at(const ProbeSocket &probe) {
+    DCS_REQUIRE(probe.fd >= 0, "only a socket that is open is looked at");
     if (probe.echo) return look_at_reply(probe);
     int error = 0;
     socklen_t size = sizeof error;

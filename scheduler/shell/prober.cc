@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/require.h"
 
 namespace dcs::shell {
 namespace {
@@ -163,6 +164,7 @@ void Prober::try_targets(Instant now) {
 
 void Prober::try_target(Targets::iterator target) {
     Target &t = target->second;
+    DCS_REQUIRE(!t.trying && !t.lookup, "a place is tried once, when its name is known");
     t.trying = true;
     t.until = boot_clock() + patience;
     for (const sockaddr_storage &place : t.places) {
@@ -201,6 +203,7 @@ void Prober::wait(Instant now) {
 }
 
 void Prober::read(const std::vector<pollfd> &polled) {
+    DCS_REQUIRE(polled.size() == attempts_.size() + 1, "one for each attempt, and the one that wakes");
     std::vector<Targets::iterator> touched;
     for (std::size_t i = 0; i < attempts_.size(); ++i) {
         if (polled[i + 1].revents == 0) continue;
@@ -211,6 +214,7 @@ void Prober::read(const std::vector<pollfd> &polled) {
         attempt.socket.fd = -1;
         Target &target = attempt.target->second;
         target.heard = target.heard || seen == Seen::alive;
+        DCS_REQUIRE(target.open > 0, "each attempt is counted until it is answered");
         --target.open;
         if (std::find(touched.begin(), touched.end(), attempt.target) == touched.end())
             touched.push_back(attempt.target);
@@ -227,6 +231,7 @@ void Prober::settle(Targets::iterator target, bool alive) {
         });
     for (const std::uint64_t number : target->second.probes) {
         const auto probe = probes_.find(number);
+        DCS_REQUIRE(probe != probes_.end() && probe->second.left > 0, "a probe waits until all its places are known");
         probe->second.found[target->first] = alive;
         if (--probe->second.left > 0) continue;
         answer(probe->second);
@@ -242,6 +247,7 @@ void Prober::answer(const Probe &probe) {
     };
     const core::ProbeHost &asked = probe.asked;
     const std::lock_guard<std::mutex> guard(mutex_);
+    DCS_REQUIRE(under_way_ > 0, "each probe is answered once");
     --under_way_;
     results_.push_back({asked.host, asked.probe, any(asked.check), any(asked.file_server), any(asked.gateway)});
     loop_.wake();

@@ -1,5 +1,5 @@
 #pragma once
-// Is anybody there? (S7) A thread that asks addresses of overdue hosts: TCP where a port is said (a refusal is
+// Is anybody there? A thread that asks addresses of overdue hosts: TCP where a port is said (a refusal is
 // an answer), else an ICMP echo where the process may send one, else TCP to two ports. All that is asked is
 // under way together, each address once however many hosts name it, and is over after some seconds.
 #include <cstdint>

@@ -18,7 +18,10 @@ std::int64_t RealOutside::wall_ms() { return wall_clock_ms(); }
 Token RealOutside::fresh_token() { return pki::random_token(); }
 
 void RealOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    loop_.send(conn, wire::encode(message, request));
+    const Status s = loop_.send(conn, message, request);
+    if (s) return;
+    log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
+    if (request != 0) (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, request);
 }
 
 void RealOutside::close(ConnId conn) { loop_.close(conn); }

@@ -11,8 +11,9 @@
 #include "base/failpoint.h"
 #include "base/load_limits.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "daemon/audit.h"
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/ready.h"
 #include "scheduler/core/authorise.h"
@@ -67,9 +68,9 @@ Status Service::run() {
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
     // The service manager's socket was the last thing to be reached by name.
-    const Result<bool> fenced = give_up_calls({.process_ends = true});
-    if (!fenced) return fenced.status();
-    if (!*fenced) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
+    const Result<bool> given_up = give_up_calls({.process_ends = true});
+    if (!given_up) return given_up.status();
+    if (!*given_up) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
     log_info("serving in " + settings_.directory);
     while (!stopping_) step();
     return stop();
@@ -122,6 +123,7 @@ void Service::be_idle() {
 }
 
 void Service::storage_answered(storage::StorageThread::Done done) {
+    DCS_REQUIRE(!held_ || !done.was_commit, "no turn is committed while one waits for the backup");
     if (done.was_commit) {
         if (!std::exchange(tidying_, false)) last_activity_ = boot_clock();
         return commit_answered(done.result);
@@ -142,6 +144,7 @@ void Service::commit_answered(const store::CommitResult &result) {
         turn_out_copies();
         mirror_.pump(true);
         if (mirror_.holds()) {
+            DCS_REQUIRE(!held_, "one turn at a time waits for the backup");
             held_ = result;
             return;
         }
@@ -163,7 +166,9 @@ void Service::handle(net::Arrival arrival) {
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::ready: return readable(arrival.watch);
-    case net::What::refused: return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
+    case net::What::refused:
+        DCS_REQUIRE(doors_.tls, "only the door for other hosts refuses by itself");
+        return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
     case net::What::opened:
         return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
@@ -200,7 +205,7 @@ void Service::turn_out_copies() {
         const Status s = core::check_backup(turn_.state(), peer.certified);
         if (s || planted("mirror.anybody")) continue;
         log_audit("audit: the copy of the store was refused to host " + peer.certified.host + ": " + s.text);
-        loop_.send(conn, wire::encode(wire::Refused{s.text}, 0));
+        (void)loop_.send(conn, wire::Refused{s.text});
         loop_.close(conn);
         mirror_.gone(conn);
         backups_.erase(conn);
@@ -244,8 +249,9 @@ KnownPeer Service::user_of(std::uint32_t uid) {
 
 // What it sends is not read any more.
 void Service::turn_away(ConnId conn, const Status &why) {
+    DCS_REQUIRE(!why, "who is turned away is told why");
     log_debug("connection " + std::to_string(conn) + " was turned away: " + why.text);
-    loop_.send(conn, wire::encode(wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, 0));
+    (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text});
     loop_.close(conn);
 }
 
@@ -341,6 +347,7 @@ Status Service::remove_host_line(const std::string &host) {
 
 // What is in flight is finished and answered; what was not decided is asked again by its sender.
 Status Service::stop() {
+    DCS_REQUIRE(stopping_, "the loop has ended");
     log_info("stopping");
     failpoint("shell.stop.begin");
     while (storage_.busy()) {

@@ -44,7 +44,7 @@ public:
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
             std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
             turn::Turn::Setup setup, MirrorParts mirror);
-    // Says ready, gives up the system calls that serving does not need (daemon/fence.h), and serves. Returns when
+    // Says ready, gives up the system calls that serving does not need (daemon/privileges.h), and serves. Returns when
     // stopped, all committed and synced; otherwise why not.
     Status run();
 

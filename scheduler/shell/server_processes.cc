@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/require.h"
 
 namespace dcs::shell {
 namespace {
@@ -15,8 +16,8 @@ ServerProcesses::~ServerProcesses() {
 }
 
 void ServerProcesses::forget(std::map<pid_t, One>::iterator it) {
-    loop_.unwatch(it->second.fd);
-    ::close(it->second.fd);
+    DCS_REQUIRE(it->second.fd, "a process is watched by its descriptor");
+    loop_.unwatch(it->second.fd.get());
     by_pid_.erase(it);
 }
 
@@ -25,15 +26,15 @@ void ServerProcesses::forget(std::map<pid_t, One>::iterator it) {
 void ServerProcesses::opened(ConnId conn, pid_t pid) {
     if (const auto before = by_pid_.find(pid); before != by_pid_.end()) forget(before);
     if (pid <= 0 || by_pid_.size() >= limits::connections) return;
-    const auto fd = static_cast<int>(::syscall(nr_pidfd_open, pid, 0));
-    if (fd < 0) return;
-    by_pid_[pid] = One{fd, conn};
-    loop_.watch(fd);
+    Fd fd(static_cast<int>(::syscall(nr_pidfd_open, pid, 0)));
+    if (!fd) return;
+    loop_.watch(fd.get());
+    by_pid_[pid] = One{std::move(fd), conn};
 }
 
 std::optional<ConnId> ServerProcesses::ended(int watch) {
     for (auto it = by_pid_.begin(); it != by_pid_.end(); ++it) {
-        if (it->second.fd != watch) continue;
+        if (it->second.fd.get() != watch) continue;
         const ConnId conn = it->second.conn;
         forget(it);
         return conn;

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "base/fd.h"
 #include "base/ids.h"
 #include "net/loop.h"
 
@@ -22,7 +23,7 @@ public:
     std::optional<ConnId> ended(int watch);
 
 private:
-    struct One { int fd = -1; ConnId conn = 0; };
+    struct One { Fd fd; ConnId conn = 0; };
     void forget(std::map<pid_t, One>::iterator it);
 
     net::Loop &loop_;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "scheduler/record/paths.h"
 
 namespace dcs::shell {
@@ -57,15 +58,13 @@ struct Suspect::Page {
 };
 
 Result<std::unique_ptr<Suspect>> Suspect::open(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return fail_errno(Code::io_error, "opening " + path, errno);
+    const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return fail_errno(Code::io_error, "opening " + path, errno);
     // Its blocks are taken now: on a full disk a store into a hole would end the process.
-    const int no_room = ::posix_fallocate(fd, 0, sizeof(Page));
+    const int no_room = ::posix_fallocate(fd.get(), 0, sizeof(Page));
     void *mapped = no_room != 0 ? MAP_FAILED
-                                : ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    const int error = no_room != 0 ? no_room : errno;
-    ::close(fd);
-    if (mapped == MAP_FAILED) return fail_errno(Code::io_error, "mapping " + path, error);
+                                : ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (mapped == MAP_FAILED) return fail_errno(Code::io_error, "mapping " + path, no_room != 0 ? no_room : errno);
     std::unique_ptr<Suspect> suspect(new Suspect(static_cast<Page *>(mapped)));
     Page &page = *suspect->page_;
     if (page.aborted != 0) {

@@ -1,6 +1,6 @@
 #pragma once
 // Which session was being worked on when the scheduler aborted. A session that makes it abort twice
-// running is set aside, so that one damaged entity cannot keep the others from being served (SPEC B6).
+// running is set aside, so that one damaged entity cannot keep the others from being served.
 // Where what somebody sent was about no session of his own, he is noted instead: nobody can have the session of
 // another set aside (scheduler/turn/concerns.h decides who is noted).
 // It is a small file that is mapped into memory: noting a session costs a copy of its name, and what

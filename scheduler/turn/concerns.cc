@@ -50,7 +50,7 @@ struct OfInput {
         const core::Grain *grain = state.grain(wire::key_of(key));
         if (grain && grain->host == id) return {wire::key_of(key).session, {}};
         const core::Host *host = state.host(id);
-        return {{}, host ? "host " + host->config.name : std::string()};
+        return {{}, host ? "host " + host->config->name : std::string()};
     }
 };
 
@@ -102,7 +102,7 @@ std::string sender_of(const Connections &connections, const core::State &state, 
     return std::visit([&](const auto &in) -> std::string {
         if constexpr (requires { in.host; in.conn; }) {
             if constexpr (std::is_convertible_v<decltype(in.host), core::HostId>)
-                if (const core::Host *host = state.host(in.host)) return "host " + host->config.name;
+                if (const core::Host *host = state.host(in.host)) return "host " + host->config->name;
         }
         if constexpr (requires { in.conn; }) {
             const Connection *who = connections.find(in.conn);

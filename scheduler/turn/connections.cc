@@ -14,6 +14,7 @@ Status Connections::add(ConnId conn, const Arrival &opened) {
                                      ": end some control programs");
         ++mine;
     }
+    DCS_REQUIRE(table_.count(conn) == 0, "a connection is added once");
     Connection &c = table_[conn];
     c.door = opened.door;
     c.user = opened.user;
@@ -38,6 +39,7 @@ bool Connections::erase(ConnId conn) {
     if (found == table_.end()) return false;
     if (found->second.door == Door::user) {
         const auto mine = per_user_.find(found->second.user);
+        DCS_REQUIRE(mine != per_user_.end(), "each user's connections are counted");
         if (--mine->second == 0) per_user_.erase(mine);
     }
     table_.erase(found);

@@ -33,9 +33,6 @@ Decoded nonsense(std::string text) {
 
 // Servers are told by a closed link; they repeat everything after reconnecting.
 Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {
-    if (hello.protocol != wire::protocol_version)
-        return nonsense("the control program speaks protocol " + std::to_string(hello.protocol) +
-                        ", the scheduler " + std::to_string(wire::protocol_version));
     if (!hello.token.empty() && hello.token.size() != std::tuple_size<Token>::value)
         return nonsense("an authorization token has 32 bytes, this one has " +
                         std::to_string(hello.token.size()));
@@ -62,14 +59,9 @@ core::SubmitGrain submission(const std::string &user, wire::Gexec call) {
     core::SubmitGrain submit;
     submit.session = call.session;
     submit.grain = call.grain;
-    submit.host_class = spec.host_class;
-    submit.thrash = spec.thrash;
-    submit.notice = spec.notice;
-    submit.attempts = spec.attempts;
-    submit.urgent = spec.urgent;
+    submit.demands = spec.demands;
     submit.input_length = wire::input_length(spec);
     submit.files = files_of(spec);
-    submit.demand = core::Demand{spec.cores, spec.memory_mb, spec.wall_s};
     submit.program = program_of(user, spec);
     std::string packed = wire::pack(spec);
     if (spec.label.empty()) {
@@ -250,7 +242,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
 // True: it was one of the calls about contents.
 bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId host,
                     const wire::AnyMessage &message) {
-    const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config.name};
+    const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config->name};
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
         if (const Status s = core::may_fetch(context.state, host, want->digest); s)
             context.contents.send(peer, want->digest, want->offset, want->max);
@@ -274,6 +266,12 @@ bool counts(const core::State &state, core::HostId host, const wire::GrainReport
            grain->lease == report.incarnation;
 }
 
+wire::Form newest_form_of(const wire::FrameHeader &header) {
+    wire::PeerForm form;
+    (void)form.hear(header);  // the loop hangs up on those that have none in common with us
+    return form.form();
+}
+
 std::uint64_t brought_by(const wire::GrainReport &report) {
     return report.out.size() + report.err.size() + report.checkpoint.size();
 }
@@ -287,18 +285,10 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     if (who.backup || about_backup(message)) return backup_frame(context, arrival, who, std::move(message));
     if (auto *call = std::get_if<wire::FirstCall>(&message)) {
         if (who.greeted) return hang_up("a grain server made its first call twice on one link");
-        if (call->protocol != wire::protocol_version) {
-            d = hang_up("grain server " + call->host + " speaks protocol " +
-                        std::to_string(call->protocol));
-            d.reply = wire::Refused{"the scheduler speaks protocol " +
-                                    std::to_string(wire::protocol_version) +
-                                    ": use programs of the same version"};
-            return d;
-        }
         who.greeted = true;
         d.input = core::ServerFirstCall{
             arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified, who.promised,
-            false};
+            false, newest_form_of(arrival.header)};
         return d;
     }
     if (!who.greeted) return hang_up("a server's link begins with FirstCall, not with " + kind);

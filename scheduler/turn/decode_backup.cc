@@ -11,9 +11,6 @@ Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::Backup
     // A grain server's certificate makes nobody the backup, who may report for all.
     if (who.door != Door::backup && (!who.certified.host.empty() || !who.privileged))
         return hang_up("host " + who.certified.host + " posed as the backup");
-    if (call.protocol != wire::protocol_version)
-        return hang_up("the backup speaks protocol " + std::to_string(call.protocol) + ", the scheduler " +
-                       std::to_string(wire::protocol_version) + ": use programs of the same version");
     who.greeted = who.backup = true;
     Decoded d;
     d.input = core::BackupCame{arrival.conn, call.store, who.certified};

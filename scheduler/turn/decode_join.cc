@@ -46,9 +46,6 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     if (!core::may_say(core::Party::stranger, message) || !call)
         return refuse(who, Code::refused, std::string("a host without a certificate may not send ") +
                                               wire::kind_name(message) + ": it must join the pool first");
-    if (call->protocol != wire::protocol_version)
-        return refuse(who, Code::protocol, "the host speaks protocol " + std::to_string(call->protocol) +
-                                               ", the scheduler " + std::to_string(wire::protocol_version));
     if (!call->token.empty() && call->token.size() != std::tuple_size<Token>::value)
         return refuse(who, Code::invalid, "a code for joining has 32 bytes, this one has " +
                                               std::to_string(call->token.size()));
@@ -79,9 +76,6 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
     if (!core::may_say(core::Party::begin, message) || !call)
         return refuse(who, Code::refused, std::string("dcs_begin of another host may not send ") +
                                               wire::kind_name(message));
-    if (call->protocol != wire::protocol_version)
-        return refuse(who, Code::protocol, "dcs_begin speaks protocol " + std::to_string(call->protocol) +
-                                               ", the scheduler " + std::to_string(wire::protocol_version));
     const auto key = pki::hash_of_public_key(call->public_key);
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
     core::BeginProgram begin;

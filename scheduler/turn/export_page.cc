@@ -33,7 +33,7 @@ private:
                       wire::ExportedStream &stream);
     std::string host_name(core::HostId id) const {
         const core::Host *host = state_.host(id);
-        return host ? host->config.name : std::string();
+        return host ? host->config->name : std::string();
     }
 
     const core::State &state_;

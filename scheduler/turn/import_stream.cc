@@ -156,15 +156,10 @@ Status ImportReader::Import::add(wire::ExportedGrain g, Contents &contents) {
     if (const auto wrong = check_.add(g)) return bad(*wrong);
     Grain grain;
     grain.status = status_of(g.state);
-    grain.urgent = g.spec.urgent;
-    grain.attempts = static_cast<std::uint8_t>(g.spec.attempts);
+    grain.demands = {g.spec.demands, grains_.empty() ? core::Shared<wire::Demands>() : grains_.back().second.demands};
     grain.failures = static_cast<std::uint8_t>(g.failures);
-    grain.thrash = g.spec.thrash;
-    grain.notice = g.spec.notice;
-    grain.host_class = g.spec.host_class;
     grain.incarnation = grain.lease = std::min(g.incarnation, most_leases);
     grain.program = program_of(user_, g.spec);
-    grain.demand = core::Demand{g.spec.cores, g.spec.memory_mb, g.spec.wall_s};
     grain.sequence = g.sequence;
     grain.exit_code = g.exit_code;
     grain.signal = g.signal;

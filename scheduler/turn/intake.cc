@@ -82,6 +82,8 @@ Intake::Lane *Intake::Group::next(const UserLimits *share) {
 std::optional<Arrival> Intake::Group::take(const UserLimits *share) {
     Lane *lane = next(share);
     if (!lane) return std::nullopt;
+    DCS_REQUIRE(!lane->waiting.empty(), "a lane that has a share has something waiting");
+    DCS_REQUIRE(lane->bytes >= lane->waiting.front().payload.size(), "a lane counts its bytes");
     Arrival arrival = std::move(lane->waiting.front());
     lane->waiting.pop_front();
     --count;
@@ -124,6 +126,7 @@ std::optional<Arrival> Intake::take() {
     // What is left of users had its share; but the others go on.
     if (!arrival && last_ == &users_) arrival = (last_ = servers_.count > 0 ? &servers_ : &operators_)->take(nullptr);
     if (!arrival) return std::nullopt;
+    DCS_REQUIRE(count_ > 0 && bytes_ >= arrival->payload.size(), "what is taken was counted");
     --count_;
     bytes_ -= arrival->payload.size();
     return arrival;

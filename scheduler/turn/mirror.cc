@@ -78,9 +78,6 @@ void Mirror::refuse(ConnId conn, const std::string &why) {
 }
 
 void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
-    if (call.protocol != wire::protocol_version)
-        return refuse(conn, "it speaks protocol " + std::to_string(call.protocol) + ", the scheduler " +
-                                std::to_string(wire::protocol_version) + ": use programs of the same version");
     const store::Identity &ours = setup_.identity;
     const bool same = call.name == ours.name;
     const std::uint64_t seen = std::max(call.seen_name == ours.name ? call.seen : 0, same ? call.epoch : 0);
@@ -153,7 +150,6 @@ void Mirror::settle() {
 
 void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request) {
     const auto answer = [&](const wire::AnyMessage &message) { outside_.send(conn, message, request); };
-    if (ask.protocol != wire::protocol_version) return outside_.close(conn);
     if (!ask.detach) return answer(status());
     if (setup_.mode != MirrorMode::sync || attachment_ != Attachment::attached)
         return answer(wire::ErrorReply{static_cast<std::int32_t>(Code::refused),

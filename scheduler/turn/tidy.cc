@@ -66,11 +66,13 @@ bool Turn::pack_some() {
     std::uint64_t bytes = 0;
     for (const SessionKey &session : state_.unpacked) {
         if (stuck_.count(session) != 0) continue;
+        DCS_REQUIRE(state_.session(session), "a session that is not there has nothing to pack");
         outside_.working_on(session);
         core::PackGrains batch{session, {}};
         for (const GrainNumber number : state_.session(session)->packable) {
             const GrainKey key{session, number};
             if (unpackable_.count(key) != 0) continue;
+            DCS_REQUIRE(state_.grain(key), "a grain that is not there is not packed");
             auto packed = read_packed(store_, key, *state_.grain(key));
             if (!packed) {
                 unpackable_.insert(key);

@@ -176,6 +176,7 @@ void Turn::grace_after_pause() {
 
 void Turn::start_commit(store::Room room) {
     const bool hosts_are_due = now_ >= hosts_not_before_ && room == store::Room::ordinary;
+    DCS_REQUIRE(phase_ == Phase::open, "one commit is under way at a time");
     with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
     record::Plan plan = changes_.plan(state_, with_hosts_, outside_.wall_ms());
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
@@ -208,6 +209,7 @@ void Turn::committed(const store::CommitResult &result) {
 }
 
 void Turn::finish() {
+    DCS_REQUIRE(phase_ == Phase::open, "effects leave when the commit is over");
     const std::vector<core::Effect> effects = std::exchange(effects_, {});
     const std::vector<Line> events = std::exchange(events_, {});
     changes_ = record::TurnChanges();

@@ -73,6 +73,7 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
     }
     upload.bytes += piece.bytes;
     upload.sum = crc32c(piece.bytes, upload.sum);
+    DCS_REQUIRE(upload.bytes.size() <= upload.total, "no more is held than was announced");
     return Status::ok();
 }
 

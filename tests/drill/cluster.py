@@ -1,5 +1,6 @@
 """The daemons of a drill: a scheduler, a passive backup and grain servers, each on a host of its own, and who starts them
 again when they have died. They are the test builds, which can be told to die at a named point."""
+import collections
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import time
 
 from clocks import HOUR, Clocks
 from network import end_with_parent
-from pool import BIN, bin_directory, grains_of_server, lock_holder, start_time, wait_for
+from pool import BIN, ROOT, bin_directory, grains_of_server, lock_holder, start_time, wait_for
 
 SERVERS = ["h1", "h2", "h3", "h4"]
 HOSTS = ["scheduler", "backup", *SERVERS]
@@ -21,6 +22,8 @@ TIMES = f"interval={INTERVAL} alert=3 limit=6 extended=12"
 PORT, BACKUP_PORT = 7001, 7002
 UNREACHABLE = 5  # exit code of dcs
 TESTS = os.path.join(os.path.dirname(BIN), "tests")
+TEST_BUILDS = ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher")
+Release = collections.namedtuple("Release", "name bin python library")  # where its programs and its libraries are
 
 
 class Away(AssertionError):
@@ -36,12 +39,12 @@ def children_of(pid):
 
 
 class Cluster:
-    def __init__(self, network, points, plants=""):
+    def __init__(self, network, points, plants="", releases=None):
+        """releases: of each host and of "programs", a Release; else all are the test builds of this tree."""
         self.network, self.points = network, points
         self.base = tempfile.mkdtemp(prefix="dcs-drill-")
         self.clocks = Clocks(self.base)
-        self.bin = bin_directory(os.path.join(self.base, "bin"),
-                                 ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher"))
+        self.releases = releases or dict.fromkeys([*HOSTS, "programs"], self.test_builds())
         self.env = dict(os.environ, DCS_DIR=self.base, DCS_PATIENCE_S="900")
         self.env.pop("DCS_AUTH_FD", None)
         self.env.pop("DCS_PLANTED", None)
@@ -54,6 +57,15 @@ class Cluster:
         self.since = {}                       # name -> when it was started
         os.mkdir(os.path.join(self.base, "scheduler"))
         self.write_table()
+
+    def test_builds(self):
+        return Release("test builds", bin_directory(os.path.join(self.base, "bin"), TEST_BUILDS),
+                       os.path.join(ROOT, "libdcs/python"), os.path.join(TESTS, "planted/libdcs.so"))
+
+    @property
+    def bin(self):
+        """Of the programs that people type."""
+        return self.releases["programs"].bin
 
     def write_table(self, slots=SLOTS, times=TIMES):
         with open(os.path.join(self.base, "scheduler/hosts"), "w") as file:
@@ -80,7 +92,7 @@ class Cluster:
         env.update(self.points.variable(armed) if armed else {})
         self.since[name] = time.monotonic()
         with open(os.path.join(self.base, name + ".log"), "ab") as log:
-            self.running[name] = subprocess.Popen([*self.network.inside(name), os.path.join(self.bin, program), *words],
+            self.running[name] = subprocess.Popen([*self.network.inside(name), os.path.join(self.releases[name].bin, program), *words],
                                                   env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                                   preexec_fn=end_with_parent)
 
@@ -181,7 +193,8 @@ class Cluster:
 
     def dcs(self, *words, check=True, inside=None):
         prefix = self.network.inside(inside) if inside else []
-        result = subprocess.run([*prefix, os.path.join(self.bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="2"),
+        bin = self.releases[inside or "programs"].bin
+        result = subprocess.run([*prefix, os.path.join(bin, "dcs"), *words], env=dict(self.env, DCS_PATIENCE_S="2"),
                                 timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
         if check and (result.returncode == UNREACHABLE or '"broken"' in result.stdout):
             raise Away(f"dcs {words}: {result.stdout}{result.stderr}")

@@ -11,7 +11,6 @@ import errand
 import keep
 from cluster import TESTS, Away
 from network import end_with_parent
-from pool import ROOT
 
 SEAM = b"--\n"  # as keep.py writes it
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,8 +27,6 @@ class Workload:
     def __init__(self, cluster):
         self.cluster, self.round, self.process = cluster, 0, None
         self.kills = self.reruns = self.judged = self.grains = 0
-        self.env = dict(cluster.env, **cluster.plants, **cluster.clocks.variables("programs"),
-                        PYTHONPATH=os.path.join(ROOT, "libdcs/python"), DCS_LIBRARY=os.path.join(TESTS, "planted/libdcs.so"))
         self.prepare()
         self.start()
 
@@ -38,6 +35,12 @@ class Workload:
 
     def prepare(self):
         """Whatever a round needs besides the program."""
+
+    @property
+    def env(self):
+        cluster, release = self.cluster, self.cluster.releases["programs"]
+        return dict(cluster.env, **cluster.plants, **cluster.clocks.variables("programs"), PYTHONPATH=release.python,
+                    DCS_LIBRARY=release.library)
 
     def start(self):
         with open(self.path("out"), "wb") as out, open(self.path("err"), "ab") as err:

@@ -1,8 +1,27 @@
 // libFuzzer's entry points. `PROGRAM --seeds DIRECTORY` writes the inputs that the target begins with.
+#include <atomic>
 #include <cstring>
 #include <fstream>
 
-#include "fuzz.h"
+#include <sanitizer/allocator_interface.h>
+
+#include "meter.h"
+
+namespace dcs::fuzz {
+namespace {
+
+std::atomic<std::uint64_t> allocated{0};
+
+void note_allocation(const volatile void *, std::size_t size) { allocated.fetch_add(size, std::memory_order_relaxed); }
+void note_release(const volatile void *) {}
+
+[[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(note_allocation, note_release);
+
+}  // namespace
+
+std::uint64_t bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
+
+}  // namespace dcs::fuzz
 
 extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
     if (*argc < 3 || std::strcmp((*argv)[1], "--seeds") != 0) return 0;

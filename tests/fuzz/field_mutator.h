@@ -35,7 +35,7 @@ public:
     void choose(std::uint64_t place) { chosen_ = place, at_ = 0; }
     std::uint64_t places() const { return at_; }
 
-    template <class T> void load_override(const boost::serialization::nvp<T> &field) { load_override(field.value()); }
+    template <class T> void load_override(const wire::FieldOf<T> &field) { load_override(field.value()); }
     template <class T> void load_override(T &value) {
         if constexpr (wire::is_vector<T>) {
             if (here()) return resize(value);

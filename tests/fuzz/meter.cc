@@ -1,17 +1,9 @@
 #include "meter.h"
 
-#include <atomic>
 #include <ctime>
-
-#include <sanitizer/allocator_interface.h>
 
 namespace dcs::fuzz {
 namespace {
-
-std::atomic<std::uint64_t> allocated{0};
-
-void note_allocation(const volatile void *, std::size_t size) { allocated.fetch_add(size, std::memory_order_relaxed); }
-void note_release(const volatile void *) {}
 
 std::uint64_t thread_ns() {
     timespec t = {};
@@ -19,11 +11,7 @@ std::uint64_t thread_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-[[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(note_allocation, note_release);
-
 }  // namespace
-
-std::uint64_t bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
 
 Meter::Meter() : bytes_(bytes_allocated()), ns_(thread_ns()) {}
 

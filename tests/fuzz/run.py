@@ -4,7 +4,8 @@
   run.py [--repeat] [--seconds S] [--executions N] [--keep DIR] [TARGET...]
 
 Without options 5 seconds each; with DCS_TESTS_FULL 100 million executions in all, spread by speed. --repeat only runs
-what is known, regressions and seeds: so it is in the ordinary tests, which shall say the same each time. What a target
+what is known, regressions and seeds, by the programs of the ordinary build (replay.cc): so it is in the ordinary tests, which
+shall say the same each time, and need no build of their own. With --full, or if it is not --repeat, clang builds the targets. What a target
 finds is a file in build/fuzz/found/TARGET; mend the code, then keep the file in tests/fuzz/regressions/TARGET under
 a name that says what it was. Ends with 1 if anything was found, with 77 where there is no clang to build with."""
 import argparse
@@ -19,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.join(ROOT, "build/fuzz")
+REPLAY = os.path.join(os.path.dirname(os.environ.get("DCS_BIN", os.path.join(ROOT, "build/release/bin"))), "tests/fuzz")
 WORKERS = 2
 # One input may take so long, allocate so much at once, and so much in all. (The weighing of inputs by rare features costs more
 # than running them, in targets with many features.)
@@ -110,6 +112,30 @@ def fuzz(target, seconds, executions, corpus):
     return result
 
 
+def repeat(target):
+    """By the program of the ordinary build."""
+    result = Result(target)
+    code, output = run([os.path.join(REPLAY, "fuzz_" + target), *regressions(target)])
+    result.executions = figure(output, r"(\d+) inputs")
+    if code != 0:
+        result.failed(output)
+    return result
+
+
+def repeat_all(names):
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        results = list(pool.map(repeat, names))
+    return end(results)
+
+
+def end(results):
+    print(f"{len(results)} targets, {sum(r.executions for r in results)} executions, "
+          f"{sum(len(regressions(r.target)) for r in results)} regressions, {sum(r.crashes for r in results)} crashes")
+    for result in results:
+        print(result.words, end="")
+    return 1 if any(r.crashes for r in results) else 0
+
+
 def spread(results, executions):
     """So many of each that all of them take the same time."""
     speed = sum(r.speed for r in results)
@@ -134,21 +160,18 @@ def main():
     parser.add_argument("--keep", help="a corpus that grows from run to run")
     parser.add_argument("targets", nargs="*")
     line = parser.parse_args()
+    if line.repeat and not line.executions:
+        return repeat_all(line.targets or targets())
     if shutil.which("clang++-14") is None:
         print("skipped: there is no clang++-14 (deploy/install-packages --tests)")
         return 77
     build()
     names = line.targets or targets()
     print(f"{'target':18} {'executions':>12} {'exec/s':>9} {'coverage':>9} {'crashes':>8}")
-    only_repeat = line.repeat and not line.executions
-    results = all_of(names, 0 if only_repeat else line.seconds, {}, line.keep)
+    results = all_of(names, line.seconds, {}, line.keep)
     if line.executions and not any(r.crashes for r in results):
         results = all_of(names, 0, spread(results, line.executions), line.keep)
-    print(f"{len(results)} targets, {sum(r.executions for r in results)} executions, "
-          f"{sum(len(regressions(n)) for n in names)} regressions, {sum(r.crashes for r in results)} crashes")
-    for result in results:
-        print(result.words, end="")
-    return 1 if any(r.crashes for r in results) else 0
+    return end(results)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ Item action(std::uint8_t who, std::uint8_t kind) { return Item{who, kind, {}}; }
 wire::FrameHeader header_of(std::uint8_t kind, std::string_view payload, std::uint64_t request) {
     wire::FrameHeader header;
     header.kind = static_cast<std::uint16_t>(kind % kinds + 1);
-    header.protocol = wire::protocol_version;
+    header.protocol = wire::opens(header.kind) ? wire::opening_form : wire::newest_form;
     header.length = static_cast<std::uint32_t>(payload.size());
     header.crc = crc32c(payload);
     header.request = request;

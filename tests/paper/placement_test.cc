@@ -42,7 +42,7 @@ TEST_CASE("3.2: any grain of an earlier session has priority over all grains of 
     t.pool.gexec(t.bob, 1, 0);  // runs
     t.pool.gexec(t.bob, 1, 1);
     SubmitGrain urgent = t.grain(2);
-    urgent.urgent = true;
+    urgent.demands.urgent = true;
     t.pool.call(t.bob, urgent);
     t.pool.gexec(t.ann, 1, 0);
     t.pool.gexec(t.ann, 1, 1);
@@ -86,7 +86,7 @@ TEST_CASE("3.2: a grain is not sent where the free memory is too low for its thr
     Two t;
     t.pool.call_in("h1", 4095);
     SubmitGrain g = t.grain(0);
-    g.thrash = 8;  // half megabytes
+    g.demands.thrash = 8;  // half megabytes
     CHECK(t.pool.call(t.ann, g) == Lines{"ann: done"});
     CHECK(t.pool.call_in("h1", 4096) == Lines{"h1: launch ann/1:0 inc 1 next 1"});
 }
@@ -114,7 +114,7 @@ TEST_CASE("3.2: urgent places a grain at the beginning of the queue, if no suita
     Two t;
     for (int i = 0; i < 3; ++i) t.pool.gexec(t.ann, 1, i);
     SubmitGrain g = t.grain(3);
-    g.urgent = true;
+    g.demands.urgent = true;
     t.pool.call(t.ann, g);
     CHECK(t.pool.queue("ann/1") == std::vector<GrainNumber>{3, 1, 2});
 }
@@ -129,7 +129,7 @@ TEST_CASE("3.2: migrating grains are placed at the beginning of the queue too") 
 TEST_CASE("3.2: notice is the number of minutes that a grain is warned before checkpointing") {
     Two t;
     SubmitGrain g = t.grain(0);
-    g.notice = 3;
+    g.demands.notice = 3;
     CHECK(t.pool.call(t.ann, g).back() == "h1: launch ann/1:0 inc 1 next 1 notice 3");
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("5.4: a missing binary keeps the grain from trying that host again unt
     Two t;
     t.pool.gexec(t.ann, 1, 0);
     t.pool.launched("h1", "ann/1:0", Code::not_found);
-    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
+    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
     t.pool.now = t.pool.now + seconds(25);
     CHECK(t.pool.boundary("h1").empty());
     wire::SetHost c;
@@ -219,14 +219,14 @@ TEST_CASE("5.4: a new request whose start fails is tried on the next host") {
     CHECK(t.pool.gexec(t.ann, 1, 0).back() == "h1: launch ann/1:0 inc 1 next 1");
     CHECK(t.pool.launched("h1", "ann/1:0", Code::not_found) == Lines{"h3: launch ann/1:0 inc 2 next 1"});
     CHECK(t.pool.launched("h3", "ann/1:0", Code::not_found).empty());
-    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0, 2});
+    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}, HostId{2}});
 }
 
 TEST_CASE("5.4: with no empty slot the grain goes to the end of its session's queue, an urgent one to the front") {
     Two t;
     for (int i = 0; i < 3; ++i) t.pool.gexec(t.ann, 1, i);
     SubmitGrain g = t.grain(9);
-    g.urgent = true;
+    g.demands.urgent = true;
     t.pool.call(t.ann, g);
     t.pool.gexec(t.ann, 1, 3);
     CHECK(t.pool.queue("ann/1") == std::vector<GrainNumber>{9, 1, 2, 3});
@@ -302,7 +302,7 @@ TEST_CASE("5.4: a grain that fails three times is killed") {
     t.pool.gexec(t.ann, 1, 0);
     for (int i = 1; i <= 3; ++i) {
         CHECK(t.pool.status("ann/1:0") == "running");
-        t.pool.end(t.pool.state.host(t.pool.at("ann/1:0").host)->config.name, "ann/1:0", 1);
+        t.pool.end(t.pool.state.host(t.pool.at("ann/1:0").host)->config->name, "ann/1:0", 1);
         CHECK(t.pool.at("ann/1:0").failures == i);
     }
     CHECK(t.pool.status("ann/1:0") == "finished");

@@ -38,8 +38,8 @@ struct Watch {
         lines.insert(lines.end(), rest.begin(), rest.end());
         return lines;
     }
-    const Host &h1() const { return *pool.state.host(0); }
-    std::string where() const { return pool.state.host(pool.at("ann/1:0").host)->config.name; }
+    const Host &h1() const { return *pool.state.host(HostId{0}); }
+    std::string where() const { return pool.state.host(pool.at("ann/1:0").host)->config->name; }
     static wire::SetHost change() {
         wire::SetHost c;
         c.host = "h1";
@@ -68,7 +68,7 @@ TEST_CASE("3.2: administrative changes are for the scheduler_master or root only
     wire::SetHost c = Watch::change();
     c.slots = 0;
     CHECK(w.pool.set(w.ann, c).at(0).find("REFUSED") != std::string::npos);
-    CHECK(w.h1().config.slots == 1);
+    CHECK(w.h1().config->slots == 1);
 }
 
 TEST_CASE("3.2: lists of active and of delinquent hosts") {
@@ -132,7 +132,7 @@ TEST_CASE("5.6: d_sethost resets the job limit of a reformed server") {
 TEST_CASE("5.6: d_sethost clears the host's bit, when a grain still thinks that it should avoid the host") {
     Watch w;
     for (int i = 1; i <= 2; ++i) w.pool.end("h1", "ann/1:0", 1);
-    CHECK(w.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
+    CHECK(w.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
     wire::SetHost c = Watch::change();
     c.clear_nogo = true;
     CHECK(w.pool.set(w.root, c) == Lines{"root: done", "h1: launch ann/1:0 inc 3 next 1"});
@@ -288,6 +288,6 @@ TEST_CASE("6: idle servers report load and memory with their calls") {
     Watch w;
     w.pool.first_call("h2");
     w.pool.call_in("h2", 12345);
-    CHECK(w.pool.state.host(1)->free_memory_kb == 12345);
-    CHECK(w.pool.state.host(1)->load == 0.5);
+    CHECK(w.pool.state.host(HostId{1})->free_memory_kb == 12345);
+    CHECK(w.pool.state.host(HostId{1})->load == 0.5);
 }

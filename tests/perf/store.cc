@@ -59,7 +59,6 @@ private:
         core::SubmitGrain submit;
         submit.session = 1;
         submit.grain = next_;
-        submit.attempts = limits::attempts;
         std::string params = packed(next_++);
         std::memcpy(submit.fingerprint.data(), params.data(), submit.fingerprint.size());
         submit.params.bytes = std::make_shared<const std::string>(std::move(params));

@@ -44,7 +44,9 @@ enum class Way { plain, structure, many };
 int submit(Way way, int s, int g, const d_grain &grain) {
     if (way == Way::structure) return d_gexec_grain(s, g, &grain);
     if (way == Way::many) {
-        const d_grain_order order{g, grain};
+        d_grain_order order;
+        d_grain_order_init(&order, g);
+        order.grain = grain;
         return d_gexec_many(s, &order, 1, nullptr, nullptr);
     }
     return d_gexec(s, g, grain.gargv, grain.genvv, static_cast<const char *>(grain.input), grain.host_class,
@@ -58,7 +60,7 @@ int submit(Way way, int s, int g, int kind, unsigned host_class = 0) {
     return submit(way, s, g, grain);
 }
 
-enum class Take { one, streams, many };
+enum class Take { one, result, streams, many };
 
 int take(Take how, int s, int block) {
     if (how == Take::streams) {
@@ -68,11 +70,11 @@ int take(Take how, int s, int block) {
         if (err) std::fclose(err);
         return error;
     }
-    if (how == Take::many) {
-        d_result results[4];
-        int count = 0;
-        return d_gwait_many(block, s, 4, results, &count);
-    }
+    d_result results[4];
+    d_result_init(results, 4);
+    int count = 0;
+    if (how == Take::many) return d_gwait_many(block, s, 4, results, &count);
+    if (how == Take::result) return d_gwait_result(block, s, results);
     return d_gwait(block, s, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
 }
 
@@ -218,7 +220,7 @@ template <Way way> void add_submissions(std::vector<Case> &to, const std::string
     if (way == Way::plain) return;
     to.push_back({call, D_E_NOT_FOUND, [] {
                       opened(session);
-                      static const d_file missing{"data", "/nowhere/to/be/found", nullptr, 0};
+                      static const d_file missing{sizeof(d_file), "data", "/nowhere/to/be/found", nullptr, 0, 0};
                       auto words = program(at_once);
                       d_grain grain = grain_of(words);
                       grain.files = &missing;
@@ -310,6 +312,7 @@ const std::vector<Case> plain = {
     {"d_gexec_grain", NO_ERROR, IS(submit(Way::structure, session, 3, at_once))},
     {"d_gexec_many", NO_ERROR, IS(submit(Way::many, session, 3, at_once))},
     {"d_gwait", NO_ERROR, IS(take(Take::one, session, 0))},
+    {"d_gwait_result", NO_ERROR, IS(take(Take::result, session, 0))},
     {"d_gwait_streams", NO_ERROR, IS(take(Take::streams, session, 0))},
     {"d_gwait_many", NO_ERROR, IS(take(Take::many, session, 0))},
     {"d_gkill", NO_ERROR, IS(d_gkill(session, 2))},
@@ -329,6 +332,7 @@ std::vector<Case> all_cases() {
     add_submissions<Way::structure>(all, "d_gexec_grain");
     add_submissions<Way::many>(all, "d_gexec_many");
     add_waits<Take::one>(all, "d_gwait");
+    add_waits<Take::result>(all, "d_gwait_result");
     add_waits<Take::streams>(all, "d_gwait_streams");
     add_waits<Take::many>(all, "d_gwait_many");
     all.insert(all.end(), grains.begin(), grains.end());

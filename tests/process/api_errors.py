@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Each call of dcs.h: that it succeeds, every error that its "Errors:" names, and those that every call can end with. What
+"""Each call of dcs.h and dcs_query.h: that it succeeds, every error that its "Errors:" names, and those that every call can end with. What
 the header names and what api_errors.cc provokes must be the same, in both directions."""
 import os
 import re
@@ -14,31 +14,35 @@ from restartable import library
 from speakers import OTHER, SpeakersPool
 
 TOOL = os.path.join(os.path.dirname(BIN), "tests", "api_errors")
-HEADER = os.path.join(TREE, "libdcs/include/dcs.h")
+HEADERS = [os.path.join(TREE, "libdcs/include", name) for name in ("dcs.h", "dcs_query.h")]
 COMMON = {"D_E_UNREACHABLE", "D_E_BROKEN", "D_E_PROTOCOL"}
 WITHOUT_AUTH = re.compile(r"[Nn]eeds? no\s+d_get_auth")
 # Another user is needed for these, or rules of the pool.
 AS_ANOTHER = {"d_close_ses_of", "d_gkill_of", "d_explain", "d_sethost", "d_clear_nogo"}
+ASK_NOBODY = {"d_version", "d_errornumber", "d_set_patience"}
 LIMITED = {"d_open_ses", "d_resume_ses", "d_reopen_ses"}
 ECONNREFUSED, ECONNRESET = 111, 104
 
 
 def documented():
-    """Call -> errors that its comment names; and the calls that need d_get_auth."""
-    text = open(HEADER).read()
+    """Call -> errors that its comment names; and the calls that need d_get_auth. A call and its form for a pool are one."""
+    text = "".join(open(header).read() for header in HEADERS)
     errors, need_auth = {}, set()
     comments = [(m.end(), re.sub(r"\n \* ?", " ", m.group(1))) for m in re.finditer(r"/\*(.*?)\*/", text, re.S)
                 if "Errors" in m.group(1)]
-    for call in re.finditer(r"^int (d_\w+)\(", text, re.M):
+    for call in re.finditer(r"^(?:static inline )?int (d_(?:pool_)?\w+?)(?:_sized)?\(", text, re.M):
+        name = call.group(1).replace("d_pool_", "d_")
+        if name in ASK_NOBODY:
+            continue
         comment = [c for end, c in comments if end < call.start()][-1]
         found = re.search(r"Errors(?: of (d_\w+))?: (.*)", comment)
-        assert found and found.group(1) in (None, call.group(1)), f"dcs.h does not name the errors of {call.group(1)}"
+        assert found and found.group(1) in (None, name), f"the header does not name the errors of {name}"
         named = set(re.findall(r"D_E_\w+", found.group(2)))
         for other in re.findall(r"(?<!\()as (d_\w+)", found.group(2)):
             named |= errors[other]
-        errors[call.group(1)] = named
-        if not WITHOUT_AUTH.search(comment) and call.group(1) not in ("d_get_auth", "d_sethost", "d_query"):
-            need_auth.add(call.group(1))
+        errors[name] = named - set(re.findall(r"but for (D_E_\w+)", found.group(2)))
+        if not WITHOUT_AUTH.search(comment) and name not in ("d_get_auth", "d_sethost", "d_query"):
+            need_auth.add(name)
     return errors, need_auth
 
 

@@ -14,9 +14,9 @@ USERS = {"owner": OWNER, "other": OTHER, "outsider": OUTSIDER, "master": MASTER,
 NOWHERE = 0x80000000  # a class without hosts
 CONTENT = b"what a grain finds in its directory"
 DIGEST = hashlib.sha256(CONTENT).digest()
-SMALL = {"spec.files.size": 0, "spec.host_class": NOWHERE}
-FILED = {"spec.files.size": 2, "spec.host_class": 1, "spec.directory": "", "spec.cores": 1, "spec.memory_mb": 0,
-         "spec.thrash": 0,
+SMALL = {"spec.files.size": 0, "spec.demands.host_class": NOWHERE}
+FILED = {"spec.files.size": 2, "spec.demands.host_class": 1, "spec.directory": "", "spec.demands.cores": 1, "spec.demands.memory_mb": 0,
+         "spec.demands.thrash": 0,
          "spec.files[0].role": 0, "spec.files[0].name": "data", "spec.files[0].digest": DIGEST,
          "spec.files[0].binary_class": "",
          "spec.files[0].size": len(CONTENT), "spec.files[1].role": 4, "spec.files[1].name": "out",

@@ -38,8 +38,7 @@ static void make_orders(int count)
         argvs[i][0] = "/bin/echo";
         argvs[i][1] = "-n";
         argvs[i][2] = numbers[i];
-        orders[i].grain_num = i;
-        d_grain_init(&orders[i].grain);
+        d_grain_order_init(&orders[i], i);
         orders[i].grain.gargv = argvs[i];
     }
 }
@@ -61,6 +60,7 @@ static void run(int session, int count, unsigned seed)
 {
     srand(seed);
     make_orders(count);
+    d_result_init(results, at_once);
     need(d_resume_ses(session, TRUE), NO_ERROR, "d_resume_ses");
     submit_all(session, count);
     for (int taken = 0; taken < count;) {
@@ -85,6 +85,7 @@ static void errors(int session)
 {
     int n = 5;
     make_orders(10);
+    d_result_init(results, at_once);
     expect(session, 3, D_E_SESSION_UNKNOWN, 0, 3, "no session");
     need(d_open_ses(session), NO_ERROR, "d_open_ses");
     need(d_gwait_many(D_NO_BLOCK, session, 5, results, &n), D_E_NOTHING_LEFT, "an empty session");

@@ -53,7 +53,7 @@ void take(net::Loop &loop, const net::Arrival &a, const pki::Authority &authorit
         return;
     }
     std::printf("asked %s %s\n", call->user.c_str(), call->ident.c_str());
-    if (how != "silent") loop.send(a.conn, wire::encode(answer(authority, *call, how), a.header.request));
+    if (how != "silent") (void)loop.send(a.conn, answer(authority, *call, how), a.header.request);
 }
 }  // namespace
 

@@ -14,7 +14,7 @@ import time
 
 from pool import BIN, wait_for
 
-TOOLS = os.path.join(os.path.dirname(BIN), "tests")
+TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
 DCS_GROUP, PORT, REPORT_FD = 64321, 7001, 97
 USERS = {"ann": 61001, "ben": 61002, "eve": 61003, "od+d": 61004}  # eve is not of the group
 GROUPS = {"ann": [DCS_GROUP, 61777], "ben": [DCS_GROUP], "eve": [], "od+d": [DCS_GROUP]}
@@ -57,7 +57,7 @@ class World:
                         f"lowerdir=/etc,upperdir={overlay}/up,workdir={overlay}/work", "/etc"], check=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         self.users()
-        self.install(os.path.join(BIN, "dcs_begin"))
+        self.install(os.path.join(os.environ.get("DCS_DESK_BIN", BIN), "dcs_begin"))
         self.identities()
         self.witness = os.path.join(self.base, "witness")
         shutil.copy(os.path.join(TOOLS, "begin_witness"), self.witness)

@@ -101,7 +101,7 @@ NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts what was there"
 def up_cases():
     did_not = "dcs: the scheduler did not start: "
     return [
-        Command("mirror", (*UP, "--mirror", "never"), "dcs: --mirror never: off, lagging or sync\n", code=2),
+        Command("mirror", (*UP, "--mirror", "never"), ["dcs up: --mirror never: off, lagging or sync\n"], code=2),
         Command("mkdir", UP, "dcs: cannot make the directory @/p: Permission denied\n", refuse="mkdir:/p:EACCES"),
         Command("mkdir_above", ("--dir", "@/q/b", *UP), "dcs: cannot make the directory @/q/b: Permission denied\n",
                 refuse="mkdir:/q/b:EACCES:1"),
@@ -155,13 +155,13 @@ def backup_cases():
                 prepare=peer("d/p/backup/backup.sock", None)),
         Command("other_answer", status, "dcs: the backup of @/p: it answered what was not asked\n",
                 prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
-        Command("detach_words", ("backup", "detach", "now"), "dcs backup detach takes no words, but got `now`\n", code=2),
+        Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no words, but got `now`\n"], code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
                 code=5, files=NUMBERS),
         Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: an administrator of this pool starts "
                                                          "`dcs_scheduler --dir @/p/scheduler` again; then detach"],
                 code=5, files=BY_HAND),
-        Command("promote_words", ("backup", "promote", "now"), "dcs backup promote takes no words, but got `now`\n", code=2),
+        Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no words, but got `now`\n"], code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
         Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",
                                                "hint: `dcs down`, then again"],

@@ -34,8 +34,8 @@ int main(int argc, char **argv) {
     if (argc > 4 && atoi(argv[1]) == 0) return fetch(argv + 2);
     d_grain_init(&grain);
     for (; at < argc && strcmp(argv[at], "--") != 0 && at < most; at += 3) {
-        const struct d_file file = {argv[at + 1], argv[at + 2], NULL, strcmp(argv[at], "tool") == 0};
-        const struct d_file program = {NULL, argv[at + 2], *argv[at + 1] ? argv[at + 1] : NULL, 0};
+        const struct d_file file = {sizeof file, argv[at + 1], argv[at + 2], NULL, strcmp(argv[at], "tool") == 0, 0};
+        const struct d_file program = {sizeof program, NULL, argv[at + 2], *argv[at + 1] ? argv[at + 1] : NULL, 0, 0};
         if (strcmp(argv[at], "file") == 0 || strcmp(argv[at], "tool") == 0) files[grain.file_count++] = file;
         if (strcmp(argv[at], "program") == 0) programs[grain.program_count++] = program;
         if (strcmp(argv[at], "output") == 0) outputs[output_count++] = argv[at-- + 1];

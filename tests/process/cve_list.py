@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from authorisation import SMALL, TRIED, protocol
-from pool import program, protocol_version, start_time, wait_for
+from pool import program, protocol_versions, start_time, wait_for
 from speakers import CODES, OTHER, OWNER, Speaker, SpeakersPool, name_of, need_root
 
 OWN = name_of(OWNER)
@@ -242,7 +242,8 @@ def htcondor_2014_8126_scheduler_runs_nothing(w):
 
 def htcondor_2019_18823_no_older_way(w):
     """No fallback: another protocol version is nothing, and a certificate is not replaced by saying who one is."""
-    for version in (0, 1, protocol_version() - 1, protocol_version() + 1, 65535):
+    oldest, newest = protocol_versions()
+    for version in (0, 1, oldest - 1, newest + 1, 65535):
         frame = bytearray(w.frame("Hello", token=""))
         struct.pack_into("<H", frame, 6, version)
         s = w.connect(OTHER)

@@ -26,7 +26,7 @@ def write_page(directory):
         names.append(name or kind)
         with open(os.path.join(directory, name or kind), "w") as file:
             file.write(body)
-    assert sorted(names) == ["CMakeLists.txt", "build", "doubled.c", "squares.c", "squares.cc"], names
+    assert sorted(names) == ["CMakeLists.txt", "build", "doubled.c", "pools.c", "squares.c", "squares.cc"], names
 
 
 def page(pool, env, prefix):
@@ -45,6 +45,10 @@ def page(pool, env, prefix):
     grain = os.path.join(directory, "out/doubled")
     assert subprocess.run([grain], input=b"4 5", stdout=subprocess.PIPE, check=True).stdout == b"8\n10\n"
     assert pool.dcs("run", "--", grain, data=b"21\n").stdout == b"42\n"
+    run(["sh", "-c", "cc -Wall -Wextra -o pools pools.c $(pkg-config --cflags --libs dcs)"], env, directory)
+    known = dict(env, LD_LIBRARY_PATH=f"{prefix}/lib", DCS_DIR="/nowhere")
+    assert run(["./pools", pool.dir, pool.dir], known, directory) == b"2 active hosts, the first is local1\n" * 2
+    run(["./pools", "nowhere"], known, directory, 1)
     by_hand = run(["sh", "-c", "cc -o hand doubled.c $(pkg-config --cflags --libs dcs-grain) && echo 3 | ./hand"], env, directory)
     assert by_hand == b"6\n", by_hand
 

@@ -190,7 +190,7 @@ def backup_cases():
         case("no_seccomp", [], "this kernel does not filter system calls (seccomp)", code=None, refuse="seccomp::ENOSYS"),
         case("members", [], "@/members is damaged; remove it, the scheduler tells it again", files={"d/members": "h1 x\n"}),
         case("epoch", [], "@/epoch is damaged: it says to which epoch the copy here was promoted", files={"d/epoch": "x\n"}),
-        case("mirror", [], "making @/mirror: Read-only file system", refuse="mkdir:/mirror:EROFS"),
+        case("mirror", [], "making the directory @/mirror: Read-only file system", refuse="mkdir:/mirror:EROFS"),
         case("nothing", ["--promote", "@/state"], "dcs_backupd: there is no whole copy here", code=4),
     ]
 

@@ -104,7 +104,7 @@ struct Tally {
 // base: secret, victim/, grain/room/ ...
 struct World {
     std::string base, room_path;
-    files::Fd grain;
+    Fd grain;
     explicit World(const std::string &top) : base(top), room_path(top + "/grain/room") {
         must(::chmod(base.c_str(), 0711) == 0, base);
         put(base + "/secret", secret, 0600, 0);
@@ -126,7 +126,7 @@ struct World {
         folder(room_path + "/trees", attacker);
         put(room_path + "/program", own, 0755, attacker);
         link_to(base + "/secret", room_path + "/evil_program");
-        grain = files::Fd(::open((base + "/grain").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        grain = Fd(::open((base + "/grain").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         must(static_cast<bool>(grain), "grain");
     }
     files::Room room() const {
@@ -177,10 +177,10 @@ Tally race_folder(const World &w, long count) {
     const Attack attack(w.room_path + "/work", [] { exchange("d", "evil_link"); });
     Tally t;
     while (t.go_on(count)) {
-        const Result<files::Fd> work = files::open_directory(room.fd.get(), "work");
+        const Result<Fd> work = open_directory(room.fd.get(), "work");
         std::string last;
-        Result<files::Fd> in =
-            work ? server::enter_folders(*work, "d/out", false, last) : Result<files::Fd>(work.status());
+        Result<Fd> in =
+            work ? server::enter_folders(*work, "d/out", false, last) : Result<Fd>(work.status());
         if (!in) {
             ++t.refused;
             continue;
@@ -194,7 +194,7 @@ Tally race_folder(const World &w, long count) {
 // What a grain leaves is removed while it exchanges folders for links to somebody's.
 Tally race_removal(const World &w, long count) {
     const std::string top = w.room_path + "/trees";
-    const files::Fd trees(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd trees(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const Attack attack(top, [] {
         const char *const folders[] = {"t/a", "t/b", "t/c", "t/d"};
         exchange(folders[std::rand() % 4], "t/evil");
@@ -204,7 +204,7 @@ Tally race_removal(const World &w, long count) {
         folder(top + "/t", attacker);
         for (const char *name : {"/t/a", "/t/b", "/t/c", "/t/d"}) folder(top + name, attacker);
         link_to(w.base + "/victim", top + "/t/evil");
-        const Status s = files::remove_tree(trees.get(), "t");
+        const Status s = remove_tree(trees.get(), "t");
         if (!w.victim_is_whole()) {
             ++t.won;
             put(w.base + "/victim/out", secret, 0600, 0);
@@ -213,7 +213,7 @@ Tally race_removal(const World &w, long count) {
             ++(s ? t.fine : t.refused);
         }
         while (fs::exists(top + "/t"))
-            if (Status again = files::remove_tree(trees.get(), "t"); !again) continue;
+            if (Status again = remove_tree(trees.get(), "t"); !again) continue;
     }
     return t;
 }
@@ -226,10 +226,10 @@ Tally race_program(const World &w, long count) {
     while (t.go_on(count)) {
         std::optional<ActAs> user;
         if (!planted("files.program.as_root")) user.emplace(attacker, attacker);
-        const files::Fd fd(open_regular(path.c_str()));
+        const Fd fd(open_regular(path.c_str()));
         user.reset();
-        t.add(fd ? files::read_open(fd.get(), path, 4096, false)
-                 : Result<std::string>(files::file_error(path, EACCES)));
+        t.add(fd ? read_open(fd.get(), path, 4096, false)
+                 : Result<std::string>(file_error(path, EACCES)));
     }
     return t;
 }

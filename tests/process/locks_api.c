@@ -50,7 +50,7 @@ static int asks_paper(void) { return GetLock("paper", "x", 0, 90, NULL, 0); }
 
 static void the_papers_calls(void)
 {
-    struct d_lock_state state;
+    struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     CHECK(ReleaseCurrentLock() == D_LOCK_FAILED);
     CHECK(GetLock("paper", "x", 15, 90, NULL, time(NULL)) == 1);
     CHECK(in_child(asks_paper) == 0);
@@ -113,7 +113,7 @@ static void names(void)
 static void answers(void)
 {
     struct d_lock_request request = request_for("answer");
-    struct d_lock_answer answer;
+    struct d_lock_answer answer = {.struct_size = sizeof(struct d_lock_answer)};
     uint64_t token;
     d_lock *lock, *other;
     request.if_elapsed = D_LOCK_MINUTE;
@@ -145,7 +145,7 @@ static void answers(void)
 static d_lock *inherited;
 static int adopts(void)
 {
-    struct d_lock_state state;
+    struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     if (d_lock_adopt(inherited) != 0 || d_lock_look("api", "fork", NULL, &state) != 0) return 1;
     return state.held && state.holder == getpid() ? d_lock_release(inherited, 1) : 2;
 }
@@ -172,7 +172,7 @@ static void *asks_from_a_thread(void *result)
 static void threads(void)
 {
     d_lock *lock;
-    struct d_lock_state state;
+    struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     pthread_t thread;
     int result = 0;
     CHECK(get("thread", &lock) == 0);
@@ -225,7 +225,7 @@ static int waits_in_line(void)
 static void in_order(void)
 {
     d_lock *lock;
-    struct d_lock_state state;
+    struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     struct timespec moment = {0, 2000000};
     int status = -1, i;
     pid_t waiter;
@@ -257,7 +257,7 @@ static void slots(void)
 {
     static const char *const both[] = {"total", "narrow"};
     static const int limits[] = {2, 1}, none[] = {0}, wrong[] = {-1};
-    struct d_slot_holder holders[1];
+    struct d_slot_holder holders[1] = {{.struct_size = sizeof *holders}};
     size_t count = 0;
     d_slots *a, *b;
     CHECK(d_slot_take(both, limits, 2, 0, "the first", &a) == 0);

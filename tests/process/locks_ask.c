@@ -16,7 +16,7 @@ static int64_t minutes(const char *text)
 int main(int argc, char **argv)
 {
     struct d_lock_request request;
-    struct d_lock_answer answer;
+    struct d_lock_answer answer = {.struct_size = sizeof(struct d_lock_answer)};
     d_lock *lock;
     int reason;
     if (argc < 5) return 2;

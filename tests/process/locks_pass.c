@@ -90,7 +90,7 @@ int main(int argc, char **argv)
             say(step, "taken");
         } else {
             struct d_lock_request request;
-            struct d_lock_answer answer;
+            struct d_lock_answer answer = {.struct_size = sizeof(struct d_lock_answer)};
             d_lock_init(&request);
             request.operator_ = "pass";
             request.operand = step;

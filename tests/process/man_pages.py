@@ -23,7 +23,7 @@ def expected():
     text = subprocess.run([os.path.join(BIN, "dcs"), "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
     names = {"dcs-" + verb.replace(" ", "-") for verb in re.findall(r"^  ([a-z-]+(?: [a-z-]+)?)  +\S", text.split("Usage:")[1], re.M)}
     assert len(names) > 30, names
-    for header in ("dcs.h", "dcs_lock.h", "grainlib.h"):
+    for header in ("dcs.h", "dcs_query.h", "dcs_lock.h", "grainlib.h"):
         code = re.sub(r"/\*.*?\*/", "", open(os.path.join(ROOT, "libdcs/include", header)).read(), flags=re.S)
         names |= set(re.findall(r"^[a-z][^(\n]*?\b\*?(d_\w+)\(", code, re.M)) | {header.replace(".", "_")}
     names |= {"dcs-" + n[:-3].lower().replace("_", "-") for n in os.listdir(os.path.join(ROOT, "docs")) if n.endswith(".md")}
@@ -50,7 +50,7 @@ def check_installation():
     with tempfile.TemporaryDirectory(prefix="dcs-test-") as prefix:
         subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
         manual = os.path.join(prefix, "share/man")
-        for name, words in (("d_gwait", "D_E_NOTHING_LEFT"), ("dcs-map", "--arg-file"), ("d_gwait_many", "struct d_result"),
+        for name, words in (("d_gwait", "D_E_NOTHING_LEFT"), ("dcs-map", "--arg-file"), ("d_result_init", "struct d_result"), ("d_query", "d_pool_query"),
                             ("dcs_scheduler", "--policy"), ("dcs-state-format", "root")):
             shown = subprocess.run(["man", "-M", manual, name], capture_output=True, text=True,
                                    env=dict(os.environ, MANPAGER="cat", MANWIDTH="80"))

@@ -3,7 +3,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/warden/warden.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "process/pry.h"
 
 #include <sys/un.h>
@@ -72,7 +72,7 @@ private:
     }
 
     files::LauncherCall start(const std::string &directory, files::LaunchRecord record) {
-        record.boot_id = locks::boot_id();
+        record.boot_id = boot_id();
         record.program = "/bin/true";
         record.argv = {"true"};
         record.next_seq = 1;

@@ -16,7 +16,7 @@ PACKAGE = os.path.join(ROOT, "libdcs/python")
 PYTHON = "/usr/bin/python3"
 sys.path.insert(0, PACKAGE)
 import dcs  # noqa: E402
-from dcs import _library  # noqa: E402
+from dcs._fields import STRUCTURES  # noqa: E402
 
 # Waits for a grain that never ends until it is interrupted; then for one that ends.
 WAITER = """
@@ -53,7 +53,7 @@ def layout():
     def fields(kind):
         return [(name, ) for name, _ in kind._fields_]
     lines = []
-    for name, kind in _library.STRUCTURES.items():
+    for name, kind in STRUCTURES.items():
         lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
         lines += [f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {field}), sizeof(((struct {name} *)0)->{field}));'
                   for field, in fields(kind)]
@@ -63,7 +63,7 @@ def layout():
     subprocess.run(["cc", "-I", os.path.join(ROOT, "libdcs/include"), "-o", "layout", "layout.c"], check=True)
     told = subprocess.run(["./layout"], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
     mine = []
-    for name, kind in _library.STRUCTURES.items():
+    for name, kind in STRUCTURES.items():
         mine.append(f"{name} {ctypes.sizeof(kind)}")
         mine += [f"{name}.{field} {getattr(kind, field).offset} {getattr(kind, field).size}" for field, in fields(kind)]
     assert mine == told, [pair for pair in zip(mine, told) if pair[0] != pair[1]]
@@ -331,7 +331,7 @@ def page(env):
     text = open(os.path.join(ROOT, "docs/PYTHON.md")).read()
     programs = re.findall(r"^```python (\S+)\n(.*?)^```", text, re.M | re.S)
     outputs = dict(re.findall(r"^```output (\S+)\n(.*?)^```", text, re.M | re.S))
-    assert len(programs) == 6 and len(outputs) == 5, (programs, outputs)
+    assert len(programs) == 7 and len(outputs) == 6, (programs, outputs)
     for name, source in programs:
         with open(name, "w") as file:
             file.write(source)

@@ -9,10 +9,10 @@ import ssl
 import struct
 import subprocess
 
-from pool import program, protocol_version, start_time
+from pool import OPENING_FORM, program, start_time
 from tls import TlsPool
 
-PROTOCOL = protocol_version()
+PROTOCOL = OPENING_FORM
 HELLO, WELCOME, GET_AUTH, AUTH_REPLY, OPEN, OPEN_REPLY, CLOSE, CLEAN, GKILL, DONE, GWAIT, RESULT, FETCH, QUERY, QUERY_REPLY, ERROR = (
     1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 16, 17, 18)
 BEGIN_CONTROL, BEGUN = 62, 63

@@ -1,12 +1,13 @@
 """A host with real accounts, a pool whose scheduler it reaches over TLS only, and dcs_begin installed there as an
-administrator would: what begin_remote.py and two_users.py run in. A mount and network namespace of the test's own."""
+administrator would: what begin_remote.py and two_users.py run in. A mount and network namespace of the test's own. With DCS_DESK_BIN that
+host's programs are those of another release (drill/upgrade.py)."""
 import os
 import shutil
 import subprocess
 import sys
 
 from begin_world import GROUPS, USERS, World
-from pool import program
+from pool import BIN
 from remote_peer import RemotePool
 
 
@@ -34,7 +35,7 @@ class Desk:
             shutil.rmtree("/etc/dcs")
             self.bin = os.path.dirname(self.world.program)
             for name in ("dcs", "dcs_lock"):
-                shutil.copy(program(name), self.bin)
+                shutil.copy(os.path.join(os.environ.get("DCS_DESK_BIN", BIN), name), self.bin)
             self.pool = pool()
         except BaseException:
             self.world.close()

@@ -64,7 +64,7 @@ def build(directory):
 
 def library():
     for root, _, files in os.walk(os.path.dirname(BIN)):
-        if "libdcs.so" in files:
+        if "libdcs.so" in files and os.path.basename(root) != "planted":
             return root
     raise AssertionError("there is no libdcs.so")
 

@@ -51,8 +51,7 @@ void submit_many(int session, int first, int count) {
     for (std::string &word : words) argvs.push_back({echo, word.data(), nullptr});
     for (int i = 0; i < count; ++i) {
         d_grain_order &order = orders[static_cast<std::size_t>(i)];
-        order.grain_num = first + i;
-        d_grain_init(&order.grain);
+        d_grain_order_init(&order, first + i);
         order.grain.gargv = argvs[static_cast<std::size_t>(i)].data();
     }
     std::size_t taken = 0;
@@ -70,6 +69,7 @@ void seen(int session, int grain, const char *output) {
 // All that are left of the session, whoever else takes some.
 void take_results(int session, bool in_batches) {
     d_result results[7];
+    d_result_init(results, 7);
     for (;;) {
         int grain = 0, count = 0;
         char *output = nullptr;

@@ -14,7 +14,7 @@ import threading
 from hurry import Hurry
 from pool import BIN, frame_in, program, wait_for
 
-TOOLS = os.path.join(os.path.dirname(BIN), "tests")
+TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
 SECRET = "a-secret-that-nobody-on-the-way-may-read"
 TIMES = "interval=0.5 alert=3 limit=6 extended=12"
 

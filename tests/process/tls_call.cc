@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     wire::FirstCall call;
     call.host = argv[3];
     call.binary_class = "x86_64-linux-gnu";
-    loop->send(conn, wire::encode(call, 0));
+    (void)loop->send(conn, call);
     for (;;)
         for (const net::Arrival &a : loop->wait(Instant::never(), 1))
             if (answered(a)) return 0;

@@ -137,7 +137,7 @@ void ControlNode::link_frame(ConnId conn, std::string frame) {
     if (!header) return clock_.complain("wire", "to a control program: " + header.status().text);
     auto message = wire::decode_payload(*header, all.substr(wire::header_bytes));
     if (!message) return clock_.complain("wire", "to a control program: " + message.status().text);
-    self_.talk->received(header->request, std::move(*message), clock_.now);
+    self_.talk->received(*header, std::move(*message), clock_.now);
     drive();
 }
 

@@ -52,13 +52,13 @@ wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const 
     if (contents) add_files(grain, spec);
     if (!may_fail) return spec;
     if (r.chance(10)) spec.env = {"PADDING=" + std::string(static_cast<std::size_t>(spread(r, 8, 40'000)), 'p')};
-    if (classes > 1 && r.chance(40)) spec.host_class = 1u << r.below(static_cast<std::uint64_t>(classes));
-    if (r.chance(15)) spec.thrash = static_cast<std::int32_t>(spread(r, 1, 4000));
-    if (r.chance(10)) spec.cores = static_cast<std::int32_t>(between(r, 1, 2));
-    if (r.chance(10)) spec.memory_mb = static_cast<std::int32_t>(spread(r, 1, 2000));
-    spec.urgent = r.chance(10);
-    if (r.chance(30)) spec.notice = static_cast<std::int32_t>(between(r, 1, 10));
-    spec.attempts = static_cast<std::int32_t>(between(r, 1, 4));
+    if (classes > 1 && r.chance(40)) spec.demands.host_class = 1u << r.below(static_cast<std::uint64_t>(classes));
+    if (r.chance(15)) spec.demands.thrash = static_cast<std::int32_t>(spread(r, 1, 4000));
+    if (r.chance(10)) spec.demands.cores = static_cast<std::int32_t>(between(r, 1, 2));
+    if (r.chance(10)) spec.demands.memory_mb = static_cast<std::int32_t>(spread(r, 1, 2000));
+    spec.demands.urgent = r.chance(10);
+    if (r.chance(30)) spec.demands.notice = static_cast<std::int32_t>(between(r, 1, 10));
+    spec.demands.attempts = static_cast<std::int32_t>(between(r, 1, 4));
     if (r.chance(10)) spec.label = "grain " + std::to_string(grain);
     return spec;
 }

@@ -164,7 +164,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
     case probed: {
         const core::ProbeHost probe = std::move(probes_.front());
         probes_.pop_front();
-        const bool answers = reachable_(turn_->state().host(probe.host)->config.name);
+        const bool answers = reachable_(turn_->state().host(probe.host)->config->name);
         turn_->take_probe_result({probe.host, probe.probe, answers, std::nullopt, std::nullopt});
         return step();
     }

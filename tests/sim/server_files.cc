@@ -143,12 +143,12 @@ void ServerNode::adopt() {
         }
         server::Adopted a;
         a.id = it->first;
-        a.notice = dir.launch.notice;
+        a.notice = dir.launch.demands.notice;
         a.next_seq = dir.launch.next_seq;
         a.acked = std::max(dir.acked, a.next_seq - 1);
         a.started = dir.has_pid;
         a.since = dir.started;
-        a.wall_s = dir.launch.wall_s;
+        a.wall_s = dir.launch.demands.wall_s;
         a.tentative = dir.launch.tentative;
         a.limit_signal = dir.limit_signal;
         a.given_back = dir.given_back;

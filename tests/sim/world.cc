@@ -195,7 +195,7 @@ std::string World::first_unfinished() const {
             if (grain.status != core::GrainStatus::ready && grain.status != core::GrainStatus::running) continue;
             const GrainKey name{key, number};
             std::string text = to_text(name) + " is " + core::name_of(grain.status);
-            if (const core::Host *host = state.host(grain.host)) text += " on " + host->config.name;
+            if (const core::Host *host = state.host(grain.host)) text += " on " + host->config->name;
             const wire::Explanation why = core::explanation(state, clock.now, name);
             for (const wire::WhyRow &row : why.reasons) text += "; " + row.reason + " " + std::to_string(row.hosts);
             return text;

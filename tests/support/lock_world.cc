@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::locks {
 namespace {

@@ -6,21 +6,19 @@
 #include <cstdlib>
 #include <initializer_list>
 
-#include "ask.h"
-#include "call.h"
 #include "client/pool_path.h"
-#include "client_host.h"
+#include "command.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/host/client_host.h"
+#include "commands/dcs/query/scheduler.h"
 #include "completion.h"
-#include "pool.h"
+#include "verbs.h"
 
 namespace dcs::commands {
 namespace {
 
 constexpr int usual_patience_s = 2;  // a scheduler that is just being restarted
-constexpr const char *format_option = "--format";  // where --output is something else
-const std::vector<Option> common = {
-    {"--output", 'o', true}, {"--dir", 0, true}, {"--help", 'h', false}, {"--version", 0, false}};
-
 std::vector<std::string> first_words() {
     std::vector<std::string> words = {"help"};
     for (const Verb *verb : all_verbs()) {
@@ -43,38 +41,58 @@ const Verb *find_verb(const std::string &noun, const std::string &name) {
     return nullptr;
 }
 
-std::string full_name(const Verb &verb) {
-    return verb.noun[0] != '\0' ? std::string(verb.noun) + " " + verb.name : verb.name;
+constexpr char overview_about[] =
+    R"(dcs: work on many hosts, in grains that survive crashes.
+
+Examples:
+  dcs up --local 2                  start a private pool on this host
+  seq 100 | dcs map -- factor {}    a grain for each line, outputs in order
+  dcs run -- sort -n <in >out       one command as a grain
+  dcs status                        what runs
+  dcs down                          stop the pool
+)";
+constexpr char overview_notes[] =
+    R"(`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory; else it is your own pool in
+~/.local/state/dcs if you have one, else this host's (/etc/dcs/pool.conf). Results go to standard output,
+everything else to standard error.
+Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 timeout,
+10 a waited-for grain failed.
+)";
+
+std::string overview_usage(const std::string &noun) {
+    return "Usage: dcs " + (noun.empty() ? "" : noun + " ") + "VERB [-o table|json|name] [--dir DIR] ...\n";
+}
+
+std::string verb_list(const std::string &noun) {
+    std::string list;
+    for (const Verb *verb : all_verbs()) {
+        std::string name = full_name(*verb);
+        name.resize(std::max<std::size_t>(name.size(), 15), ' ');
+        if (noun.empty() || noun == verb->noun) list += "  " + name + " " + verb->summary + "\n";
+    }
+    return list;
 }
 
 void print_overview(FILE *to, const std::string &noun) {
-    if (noun.empty())
-        std::fputs(
-            "dcs: work on many hosts, in grains that survive crashes.\n\n"
-            "Examples:\n"
-            "  dcs up --local 2                  start a private pool on this host\n"
-            "  seq 100 | dcs map -- factor {}    a grain for each line, outputs in order\n"
-            "  dcs run -- sort -n <in >out       one command as a grain\n"
-            "  dcs status                        what runs\n"
-            "  dcs down                          stop the pool\n\n",
-            to);
-    std::fprintf(to, "Usage: dcs %s[-o table|json|name] [--dir DIR] ...\n\n",
-                 noun.empty() ? "VERB " : (noun + " VERB ").c_str());
+    if (noun.empty()) std::fprintf(to, "%s\n", overview_about);
+    std::fprintf(to, "%s\n%s\n%s", overview_usage(noun).c_str(), verb_list(noun).c_str(), overview_notes);
+}
+
+// All tables, for docs/man/make_pages.py.
+int print_tables() {
+    std::string text = line_for_programs("command", "dcs") + line_for_programs("about", overview_about) +
+                       line_for_programs("summary", "work on many hosts, in grains that survive crashes") +
+                       line_for_programs("usage", overview_usage("")) +
+                       line_for_programs("notes", verb_list("") + "\n" + overview_notes);
     for (const Verb *verb : all_verbs())
-        if (noun.empty() || noun == verb->noun)
-            std::fprintf(to, "  %-15s %s\n", full_name(*verb).c_str(), verb->summary);
-    std::fputs(
-        "\n`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory; else it is your own pool in\n"
-        "~/.local/state/dcs if you have one, else this host's (/etc/dcs/pool.conf). Results go to standard output,\n"
-        "everything else to standard error.\n"
-        "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 "
-        "timeout,\n"
-        "10 a waited-for grain failed.\n",
-        to);
+        text += line_for_programs("command", "dcs " + full_name(*verb)) + line_for_programs("summary", verb->summary) +
+                line_for_programs("about", verb->about) + line_for_programs("usage", usage_of(*verb)) +
+                table_for_programs(verb->options) + line_for_programs("notes", verb->notes);
+    return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? exits::ok : exits::error;
 }
 
 int print_help(const std::string &noun, const Verb *verb) {
-    if (verb != nullptr) std::fputs(verb->help, stdout);
+    if (verb != nullptr) std::fputs(help_of(*verb).c_str(), stdout);
     else print_overview(stdout, noun);
     return std::fflush(stdout) == 0 ? exits::ok : exits::error;
 }
@@ -89,23 +107,12 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
         meant.empty() ? "there are: " + list : "did you mean `dcs " + before + meant + "`?");
 }
 
-bool format_of(const std::string &text, Format &format) {
-    if (text == "table") format = Format::table;
-    else if (text == "json") format = Format::json;
-    else if (text == "name") format = Format::name;
-    else return false;
-    return true;
-}
-
-// Takes the options that every verb has; an error is reported in the format that was asked for.
-Status take_common(const Arguments &arguments, bool own_output, Call &call) {
-    for (const auto &[name, value] : arguments.options) {
-        if (name == (own_output ? format_option : "--output") && !format_of(value, call.format))
-            return fail(Code::invalid, "-o " + value + ": table, json or name");
-        if (name == "--dir" && value.empty()) return fail(Code::invalid, "--dir needs a directory");
-        if (name == "--dir") call.directory = absolute_path(value);
-    }
-    return Status::ok();
+// Takes the options that every verb has.
+void take_common(const Arguments &arguments, Call &call, const char *format_option = "output") {
+    const std::string format = arguments.value(format_option).value_or("");
+    if (format == "json") call.format = Format::json;
+    if (format == "name") call.format = Format::name;
+    if (const auto directory = arguments.value("dir")) call.directory = absolute_path(*directory);
 }
 
 bool is_one_of(const Verb &verb, std::initializer_list<const Verb *> verbs) {
@@ -139,25 +146,30 @@ Failure directory_failure(const Status &why) {
     return failure;
 }
 
+// "for example dcs grain show 7:12"
+std::string example_of(const Verb &verb) {
+    const std::string about = verb.about, mark = "Examples:\n  ";
+    const std::size_t from = about.find(mark) + mark.size();
+    const std::string line = about.substr(from, about.find('\n', from) - from);
+    return "for example " + line.substr(0, line.find("   "));
+}
+
 // `whole` is what this program was called with.
 int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call,
               const std::vector<std::string> &whole) {
     call.failure_exit = verb.failure_exit;
-    std::vector<Option> known = common;
-    const bool own_output = std::any_of(verb.options.begin(), verb.options.end(),
-                                        [](const Option &o) { return std::string_view(o.name) == "--output"; });
-    if (own_output) known[0].name = format_option;  // of `dcs run` it is a file; -o stays what it is everywhere
-    known.insert(known.end(), verb.options.begin(), verb.options.end());
-    Status parsed = parse_arguments(line, known, verb.command_follows, call.arguments);
-    if (call.arguments.has("--help")) return print_help(verb.noun, &verb);
-    if (Status taken = take_common(call.arguments, own_output, call); parsed && !taken) parsed = taken;
+    const std::string name = "dcs " + full_name(verb);
+    Status parsed = parse_arguments(line, known_options(verb), verb.command_follows, call.arguments);
+    if (call.arguments.has("help")) return print_help(verb.noun, &verb);
+    // An error is reported in the format that was asked for.
+    take_common(call.arguments, call, has_option(verb.options, "output") ? "format" : "output");
     if (!parsed)
-        return call.fail(
-            usage_failure("dcs " + full_name(verb) + ": " + parsed.text,
-                          "`dcs " + full_name(verb) + " --help` shows how it is used"));
+        return call.fail(usage_failure(name + ": " + parsed.text, "`" + name + " --help` shows how it is used"));
+    if (!verb.command_follows) parsed = check_word_count(verb.words, call.arguments.words);
+    if (!parsed) return call.fail(usage_failure(name + ": " + parsed.text, example_of(verb)));
     if (call.directory.empty())
         if (Status s = find_directory(verb, whole, call); !s) return call.fail(directory_failure(s));
-    if (!call.directory.empty()) ::setenv("DCS_DIR", call.directory.c_str(), 1);
+    if (!call.directory.empty()) open_this_pool(call.directory);
     set_patience(usual_patience_s);
     const int exit = verb.run(call);
     if (std::fflush(stdout) != 0 && exit == exits::ok)
@@ -167,37 +179,20 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
 
 }  // namespace
 
-const std::vector<const Verb *> &all_verbs() {
-    static const std::vector<const Verb *> verbs = {
-        &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
-        &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
-        &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_log_verb,    &session_export_verb,
-        &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
-        &grain_tail_verb,     &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
-        &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,
-        &host_join_verb,      &host_approve_verb,  &host_rm_verb,
-        &backup_status_verb,  &backup_promote_verb, &backup_detach_verb,
-        &token_create_verb,   &token_ls_verb,       &token_revoke_verb,
-        &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,
-        &completion_verb,     &trace_verb};
-    return verbs;
-}
-
 int run_command(const std::vector<std::string> &line) {
     if (!line.empty() && line[0] == "__complete") return print_completions({line.begin() + 1, line.end()});
+    if (!line.empty() && line[0] == "__tables") return print_tables();
     Call call;
     Arguments front;  // options before the verb
-    const Status parsed = parse_arguments(line, common, true, front);
-    const Status taken = take_common(front, false, call);
-    if (!parsed || !taken)
-        return call.fail(
-            usage_failure(parsed ? taken.text : parsed.text, "`dcs --help` lists the commands"));
-    if (front.has("--version")) {
+    const Status parsed = parse_arguments(line, common_options(), true, front);
+    take_common(front, call);
+    if (!parsed) return call.fail(usage_failure(parsed.text, "`dcs --help` lists the commands"));
+    if (front.has("version")) {
         std::printf("dcs %s\n", DCS_VERSION);
         return exits::ok;
     }
     std::vector<std::string> words = front.words;
-    const bool help = front.has("--help") || (!words.empty() && words[0] == "help");
+    const bool help = front.has("help") || (!words.empty() && words[0] == "help");
     if (!words.empty() && words[0] == "help") words.erase(words.begin());
     if (words.empty() && help) return print_help("", nullptr);
     if (words.empty()) {
@@ -209,8 +204,7 @@ int run_command(const std::vector<std::string> &line) {
     if (!verbs_of(words[0]).empty()) {
         noun = words[0];
         if (words.size() == 1 && help) return print_help(noun, nullptr);
-        if (words.size() > 1 && (words[1] == "--help" || words[1] == "-h"))
-            return print_help(noun, nullptr);
+        if (words.size() > 1 && (words[1] == "--help" || words[1] == "-h")) return print_help(noun, nullptr);
         if (words.size() == 1) {
             print_overview(stderr, noun);
             return exits::usage;

@@ -4,12 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <sstream>
 #include <sys/time.h>
 
-#include "ask.h"
-#include "call.h"
+#include "commands/dcs/query/scheduler.h"
 #include "completion.h"
-#include "pool.h"
+#include "verbs.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 namespace {
@@ -70,9 +71,8 @@ const Verb *verb_of(const std::vector<std::string> &words, std::string &noun, st
 void add_sessions(Line &line, bool grains) {
     line.say();
     Info info;
-    if (info.ask(D_Q_SESSIONS) != NO_ERROR) return;
-    for (std::size_t i = 0; i < info->session_count; ++i) {
-        const d_session_row &row = info->sessions[i];
+    if (!info.ask(wire::QueryType::sessions)) return;
+    for (const wire::SessionRow &row : info.sessions) {
         const bool own = own_user() == row.user;
         const std::string name = own ? std::to_string(row.session) : row.user + ("/" + std::to_string(row.session));
         line.add(grains ? name + ":" : name);
@@ -81,8 +81,8 @@ void add_sessions(Line &line, bool grains) {
 
 void add_hosts(Line &line) {
     Info info;
-    if (info.ask(D_Q_HOSTS) != NO_ERROR) return;
-    for (std::size_t i = 0; i < info->host_count; ++i) line.add(info->hosts[i].name);
+    if (!info.ask(wire::QueryType::hosts)) return;
+    for (const wire::HostRow &row : info.hosts) line.add(row.name);
 }
 
 // Words that name something in the pool.
@@ -99,19 +99,18 @@ void add_named(Line &line, const Verb &verb) {
 
 void complete_verb_line(Line &line, const Verb &verb, std::size_t used) {
     const std::string last = line.before.size() > used ? line.before.back() : "";
-    if (last == "-o" || (last == "--output" && std::string(verb.name) != "run")) {
-        for (const char *format : {"table", "json", "name"}) line.add(format);
+    for (const OptionRow &row : known_options(verb)) {
+        if (line.begun[0] == '-') {
+            line.add(shown(row));
+            if (row.letter != 0) line.add(std::string("-") + row.letter);
+        }
+        if (row.value == nullptr || (last != shown(row) && last != std::string("-") + row.letter)) continue;
+        line.found.clear();
+        std::istringstream values(row.takes.words);  // none: files, numbers
+        for (std::string value; std::getline(values, value, '|');) line.add(value);
         return;
     }
-    for (const Option &option : verb.options)
-        if (option.takes_value && last == option.name) return;  // its value: files, numbers
-    if (last == "--dir") return;
-    if (verb.command_follows && line.before.size() > used && last[0] != '-') return;
-    if (!line.begun.empty() && line.begun[0] == '-') {
-        for (const Option &option : verb.options) line.add(option.name);
-        for (const char *option : {"-o", "--dir", "--help"}) line.add(option);
-        return;
-    }
+    if (line.begun[0] == '-' || (verb.command_follows && line.before.size() > used && last[0] != '-')) return;
     if (std::string(verb.name) == "completion")
         for (const Shell &shell : shells) line.add(shell.name);
     add_named(line, verb);
@@ -156,22 +155,17 @@ int print_completions(const std::vector<std::string> &words) {
     return exits::ok;
 }
 
-const Verb completion_verb = {
-    "",
-    "completion",
-    "print what a shell needs to complete dcs lines",
-    R"(Prints a script that makes a shell complete verbs, options, and names of the pool's sessions, grains and hosts.
+extern const Verb completion_verb = {
+    .noun = "", .name = "completion", .words = "bash|zsh|fish",
+    .summary = "print what a shell needs to complete dcs lines",
+    .about = R"(Prints a script that makes a shell complete verbs, options, and names of the pool's sessions, grains
+and hosts.
 
 Examples:
   source <(dcs completion bash)                       in ~/.bashrc
   dcs completion zsh >~/.zfunc/_dcs                   a directory of $fpath
   dcs completion fish >~/.config/fish/completions/dcs.fish
-
-Usage: dcs completion bash|zsh|fish
 )",
-    {},
-    false,
-    0,
-    completion};
+    .run = completion, .formats = false};
 
 }  // namespace dcs::commands

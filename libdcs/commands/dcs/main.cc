@@ -1,5 +1,5 @@
 #include "base/clean_start.h"
-#include "call.h"
+#include "command.h"
 
 int main(int argc, char **argv) {
     dcs::clean_start();

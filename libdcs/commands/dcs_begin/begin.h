@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 9 };
+enum { token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 8 };
 enum { kind_hello = 1, kind_welcome = 2, kind_get_auth = 3, kind_auth_reply = 4, kind_error = 18,
        kind_begin_control = 62, kind_begun = 63 };
 enum { exit_dcs_failed = 125, exit_cannot_execute = 126, exit_not_found = 127 };

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "locks/belief.h"
 #include "locks/run_log.h"
 #include "locks/slot_table.h"
@@ -71,7 +71,7 @@ Outcome send_head_home(const Options &options, const Seen &seen) {
     const std::string who = "pid " + std::to_string(head.process.pid);
     if (head.process.pid <= 1)
         return said(name, "error", exits::failed, "the first waiter left no note of who it is; `ps` may show it");
-    const auto process = locks::ProcessHandle::open(head.process);
+    const auto process = ProcessHandle::open(head.process);
     if (!process && process.status().code != Code::not_found) return failed(name, process.status());
     if (!process) return said(name, "broken", exits::ok, who + " is gone already");
     const auto file = locks::LockFile::look(seen.place);

@@ -1,6 +1,6 @@
 // dcs_lock check: would a request be granted? Takes nothing, notes nothing. dcs_lock wait: returns when it would.
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "places.h"
 #include "quantity.h"
 #include "request.h"

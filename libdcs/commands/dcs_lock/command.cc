@@ -1,5 +1,7 @@
 #include "call.h"
 #include "help.h"
+#include "option_table.h"
+#include "parse.h"
 #include "request.h"
 #include "say.h"
 
@@ -26,7 +28,7 @@ int run_lock_command(const locks::World &world, const std::vector<std::string> &
     case Verb::doctor: return examine_locks(world, options);
     case Verb::pass: return begin_pass(world, options);
     case Verb::version: print("dcs_lock (DCS) " DCS_VERSION "\n"); return exits::ok;
-    case Verb::help: print(help_text); return exits::ok;
+    case Verb::help: print(std::string(help_text) + "\n" + option_list(option_rows()) + help_end); return exits::ok;
     }
     return exits::failed;
 }

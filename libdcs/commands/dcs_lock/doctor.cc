@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "locks/learn.h"
 #include "locks/lock_header.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "locks/sample.h"
 #include "places.h"
 #include "quantity.h"
@@ -67,8 +67,8 @@ void examine_directory(const std::string &path, Findings &found) {
 }
 
 bool is_stopped(pid_t pid) {
-    locks::ProcessStat stat;
-    return pid > 0 && locks::read_stat(pid, stat) && (stat.state == 'T' || stat.state == 't');
+    ProcessStat stat;
+    return pid > 0 && read_stat(pid, stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 void examine_file(const Seen &seen, Findings &found) {
@@ -180,12 +180,12 @@ int examine_locks(const locks::World &world, const Options &options) {
         std::vector<std::string> items;
         for (const Finding &one : found)
             items.push_back(
-                JsonObject().text("finding", one.word).text("name", one.name).text("message", one.text).done());
+                JsonObject().add("finding", one.word).add("name", one.name).add("message", one.text).text());
         print(JsonObject("dcs_lock.doctor/1")
-                  .text("directory", *directory)
-                  .count("locks", all->size())
-                  .raw("findings", array_of(items))
-                  .done() +
+                  .add("directory", *directory)
+                  .add("locks", all->size())
+                  .add_raw("findings", json_array(items))
+                  .text() +
               "\n");
     } else {
         std::string out;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "locks/world.h"
 
 namespace dcs::lock_command {
@@ -32,10 +32,10 @@ std::string command_of(pid_t pid) {
     return command;
 }
 
-locks::Owner owner_of(const locks::World &world, const locks::ProcessIdentity &script) {
+locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) {
     locks::Owner owner;
     owner.process = script;
-    owner.supervisor = locks::own_identity();
+    owner.supervisor = own_identity();
     const std::string folder = "/proc/" + std::to_string(script.pid);
     struct stat st = {};
     owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
@@ -52,17 +52,17 @@ locks::Owner owner_of(const locks::World &world, const locks::ProcessIdentity &s
 std::uint64_t ticks_of(pid_t script) {
     std::vector<pid_t> family = {script};
     std::uint64_t ticks = 0;
-    const auto all = locks::all_processes();
+    const auto all = all_processes();
     for (bool grown = true; grown;) {
         grown = false;
-        for (const locks::ProcessStat &process : all)
+        for (const ProcessStat &process : all)
             if (std::find(family.begin(), family.end(), process.parent) != family.end() &&
                 std::find(family.begin(), family.end(), process.pid) == family.end()) {
                 family.push_back(process.pid);
                 grown = true;
             }
     }
-    for (const locks::ProcessStat &process : all)
+    for (const ProcessStat &process : all)
         if (std::find(family.begin(), family.end(), process.pid) != family.end())
             ticks += process.user_ticks + process.system_ticks;
     return ticks;
@@ -84,7 +84,7 @@ public:
           measured_(soft_ == hard_),
           extended_(soft_ == hard_) {}
 
-    [[noreturn]] void stay(int signals, const locks::ProcessHandle &script) {
+    [[noreturn]] void stay(int signals, const ProcessHandle &script) {
         for (;;) {
             pollfd waits[2] = {{signals, POLLIN, 0}, {script.fd(), POLLIN, 0}};
             const std::int64_t rest = next_look() - (world_.now().mono - started_);
@@ -176,14 +176,14 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::close_range(from, ~0U, 0);
 }
 
-[[noreturn]] void be_keeper(const locks::World &world, const locks::ProcessIdentity &script,
+[[noreturn]] void be_keeper(const locks::World &world, const ProcessIdentity &script,
                             const locks::KillGrace &grace, locks::AdaptiveLock &lock, locks::Slots &slots, int told,
                             sigset_t &signals) {
     std::vector<int> kept = slots.lock_fds();
     kept.push_back(lock.fd());
     let_go_of_the_script(told, kept);
     const int arriving = ::signalfd(-1, &signals, SFD_CLOEXEC);
-    const auto handle = locks::ProcessHandle::open(script);
+    const auto handle = ProcessHandle::open(script);
     if (arriving < 0 || !handle) {  // the script ended meanwhile: nobody to keep it for
         lock.release({locks::Outcome::crashed, {}, -1, -1, false});
         ::_exit(1);
@@ -201,7 +201,7 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
 
 }  // namespace
 
-Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &script, const locks::KillGrace &grace,
+Status begin_keeping(const locks::World &world, const ProcessIdentity &script, const locks::KillGrace &grace,
                      locks::AdaptiveLock &lock, locks::Slots &slots) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "no pipe to the keeper", errno);

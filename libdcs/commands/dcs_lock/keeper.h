@@ -12,7 +12,7 @@ constexpr int keeper_done = SIGUSR1, keeper_failed = SIGUSR2;  // `put` to the k
 
 // Starts the keeper, which records `script` as the holder, ends the script's tree at the limit of `lock`, and
 // releases when it is told to or the script has ended. Returns when all that is so; the caller has no lock then.
-Status begin_keeping(const locks::World &world, const locks::ProcessIdentity &script, const locks::KillGrace &grace,
+Status begin_keeping(const locks::World &world, const ProcessIdentity &script, const locks::KillGrace &grace,
                      locks::AdaptiveLock &lock, locks::Slots &slots);
 
 }  // namespace dcs::lock_command

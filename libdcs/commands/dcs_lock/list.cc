@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "places.h"
 #include "quantity.h"
 #include "say.h"
@@ -76,45 +76,46 @@ void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
 
 std::string waiter_json(const locks::Waiter &waiter) {
     JsonObject o;
-    o.number("ticket", waiter.ticket).number("pid", waiter.process.pid).flag("shared", waiter.shared);
-    o.text("state", std::string(1, waiter.state)).seconds("since_s", waiter.since_wall);
-    return o.done();
+    o.add("ticket", waiter.ticket).add("pid", waiter.process.pid).add("shared", waiter.shared);
+    o.add("state", std::string(1, waiter.state)).add_raw("since_s", json_seconds(waiter.since_wall));
+    return o.text();
 }
 
 std::string slot_json(const locks::World &world, const locks::SlotHolder &slot) {
     JsonObject o;
-    o.number("slot", slot.number).raw("holder", as_json(slot.owner)).text("note", slot.note);
-    o.seconds("since_s", slot.since_wall)
-        .seconds("age_s", std::max<std::int64_t>(0, world.now().mono - slot.since_mono));
-    return o.done();
+    o.add("slot", slot.number).add_raw("holder", as_json(slot.owner)).add("note", slot.note);
+    o.add_raw("since_s", json_seconds(slot.since_wall))
+        .add_raw("age_s", json_seconds(std::max<std::int64_t>(0, world.now().mono - slot.since_mono)));
+    return o.text();
 }
 
 std::string seen_json(const locks::World &world, const Seen &seen) {
     const locks::Record &record = seen.atom.record;
     JsonObject o;
-    o.text("name", shown_name(seen.place.atom)).text("path", seen.place.path);
-    o.text("kind", seen.counted ? "slots" : seen.atom.foreign ? "foreign" : "atom").text("state", state_of(seen));
-    if (!seen.trouble) o.text("error", seen.trouble.text);
+    o.add("name", shown_name(seen.place.atom)).add("path", seen.place.path);
+    o.add("kind", seen.counted ? "slots" : seen.atom.foreign ? "foreign" : "atom").add("state", state_of(seen));
+    if (!seen.trouble) o.add("error", seen.trouble.text);
     if (holder_known(seen)) {
-        o.raw("holder", as_json(record.owner))
-            .seconds("age_s", age_of(world, record))
-            .count("token", record.generation);
-        o.seconds("expire_after_s", record.expire_after).seconds("if_elapsed_s", record.if_elapsed);
+        o.add_raw("holder", as_json(record.owner))
+            .add_raw("age_s", json_seconds(age_of(world, record)))
+            .add("token", record.generation);
+        o.add_raw("expire_after_s", json_seconds(record.expire_after));
+        o.add_raw("if_elapsed_s", json_seconds(record.if_elapsed));
     } else if (!seen.counted && record.outcome != locks::Outcome::none) {
         const bool crashed = record.outcome == locks::Outcome::running && !seen.atom.held;
-        o.raw("last", JsonObject()
-                          .text("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
-                          .seconds("ended_s", record.ended.wall)
-                          .count("token", record.generation)
-                          .done());
+        o.add_raw("last", JsonObject()
+                          .add("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
+                          .add_raw("ended_s", json_seconds(record.ended.wall))
+                          .add("token", record.generation)
+                          .text());
     }
     if (!seen.counted)
-        o.count("grants", record.grants).count("expiries", record.expiries).count("crashes", record.crashes);
+        o.add("grants", record.grants).add("expiries", record.expiries).add("crashes", record.crashes);
     std::vector<std::string> slots, waiting;
     for (const locks::SlotHolder &slot : seen.slots) slots.push_back(slot_json(world, slot));
     for (const locks::Waiter &waiter : seen.waiting) waiting.push_back(waiter_json(waiter));
-    if (seen.counted) o.raw("slots", array_of(slots));
-    return o.raw("waiting", array_of(waiting)).done();
+    if (seen.counted) o.add_raw("slots", json_array(slots));
+    return o.add_raw("waiting", json_array(waiting)).text();
 }
 
 }  // namespace
@@ -125,7 +126,7 @@ int list_locks(const locks::World &world, const Options &options) {
     if (options.json) {
         std::vector<std::string> items;
         for (const Seen &seen : *all) items.push_back(seen_json(world, seen));
-        print(JsonObject("dcs_lock.list/1").raw("locks", array_of(items)).done() + "\n");
+        print(JsonObject("dcs_lock.list/1").add_raw("locks", json_array(items)).text() + "\n");
         return exits::ok;
     }
     std::string out;

@@ -2,7 +2,7 @@
 #include <deque>
 
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "locks/advice.h"
 #include "locks/run_log.h"
 #include "locks/sample.h"
@@ -15,29 +15,29 @@ namespace {
 
 std::string log_json(const locks::LogLine &line) {
     JsonObject o;
-    o.seconds("time_s", line.wall).text("event", line.event);
+    o.add_raw("time_s", json_seconds(line.wall)).add("event", line.event);
     const auto atom = locks::decoded_name(line.name);
-    o.text("name", atom ? shown_name(*atom) : line.name).number("pid", line.pid).number("uid", line.uid);
-    if (line.generation != 0) o.count("token", line.generation);
-    if (line.runtime >= 0) o.seconds("runtime_s", line.runtime);
-    if (line.cpu >= 0) o.seconds("cpu_s", line.cpu);
-    if (line.io >= 0) o.number("io_bytes", line.io);
-    if (line.waited >= 0) o.seconds("waited_s", line.waited);
-    if (line.limit >= 0) o.seconds("limit_s", line.limit);
-    if (!line.text.empty()) o.text("message", line.text);
-    return o.done();
+    o.add("name", atom ? shown_name(*atom) : line.name).add("pid", line.pid).add("uid", line.uid);
+    if (line.generation != 0) o.add("token", line.generation);
+    if (line.runtime >= 0) o.add_raw("runtime_s", json_seconds(line.runtime));
+    if (line.cpu >= 0) o.add_raw("cpu_s", json_seconds(line.cpu));
+    if (line.io >= 0) o.add("io_bytes", line.io);
+    if (line.waited >= 0) o.add_raw("waited_s", json_seconds(line.waited));
+    if (line.limit >= 0) o.add_raw("limit_s", json_seconds(line.limit));
+    if (!line.text.empty()) o.add("message", line.text);
+    return o.text();
 }
 
 std::string advice_json(const std::string &name, const locks::Learned &learned) {
     JsonObject o;
-    o.text("name", name).count("runs", learned.runs).count("killed", learned.killed);
-    o.seconds("longest_s", learned.longest).seconds("interval_s", learned.interval);
-    o.seconds("expire_after_s", learned.soft).seconds("expire_after_hard_s", learned.hard);
-    o.seconds("if_elapsed_s", learned.if_elapsed);
-    o.raw("false_kills_per_1000", decimal_seconds(static_cast<std::int64_t>(learned.false_kills * 1e9)));
-    o.flag("starving", learned.starving).flag("spammed", learned.spammed);
-    if (!learned.spammer.empty()) o.text("spammer", learned.spammer);
-    return o.done();
+    o.add("name", name).add("runs", learned.runs).add("killed", learned.killed);
+    o.add_raw("longest_s", json_seconds(learned.longest)).add_raw("interval_s", json_seconds(learned.interval));
+    o.add_raw("expire_after_s", json_seconds(learned.soft)).add_raw("expire_after_hard_s", json_seconds(learned.hard));
+    o.add_raw("if_elapsed_s", json_seconds(learned.if_elapsed));
+    o.add_raw("false_kills_per_1000", decimal_seconds(static_cast<std::int64_t>(learned.false_kills * 1e9)));
+    o.add("starving", learned.starving).add("spammed", learned.spammed);
+    if (!learned.spammer.empty()) o.add("spammer", learned.spammer);
+    return o.text();
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int print_log(const Options &options) {
         lines.push_back(options.json ? log_json(line) : locks::printed(line));
     });
     if (options.json) {
-        print(JsonObject("dcs_lock.log/1").raw("events", array_of({lines.begin(), lines.end()})).done() + "\n");
+        print(JsonObject("dcs_lock.log/1").add_raw("events", json_array({lines.begin(), lines.end()})).text() + "\n");
         return exits::ok;
     }
     std::string out;
@@ -91,7 +91,7 @@ int advise(const locks::World &world, const Options &options) {
             out += (out.empty() ? "" : "\n") + locks::advice(name, samples, denials, bounds, 0);
     }
     if (options.json)
-        print(JsonObject("dcs_lock.advise/1").raw("atoms", array_of(items)).done() + "\n");
+        print(JsonObject("dcs_lock.advise/1").add_raw("atoms", json_array(items)).text() + "\n");
     else if (out.empty())
         complain((options.has_atom() ? shown_name(options) + ": " : std::string()) +
                  "nothing was recorded yet; run it with -i or -e");

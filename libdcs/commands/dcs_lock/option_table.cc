@@ -13,10 +13,6 @@ constexpr unsigned everywhere = ~0U, run = bit(Verb::run), runs = run | bit(Verb
                            bit(Verb::log) | bit(Verb::advise),
                    takes = runs | bit(Verb::get), adaptive = run | bit(Verb::get);
 
-Status unknown_value(const char *option, const std::string &value, const char *good) {
-    return fail(Code::invalid, std::string(option) + " " + value + ": that is unknown; give " + good);
-}
-
 template <class T, class U>
 Status store(Result<T> value, U &where) {
     if (!value) return value.status();
@@ -39,7 +35,8 @@ Status set_expire_after(Options &o, const std::string &v) {
         o.expire_after = v == "auto" ? locks::automatic : locks::no_limit;
         return Status::ok();
     }
-    if (v == "inf" || v == "infinite" || v == "infinity") return unknown_value("-e", v, "never");
+    if (v == "inf" || v == "infinite" || v == "infinity")
+        return fail(Code::invalid, "-e " + v + ": that is unknown; give never");
     return store(duration_of("-e", v, minute_ns), o.expire_after);
 }
 
@@ -63,22 +60,11 @@ Status add_limit(Options &o, const std::string &v) {
 }
 
 Status set_keep(Options &o, const std::string &v) {
-    static constexpr struct {
-        const char *word;
-        Keep keep;
-    } words[] = {
-        {"both", Keep::both}, {"leader", Keep::leader}, {"tree", Keep::tree}, {"exec", Keep::exec}, {"fd", Keep::fd}};
-    for (const auto &word : words)
-        if (v == word.word) {
-            o.keep = word.keep;
-            return Status::ok();
-        }
-    return unknown_value("--keep", v, "both, leader, tree, exec or fd");
-}
-
-Status set_since(Options &o, const std::string &v) {
-    if (v != "start" && v != "end") return unknown_value("--since", v, "start or end");
-    o.since = v == "start" ? locks::Since::start : locks::Since::end;
+    o.keep = v == "both"     ? Keep::both
+             : v == "leader" ? Keep::leader
+             : v == "tree"   ? Keep::tree
+             : v == "exec"   ? Keep::exec
+                             : Keep::fd;
     return Status::ok();
 }
 
@@ -89,66 +75,80 @@ Status set_grace(Options &o, const std::string &v) {
     return Status::ok();
 }
 
-Status set_output(Options &o, const std::string &v) {
-    if (v != "json" && v != "table") return unknown_value("-o", v, "json or table");
-    o.json = v == "json";
-    return Status::ok();
-}
-
 template <bool Options::*Flag>
 Status raise(Options &o, const std::string &) {
     o.*Flag = true;
     return Status::ok();
 }
 
-const OptionKind kinds[] = {
-    {"no-wait", 'n', false, takes,
+template <auto Field>
+Status set_number(Options &o, const std::string &v) {
+    o.*Field = static_cast<int>(*number_of(v, 0, INT32_MAX));
+    return Status::ok();
+}
+
+const std::vector<OptionKind> kinds = {
+    {{"no-wait", 'n', nullptr, {}, "refuse at once when busy", "Waiting"}, takes,
      [](Options &o, const std::string &) {
          o.wait = 0;
          return Status::ok();
      }},
-    {"wait", 'w', true, takes | bit(Verb::wait),
+    {{"wait", 'w', "T", {}, "wait at most so long (a number alone: seconds)"}, takes | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(duration_of("-w", v, second_ns), o.wait); }},
-    {"queue", 'q', false, adaptive, raise<&Options::queue>},
-    {"shared", 's', false, runs, raise<&Options::shared>},
-    {"at-most", 'j', true, adaptive | bit(Verb::check) | bit(Verb::wait),
+    {{"queue", 'q', nullptr, {}, "wait in order of arrival"}, adaptive, raise<&Options::queue>},
+    {{"shared", 's', nullptr, {}, "share with others that ask so"}, runs, raise<&Options::shared>},
+    {{"at-most", 'j', "N|N%|@FILE", {},
+      "at most N at a time", "What is locked"}, adaptive | bit(Verb::check) | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(count_of("-j", v), o.at_most); }},
-    {"limit", 'l', true, run, add_limit},
-    {"if-elapsed", 'i', true, adaptive | bit(Verb::check), set_if_elapsed},
-    {"expire-after", 'e', true, adaptive, set_expire_after},
-    {"atom", 'a', true, names, set_atom},
-    {"busy-code", 'E', true, takes,
-     [](Options &o, const std::string &v) { return store(whole_number_of("-E", v, 0, 255), o.busy_code); }},
-    {"busy-is-ok", 'x', false, takes, raise<&Options::busy_is_ok>},
-    {"verbose", 'v', false, everywhere, raise<&Options::verbose>},
-    {"since", 0, true, adaptive | bit(Verb::check), set_since},
-    {"report", 0, true, takes,
-     [](Options &o, const std::string &v) { return store(whole_number_of("--report", v, 0, 1 << 20), o.report_fd); }},
-    {"keep", 0, true, run, set_keep},
-    {"grace", 0, true, adaptive | bit(Verb::breaking), set_grace},
-    {"max-kills", 0, true, adaptive,
-     [](Options &o, const std::string &v) { return store(whole_number_of("--max-kills", v, 0, 1000), o.max_kills); }},
-    {"max-expire", 0, true, adaptive | bit(Verb::advise),
+    {{"limit", 'l', "NAME:N", {}, "the same, several; %u is the user's number", "", Given::many}, run, add_limit},
+    {{"atom", 'a', "OPERATOR:OPERAND", {}, "the name in two parts"}, names, set_atom},
+    {{"mode", 0, "MODE", {}, "of a new lock file, as 0660"}, adaptive,
+     [](Options &o, const std::string &v) { return store(mode_of(v), o.mode); }},
+    {{"if-elapsed", 'i', "T|auto", {}, "not again before T minutes have elapsed since the last run (then no waiting)",
+      "When it runs, and how long"}, adaptive | bit(Verb::check), set_if_elapsed},
+    {{"expire-after", 'e', "T|auto|never", {}, "a holder older than T minutes is ended with care, also this command"},
+     adaptive, set_expire_after},
+    {{"since", 0, "end|start", one_of("end|start"), "what -i counts from"}, adaptive | bit(Verb::check),
+     [](Options &o, const std::string &v) {
+         o.since = v == "start" ? locks::Since::start : locks::Since::end;
+         return Status::ok();
+     }},
+    {{"max-expire", 0, "T", {}, "upper bound of -e auto"}, adaptive | bit(Verb::advise),
      [](Options &o, const std::string &v) { return store(duration_of("--max-expire", v, minute_ns), o.expire_max); }},
-    {"mode", 0, true, adaptive, [](Options &o, const std::string &v) { return store(mode_of(v), o.mode); }},
-    {"paper", 0, false, adaptive, raise<&Options::literal>},
-    {"fail-open", 0, false, run, raise<&Options::fail_open>},
-    {"json", 0, false, everywhere, raise<&Options::json>},
-    {"output", 'o', true, everywhere, set_output},
-    {"head", 0, false, bit(Verb::breaking), raise<&Options::head>},
-    {"slot", 0, true, bit(Verb::breaking),
-     [](Options &o, const std::string &v) { return store(whole_number_of("--slot", v, 0, 1 << 20), o.slot); }},
-    {"last", 0, true, bit(Verb::log),
-     [](Options &o, const std::string &v) { return store(whole_number_of("--last", v, 0, 1 << 30), o.last); }},
-    {"failed", 0, false, bit(Verb::put), raise<&Options::ended_badly>},
-    {"holder", 0, true, bit(Verb::get) | bit(Verb::put),
-     [](Options &o, const std::string &v) { return store(whole_number_of("--holder", v, 2, 1 << 22), o.holder); }},
-    {"help", 'h', false, everywhere,
+    {{"grace", 0, "I,T,K", {}, "wait after INT, TERM, KILL"}, adaptive | bit(Verb::breaking), set_grace},
+    {{"max-kills", 0, "N", whole_number(0, 1000), "takeovers in a row within an hour"}, adaptive,
+     set_number<&Options::max_kills>},
+    {{"keep", 0, "WHO", one_of("both|leader|tree|exec|fd"),
+      "who keeps the lock: both, leader, tree, exec or fd"}, run, set_keep},
+    {{"paper", 0, nullptr, {}, "minutes as in the paper of 1997"}, adaptive, raise<&Options::literal>},
+    {{"fail-open", 0, nullptr, {}, "run even if locking fails"}, run, raise<&Options::fail_open>},
+    {{"busy-code", 'E', "N", whole_number(0, 255), "exit code when busy, instead of 75", "What is told"}, takes,
+     set_number<&Options::busy_code>},
+    {{"busy-is-ok", 'x', nullptr, {}, "exit 0 when busy"}, takes, raise<&Options::busy_is_ok>},
+    {{"verbose", 'v', nullptr, {}, "say what happens"}, everywhere, raise<&Options::verbose>},
+    {{"output", 'o', "FORMAT", one_of("json|table"), "results and errors as JSON, or for people"}, everywhere,
+     [](Options &o, const std::string &v) {
+         o.json = v == "json";
+         return Status::ok();
+     }},
+    {{"json", 0, nullptr, {}, "the same as -o json"}, everywhere, raise<&Options::json>},
+    {{"report", 0, "FD", whole_number(0, 1 << 20),
+      "the outcome as JSON, to FD"}, takes, set_number<&Options::report_fd>},
+    {{"failed", 0, nullptr, {}, "put: record that the work failed", "Of single verbs"}, bit(Verb::put),
+     raise<&Options::ended_badly>},
+    {{"holder", 0, "PID", whole_number(2, 1 << 22), "get, put: the script, where it is not the caller"},
+     bit(Verb::get) | bit(Verb::put), set_number<&Options::holder>},
+    {{"head", 0, nullptr, {}, "break: end the first waiter instead"}, bit(Verb::breaking), raise<&Options::head>},
+    {{"slot", 0, "K", whole_number(0, 1 << 20), "break: this one of several holders"}, bit(Verb::breaking),
+     set_number<&Options::slot>},
+    {{"last", 0, "N", whole_number(0, 1 << 30),
+      "log: only the newest N lines"}, bit(Verb::log), set_number<&Options::last>},
+    {{"help", 'h', nullptr, {}, "print this"}, everywhere,
      [](Options &o, const std::string &) {
          o.verb = Verb::help;
          return Status::ok();
      }},
-    {"version", 'V', false, everywhere,
+    {{"version", 'V', nullptr, {}, "print the version"}, everywhere,
      [](Options &o, const std::string &) {
          o.verb = Verb::version;
          return Status::ok();
@@ -157,20 +157,15 @@ const OptionKind kinds[] = {
 
 }  // namespace
 
-const OptionKind *option_by_name(const std::string &name) {
-    for (const OptionKind &kind : kinds)
-        if (name == kind.name) return &kind;
-    return nullptr;
+const OptionTable &option_rows() {
+    static const OptionTable rows = [] {
+        OptionTable all;
+        for (const OptionKind &kind : kinds) all.push_back(kind.row);
+        return all;
+    }();
+    return rows;
 }
 
-const OptionKind *option_by_letter(char letter) {
-    for (const OptionKind &kind : kinds)
-        if (letter != 0 && letter == kind.letter) return &kind;
-    return nullptr;
-}
-
-std::string shown(const OptionKind &kind) {
-    return kind.letter != 0 ? std::string("-") + kind.letter : std::string("--") + kind.name;
-}
+const OptionKind &kind_of(const OptionRow &row) { return kinds[static_cast<std::size_t>(&row - option_rows().data())]; }
 
 }  // namespace dcs::lock_command

@@ -76,7 +76,4 @@ struct Options {
     bool slots_only() const { return at_most && !adaptive && !atom; }
 };
 
-// `line` without argv[0]. On an error `found.json` is still right.
-Status parse(const std::vector<std::string> &line, Options &found);
-
 }  // namespace dcs::lock_command

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "json.h"
+#include "base/json.h"
 #include "request.h"
 #include "say.h"
 
@@ -17,7 +17,7 @@ int begin_pass(const locks::World &world, const Options &options) {
     const std::string text = pass_text(world);
     if (options.words.empty()) {
         if (options.json)
-            print(JsonObject("dcs_lock.pass/1").text("DCS_LOCK_NOW", text).done() + "\n");
+            print(JsonObject("dcs_lock.pass/1").add("DCS_LOCK_NOW", text).text() + "\n");
         else
             print("DCS_LOCK_NOW=" + text + "; export DCS_LOCK_NOW\n");
         return exits::ok;

@@ -7,7 +7,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "base/option_table.h"
 #include "locks/counted_slots.h"
+#include "locks/record.h"
 
 namespace dcs::lock_command {
 namespace {
@@ -90,16 +92,9 @@ Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
 }
 
 Result<int> whole_number_of(const std::string &option, const std::string &text, int least, int most) {
-    std::int64_t value = 0;
-    bool good = !text.empty() && text.size() <= 10;
-    for (char c : text) {
-        good = good && is_digit(c);
-        if (good) value = value * 10 + (c - '0');
-    }
-    if (!good || value < least || value > most)
-        return bad(option, text, "that is not a number from " + std::to_string(least) + " to " + std::to_string(most),
-                   "give such a number");
-    return static_cast<int>(value);
+    if (const auto number = number_of(text, least, most)) return static_cast<int>(*number);
+    return bad(option, text, "that is not a number from " + std::to_string(least) + " to " + std::to_string(most),
+               "give such a number");
 }
 
 Result<int> count_of(const std::string &option, const std::string &text) {
@@ -147,6 +142,10 @@ std::string decimal_seconds(std::int64_t nanoseconds) {
     out.erase(out.find_last_not_of('0') + 1);
     if (out.back() == '.') out.pop_back();
     return out;
+}
+
+std::string json_seconds(std::int64_t nanoseconds) {
+    return nanoseconds == locks::no_limit || nanoseconds == -1 ? "null" : decimal_seconds(nanoseconds);
 }
 
 std::string spoken(std::int64_t nanoseconds) {

@@ -5,7 +5,7 @@
 
 #include "base/planted.h"
 #include "call.h"
-#include "locks/process_tree.h"
+#include "process/table.h"
 #include "locks/run_log.h"
 #include "quantity.h"
 #include "request.h"
@@ -100,7 +100,7 @@ bool take_atom(const locks::World &world, const Options &options, const locks::D
 
 // What the command left running has copies of the locks, and with Keep::both they are its own until it ends.
 bool left_something(const Options &options, const locks::RunEnd &end) {
-    return end.started && options.keep == Keep::both && !locks::own_children().empty() &&
+    return end.started && options.keep == Keep::both && !own_children().empty() &&
            !planted("lock_command.strays_lose_it");
 }
 

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "json.h"
+#include "base/json.h"
 #include "quantity.h"
 
 namespace dcs::lock_command {
@@ -52,31 +52,31 @@ void complain(const std::string &line) { write_without_signal(2, "dcs_lock: " + 
 
 std::string as_json(const locks::Owner &owner) {
     JsonObject o;
-    o.number("pid", owner.process.pid).number("uid", owner.uid).text("host", owner.host).text("command", owner.command);
-    if (owner.supervisor.pid > 0) o.number("supervisor", owner.supervisor.pid);
-    return o.done();
+    o.add("pid", owner.process.pid).add("uid", owner.uid).add("host", owner.host).add("command", owner.command);
+    if (owner.supervisor.pid > 0) o.add("supervisor", owner.supervisor.pid);
+    return o.text();
 }
 
 std::string as_json(const Outcome &outcome) {
     JsonObject o("dcs_lock.result/1");
-    o.text("name", outcome.name).text("result", outcome.result).flag("ran", outcome.ran);
-    o.number("exit_code", outcome.exit).text("message", outcome.message);
-    if (outcome.holder.process.pid > 0) o.raw("holder", as_json(outcome.holder));
-    if (outcome.token != 0) o.count("token", outcome.token);
-    if (outcome.waited >= 0) o.seconds("waited_s", outcome.waited);
-    if (outcome.runtime >= 0) o.seconds("runtime_s", outcome.runtime);
-    if (outcome.cpu >= 0) o.seconds("cpu_s", outcome.cpu);
-    if (outcome.age >= 0) o.seconds("age_s", outcome.age);
-    if (outcome.elapsed >= 0) o.seconds("elapsed_s", outcome.elapsed);
-    if (outcome.again_in >= 0) o.seconds("again_in_s", outcome.again_in);
+    o.add("name", outcome.name).add("result", outcome.result).add("ran", outcome.ran);
+    o.add("exit_code", outcome.exit).add("message", outcome.message);
+    if (outcome.holder.process.pid > 0) o.add_raw("holder", as_json(outcome.holder));
+    if (outcome.token != 0) o.add("token", outcome.token);
+    if (outcome.waited >= 0) o.add_raw("waited_s", json_seconds(outcome.waited));
+    if (outcome.runtime >= 0) o.add_raw("runtime_s", json_seconds(outcome.runtime));
+    if (outcome.cpu >= 0) o.add_raw("cpu_s", json_seconds(outcome.cpu));
+    if (outcome.age >= 0) o.add_raw("age_s", json_seconds(outcome.age));
+    if (outcome.elapsed >= 0) o.add_raw("elapsed_s", json_seconds(outcome.elapsed));
+    if (outcome.again_in >= 0) o.add_raw("again_in_s", json_seconds(outcome.again_in));
     if (!outcome.slots.empty()) {
         std::vector<std::string> numbers;
         for (int slot : outcome.slots) numbers.push_back(std::to_string(slot));
-        o.raw("slots", array_of(numbers));
+        o.add_raw("slots", json_array(numbers));
     }
-    if (outcome.took_over) o.flag("took_over", true);
-    if (outcome.after_crash) o.flag("after_crash", true);
-    return o.done();
+    if (outcome.took_over) o.add("took_over", true);
+    if (outcome.after_crash) o.add("after_crash", true);
+    return o.text();
 }
 
 int tell(const Options &options, const Outcome &outcome) {

@@ -16,10 +16,10 @@
 namespace dcs::lock_command {
 namespace {
 
-Result<locks::ProcessIdentity> script_of(const Options &options) {
+Result<ProcessIdentity> script_of(const Options &options) {
     const pid_t pid = options.holder != 0 ? options.holder : ::getppid();
     if (pid <= 1) return fail(Code::invalid, "the calling script is gone; call dcs_lock from a script that goes on");
-    const auto script = locks::identify(pid);
+    const auto script = identify(pid);
     if (!script)
         return fail(Code::not_found, "process " + std::to_string(pid) +
                                          " does not run; --holder names the script, as in "
@@ -101,7 +101,7 @@ int put_lock(const locks::World &world, const Options &options) {
     Outcome outcome;
     outcome.name = name;
     outcome.result = "released";
-    const auto keeper = locks::ProcessHandle::open(owner.supervisor);
+    const auto keeper = ProcessHandle::open(owner.supervisor);
     if (!keeper && keeper.status().code != Code::not_found) return tell(options, failed(name, keeper.status()));
     if (!keeper) return tell(options, outcome);  // ended in this moment, and the kernel released it
     if (const Status sent = keeper->signal(options.ended_badly ? keeper_failed : keeper_done); !sent)

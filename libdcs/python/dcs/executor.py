@@ -15,10 +15,12 @@ import time
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
+from ._fields import Path
 from .call import PICKLE_PROTOCOL
 from .errors import CallFailed, Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
+from .pool import Pool, default_pool
 from .session import Session, _forget
-from .spec import File, Grain, Path, Result
+from .spec import File, Grain, Result
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 _BATCH = 256
@@ -81,7 +83,7 @@ class Executor(concurrent.futures.Executor):
 
     def __init__(self, ident: str, number: Optional[int] = None, *, fresh: bool = False,
                  modules: Iterable[Union[str, ModuleType]] = (), python: str = "/usr/bin/python3", encoding: str = "pickle",
-                 **fields: Any):
+                 pool: Pool = default_pool, **fields: Any):
         if encoding not in ("pickle", "json"):
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle" or "json"')
         self._python, self._encoding, self._fields = python, encoding, fields
@@ -90,8 +92,8 @@ class Executor(concurrent.futures.Executor):
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
         self._ident = ident
         if fresh:
-            _forget(ident)
-        self.session = Session(ident, number)
+            _forget(pool, ident)
+        self.session = Session(ident, number, pool=pool)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()

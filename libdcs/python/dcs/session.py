@@ -8,16 +8,16 @@ import time
 from collections import deque
 from typing import Any, Deque, Iterator, List, Optional, Sequence, Tuple
 
-from . import _library as lib
+from ._fields import Path
 from .errors import Error, NothingLeft, NothingYet, ReplayEnd
-from .query import login_name, sessions
-from .spec import Grain, Path, Result, orders, result_of
+from .pool import Pool, default_pool, login_name
+from .spec import CResult, Grain, Result, orders, result_of
 
 _MANY = 1024  # results that come at a time at most
 
 
 class Session:
-    """A session of this program, which calls itself `ident`.
+    """A session of this program, which calls itself `ident`, in a pool.
 
     Without `number` it is the session of that ident which is there from an earlier run, else a new one under the first
     free number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
@@ -27,12 +27,14 @@ class Session:
     rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
     that arrives later is kept for the next call."""
 
-    def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True):
+    def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True,
+                 pool: Pool = default_pool):
         if mode not in ("resume", "open", "reopen"):
             raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
-        lib.authorize(ident)
-        self.ident = ident
-        self.number: int = _find(ident, mode, sent_reset) if number is None else _open(number, mode, sent_reset)
+        pool.authorize(ident)
+        self.ident, self.pool = ident, pool
+        self.number: int = (_find(pool, ident, mode, sent_reset) if number is None else
+                            _open(pool, number, mode, sent_reset))
         self._submitted = False
         self._changed = threading.Condition()
         self._ready: Deque[Result] = deque()
@@ -58,9 +60,9 @@ class Session:
         self.submit_grain(number, Grain(argv, **fields))
 
     def submit_grain(self, number: int, grain: Grain) -> None:
-        order = lib.Grain()
+        order = Grain.C()  # type: ignore[attr-defined]
         keep = grain.fill(order)
-        lib.call("d_gexec_grain", self.number, number, ctypes.byref(order))
+        self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
         self._submitted = True
         del keep
 
@@ -72,7 +74,7 @@ class Session:
         rows, keep = orders(grains)
         taken, refused = ctypes.c_size_t(), ctypes.c_size_t()
         try:
-            lib.call("d_gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
+            self.pool.call("gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
         except Error as error:
             error.taken, error.refused = taken.value, refused.value
             raise
@@ -112,11 +114,11 @@ class Session:
 
     def kill(self, number: int) -> None:
         """The grain will not run again, and no result of it comes that was not handed out."""
-        lib.call("d_gkill", self.number, number)
+        self.pool.call("gkill", self.number, number)
 
     def close(self) -> None:
         """Terminates the session: what runs is withdrawn, results stay and can be replayed by a rerun."""
-        lib.call("d_close_ses", self.number)
+        self.pool.call("close_ses", self.number)
         self.leave()
 
     def leave(self) -> None:
@@ -128,7 +130,7 @@ class Session:
 
     def clean(self) -> None:
         """Removes the data of the closed session."""
-        lib.call("d_clean_ses", self.number)
+        self.pool.call("clean_ses", self.number)
 
     def _leave_no_trace(self) -> None:
         """Leaves a session in which nothing was ever submitted, and removes it: a rerun has nothing to go on with."""
@@ -137,20 +139,21 @@ class Session:
             return
         try:
             if all(row.session != self.number or row.ready + row.running + row.finished + row.killed == 0
-                   for row in sessions(login_name())):
-                lib.call("d_close_ses", self.number)
-                lib.call("d_clean_ses", self.number)
+                   for row in self.pool.sessions(login_name())):
+                self.pool.call("close_ses", self.number)
+                self.pool.call("clean_ses", self.number)
         except Error:
             pass  # the error that is on its way matters more
 
     def _settled(self) -> bool:
         """No grain is left that a reopened session would go on with."""
-        return any(row.session == self.number and row.ready == row.running == 0 for row in sessions(login_name()))
+        return any(row.session == self.number and row.ready == row.running == 0 for row in self.pool.sessions(login_name()))
 
     def _take(self, block: int, most: int) -> List[Result]:
-        rows, count = (lib.Result * min(most, _MANY))(), ctypes.c_int()
-        lib.call("d_gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
-        return [result_of(self.number, rows[i]) for i in range(count.value)]
+        rows, count = (CResult * min(most, _MANY))(), ctypes.c_int()
+        rows[0].struct_size = ctypes.sizeof(CResult)
+        self.pool.call("gwait_many", block, self.number, len(rows), rows, ctypes.byref(count))
+        return [result_of(self.pool, self.number, rows[i]) for i in range(count.value)]
 
     def _next(self, timeout: Optional[float], most: int) -> Result:
         if most < 1:
@@ -194,38 +197,38 @@ class Session:
                 self._changed.notify_all()
 
 
-def _forget(ident: str) -> None:
+def _forget(pool: Pool, ident: str) -> None:
     """Closes and removes what earlier runs of this ident left."""
-    lib.authorize(ident)
-    for row in sessions(login_name()):
+    pool.authorize(ident)
+    for row in pool.sessions(login_name()):
         if row.ident != ident:
             continue
         if row.state != "terminated":
-            lib.call("d_resume_ses", row.session, 1)
-            lib.call("d_close_ses", row.session)
-        lib.call("d_clean_ses", row.session)
+            pool.call("resume_ses", row.session, 1)
+            pool.call("close_ses", row.session)
+        pool.call("clean_ses", row.session)
 
 
-def _open(number: int, mode: str, sent_reset: bool) -> int:
+def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
     if mode == "open":
-        lib.call("d_open_ses", number)
+        pool.call("open_ses", number)
     else:
-        lib.call(f"d_{mode}_ses", number, int(sent_reset))
+        pool.call(f"{mode}_ses", number, int(sent_reset))
     return number
 
 
-def _find(ident: str, mode: str, sent_reset: bool) -> int:
+def _find(pool: Pool, ident: str, mode: str, sent_reset: bool) -> int:
     """The first session of this ident; else a new one under the first free number."""
-    own = [row for row in sessions() if row.user == login_name()]
+    own = [row for row in pool.sessions() if row.user == login_name()]
     mine = sorted(row.session for row in own if row.ident == ident)
     if mine and mode != "open":
-        return _open(mine[0], mode, sent_reset)
+        return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
     number = 1
     while True:
         if number not in used:
             try:
-                return _open(number, "resume" if mode == "reopen" else mode, sent_reset)
+                return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
             except Error as error:
                 # Another program of this user took the number since the query: the next one will do.
                 if error.name not in ("D_E_SESSION_TAKEN", "D_E_SESSION_ACTIVE", "D_E_SESSION_CLOSED"):

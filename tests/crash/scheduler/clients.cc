@@ -57,7 +57,7 @@ void World::post(ConnId conn, const std::string &who, const wire::AnyMessage &me
 
 void World::connect_control(Control &control) {
     control.conn = connect(turn::Door::user, control.user);
-    post(control.conn, control.user, wire::Hello{wire::protocol_version, control.token}, 0);
+    post(control.conn, control.user, wire::Hello{wire::opening_form, control.token}, 0);
     if (control.token.empty()) {
         post(control.conn, control.user, wire::GetAuth{control.ident}, people.next_request++);
         return;
@@ -93,7 +93,7 @@ void World::hand_over(Server &server, const Server::Held &held) {
     Backup &backup = people.backup;
     if (backup.conn == 0) {
         backup.conn = connect(turn::Door::server, "root");
-        post(backup.conn, "backup", wire::BackupCall{wire::protocol_version, 7}, 0);
+        post(backup.conn, "backup", wire::BackupCall{wire::opening_form, 7}, 0);
     }
     if (!backup.unanswered)
         backup.unanswered = wire::HandOver{server.name, ++backup.numbers[server.name], *held.report};
@@ -131,7 +131,7 @@ void World::read_reply(Control &control, std::uint64_t request, const wire::AnyM
     const auto *auth = std::get_if<wire::AuthReply>(&message);
     if (!auth) return;
     control.token = auth->token;
-    post(control.conn, control.user, wire::Hello{wire::protocol_version, control.token}, 0);
+    post(control.conn, control.user, wire::Hello{wire::opening_form, control.token}, 0);
 }
 
 void World::read_launch(Server &server, const wire::Launch &launch) {

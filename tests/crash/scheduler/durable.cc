@@ -47,7 +47,9 @@ core::State canonical(const core::State &state) {
     }
     for (const std::string &name : names) {
         core::Host host;
-        host.config.name = name;
+        core::HostConfig config;
+        config.name = name;
+        host.config = config;
         host.configured = false;
         core::apply(out, core::SetHost{static_cast<core::HostId>(out.hosts.size()), host}, undo);
     }
@@ -96,12 +98,11 @@ struct Step {
 
     void take(const Snapshot::Known &before, Snapshot::Known &now) const {
         const auto fits = [&](auto found) {
-            return found != reported.reports.end() && found->second->first_seq == before.sequence + 1 &&
-                   found->second->last_seq == grain.sequence;
+            return found != reported.reports.end() && found->second->first_seq == before.sequence + 1;
         };
-        auto found = reported.reports.find({before.host, key, before.incarnation});
+        auto found = reported.reports.find({before.host, key, before.incarnation, grain.sequence});
         // An older lease may have been taken back in the same turn.
-        if (!fits(found)) found = reported.reports.find({host, key, grain.lease});
+        if (!fits(found)) found = reported.reports.find({host, key, grain.lease, grain.sequence});
         if (!fits(found)) return complain("it advanced without a report that fits");
         const wire::GrainReport &r = *found->second;
         const bool failed = r.ended && (r.exit_code != 0 || r.signal != 0);
@@ -157,7 +158,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             now.incarnation = grain.lease;
             now.sequence = grain.sequence;
             now.failures = grain.failures;
-            now.attempts = grain.attempts;
+            now.attempts = grain.demands->attempts;
             step.compare_lengths(now);
             next->grains.emplace(key, std::move(now));
         }

@@ -19,9 +19,10 @@ std::string durable_text(const core::State &state);
 // What was said to the scheduler, acknowledged or not.
 struct Reported {
     std::map<std::pair<std::uint64_t, GrainNumber>, Bytes> params;  // packed specs by the id of their call
-    // A server keeps one report per lease, and sends no other before that one is acknowledged.
-    using Lease = std::tuple<std::string, GrainKey, Incarnation>;  // first: the host
-    std::map<Lease, std::shared_ptr<const wire::GrainReport>> reports;
+    // By lease and last increment: an older report of a lease may come again, by the backup, before what the newer one
+    // brought is committed. First: the host.
+    using Increment = std::tuple<std::string, GrainKey, Incarnation, std::uint32_t>;
+    std::map<Increment, std::shared_ptr<const wire::GrainReport>> reports;
 };
 
 // The State after a turn.

@@ -32,13 +32,14 @@ void Ledger::asked(ConnId conn, const std::string &who, std::uint64_t request, c
         return;
     }
     if (const auto *report = std::get_if<wire::GrainReport>(&message)) {
-        reported.reports[{who, wire::key_of(report->key), report->incarnation}] =
+        reported.reports[{who, wire::key_of(report->key), report->incarnation, report->last_seq}] =
             std::make_shared<const wire::GrainReport>(*report);
         return;
     }
     if (const auto *late = std::get_if<wire::HandOver>(&message)) {
-        reported.reports[{who, wire::key_of(late->report.key), late->report.incarnation}] =
-            std::make_shared<const wire::GrainReport>(late->report);
+        const wire::GrainReport &r = late->report;
+        reported.reports[{who, wire::key_of(r.key), r.incarnation, r.last_seq}] =
+            std::make_shared<const wire::GrainReport>(r);
         return;
     }
     if (request == 0) return;
@@ -88,20 +89,26 @@ std::string Ledger::said(ConnId conn, std::uint64_t request, const wire::AnyMess
         const TokenHash hash = pki::sha256(code->token);
         if (revoke_asked_.count(core::id_of_code(hash)) == 0) codes_.insert(hash);
     }
-    if (const auto *reply = std::get_if<wire::OpenReply>(&message)) return opened(call, conn, *reply, state);
-    if (const auto *reply = std::get_if<wire::GrainResult>(&message)) return result(call, *reply, state, durable);
-    if (const auto *reply = std::get_if<wire::GrainResults>(&message)) return results(call, *reply, state, durable);
+    if (const auto *reply = std::get_if<wire::OpenReply>(&message)) return opened(call, request, conn, *reply, state);
+    if (const auto *reply = std::get_if<wire::GrainResult>(&message))
+        return result(call, request, *reply, state, durable);
+    if (const auto *reply = std::get_if<wire::GrainResults>(&message))
+        return results(call, request, *reply, state, durable);
     if (std::holds_alternative<wire::Done>(message)) return done(call, state);
     return {};
 }
 
-std::string Ledger::opened(const Call &call, ConnId conn, const wire::OpenReply &reply, const core::State &state) {
+std::string Ledger::opened(const Call &call, std::uint64_t request, ConnId conn, const wire::OpenReply &reply,
+                           const core::State &state) {
     const auto &open = std::get<wire::OpenSession>(call.message);
     const SessionKey key{call.user, open.number};
     Session &session = sessions_[key];
     session.fact = reply.as == wire::OpenedAs::replay ? Fact::closed : Fact::open;
     session.holder = token_of_[conn];
-    if (open.sent_reset) session.sent = 0;
+    if (open.sent_reset) {
+        session.sent = 0;
+        session.reset_by = request;
+    }
     if (const core::Session *there = state.session(key)) session.seniority = there->info.seniority;
     return {};
 }
@@ -132,8 +139,8 @@ std::string Ledger::done(const Call &call, const core::State &state) {
     return {};
 }
 
-std::string Ledger::results(const Call &call, const wire::GrainResults &reply, const core::State &state,
-                            const Snapshot &durable) {
+std::string Ledger::results(const Call &call, std::uint64_t request, const wire::GrainResults &reply,
+                            const core::State &state, const Snapshot &durable) {
     const auto &wait = std::get<wire::GwaitMany>(call.message);
     if (reply.results.empty() || reply.results.size() > static_cast<std::size_t>(wait.most))
         return "a batch of results has another number than was wanted";
@@ -142,21 +149,23 @@ std::string Ledger::results(const Call &call, const wire::GrainResults &reply, c
         if (one.sent <= before) return "a batch of results is out of order";
         before = one.sent;
         const wire::Gwait alone{wait.session, wait.next, wait.block};
-        if (std::string what = result({call.user, alone}, one, state, durable); !what.empty()) return what;
+        if (std::string what = result({call.user, alone}, request, one, state, durable); !what.empty()) return what;
     }
     return {};
 }
 
-std::string Ledger::result(const Call &call, const wire::GrainResult &reply, const core::State &state,
-                           const Snapshot &durable) {
+std::string Ledger::result(const Call &call, std::uint64_t request, const wire::GrainResult &reply,
+                           const core::State &state, const Snapshot &durable) {
     const auto &wait = std::get<wire::Gwait>(call.message);
     const GrainKey key{{call.user, wait.session}, reply.grain};
     const core::Session *there = state.session(key.session);
     if (!there) return {};
     Session &session = sessions_[key.session];
     session.grains[reply.grain].shown_as = reply.sent - 1;
-    // A replay acknowledges nothing; one that is just being reopened may have been one.
-    const bool active = there->info.status == core::SessionStatus::active && session.changing == 0;
+    // A replay acknowledges nothing; one that is just being reopened may have been one. Nor does a call that waited
+    // already when the program took back what it had acknowledged.
+    const bool active = there->info.status == core::SessionStatus::active && session.changing == 0 &&
+                        request > session.reset_by;
     if (active) session.sent = std::max(session.sent, wait.next);
     const auto known = durable.grains.find(key);
     const std::string name = "the result of grain " + to_text(key);
@@ -188,7 +197,7 @@ std::string Ledger::launched(const wire::Launch &launch, const Snapshot &durable
 
 void Ledger::acknowledged(ConnId conn, const wire::ReportAck &ack) {
     const GrainKey key = wire::key_of(ack.key);
-    const auto found = reported.reports.find({who_[conn], key, ack.incarnation});
+    const auto found = reported.reports.find({who_[conn], key, ack.incarnation, ack.last_seq});
     if (ack.verdict != wire::Verdict::taken || found == reported.reports.end()) return;
     const wire::GrainReport &report = *found->second;
     if (report.ended != ack.ended || report.last_seq != ack.last_seq) return;

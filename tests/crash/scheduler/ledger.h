@@ -38,6 +38,7 @@ private:
         TokenHash holder{};
         std::uint64_t seniority = 0;
         std::int32_t sent = 0;
+        std::uint64_t reset_by = 0;  // the request that took back what was acknowledged; ids ascend
         int changing = 0, cleaning = 0;  // calls under way
         std::map<GrainNumber, Grain> grains;
     };
@@ -49,12 +50,13 @@ private:
 
     Session *changed_by(const Call &call);
     void settle(const Call &call, std::uint64_t request);
-    std::string opened(const Call &call, ConnId conn, const wire::OpenReply &reply, const core::State &state);
+    std::string opened(const Call &call, std::uint64_t request, ConnId conn, const wire::OpenReply &reply,
+                       const core::State &state);
     std::string done(const Call &call, const core::State &state);
-    std::string result(const Call &call, const wire::GrainResult &reply, const core::State &state,
-                       const Snapshot &durable);
-    std::string results(const Call &call, const wire::GrainResults &reply, const core::State &state,
-                        const Snapshot &durable);
+    std::string result(const Call &call, std::uint64_t request, const wire::GrainResult &reply,
+                       const core::State &state, const Snapshot &durable);
+    std::string results(const Call &call, std::uint64_t request, const wire::GrainResults &reply,
+                        const core::State &state, const Snapshot &durable);
     std::string launched(const wire::Launch &launch, const Snapshot &durable);
     void acknowledged(ConnId conn, const wire::ReportAck &ack);
     static std::string broken_by_session(const SessionKey &key, const Session &promised,

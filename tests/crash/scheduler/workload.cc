@@ -35,9 +35,9 @@ wire::GrainSpec Workload::spec(const Control &control, std::int32_t session, Gra
     const std::string tag = control.user + std::to_string(session) + "." + std::to_string(number) +
                             (random_.chance(10) ? "other " : " ");
     spec.argv = {"/bin/grain", tag};
-    spec.attempts = 1 + number % 3;
-    spec.urgent = number % 4 == 1;
-    spec.host_class = number % 5 == 4 ? 2 : 0;
+    spec.demands.attempts = 1 + number % 3;
+    spec.demands.urgent = number % 4 == 1;
+    spec.demands.host_class = number % 5 == 4 ? 2 : 0;
     const std::size_t sizes[] = {0, 20, 200, 900};
     spec.input = filled(tag, sizes[number % 4]);
     if (session == 0 && number == 8) spec.input = filled(tag, 33'000);  // parameters with a file of their own

@@ -247,7 +247,7 @@ void World::grow_a_log() {
     for (GrainNumber g = 0; g < 8; ++g) {
         wire::GrainSpec spec;
         spec.argv = {"/bin/long", "runner"};
-        spec.attempts = 3;
+        spec.demands.attempts = 3;
         call(ann, wire::Gexec{1, g, spec});
     }
     Server &h3 = people.servers[2];

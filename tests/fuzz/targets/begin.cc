@@ -86,7 +86,7 @@ std::string framed(std::string_view bytes) {
     for (Choices input(bytes); !input.empty() && request < 8; ++request) {
         const std::uint8_t kind = input.byte();
         const std::string_view payload = input.piece();
-        std::string frame = wire::encode(wire::Hello{}, request);
+        std::string frame = *wire::encode(wire::Gwait{}, request, wire::positional_form);
         frame.resize(wire::header_bytes);
         frame[4] = static_cast<char>(kind);
         frame[5] = 0;
@@ -156,14 +156,17 @@ void run(std::string_view bytes) {
 
 std::vector<Seed> seeds() {
     const World &world = World::it();
-    const auto payload = [](const wire::AnyMessage &m) { return wire::encode(m, 1).substr(wire::header_bytes); };
+    const auto payload = [](const wire::AnyMessage &m) {
+        return wire::encode(m, 1, wire::positional_form)->substr(wire::header_bytes);
+    };
     const auto begun = [&](const std::string &token, const std::string &der) {
         return payload(wire::Begun{token, der, world.authority.certificate.der});
     };
     const std::string token(token_bytes, 't');
     const auto piece = [](std::uint8_t kind, const std::string &s) { return static_cast<char>(kind) + piece_of(s); };
     const std::string welcome = piece(kind_welcome, payload(wire::Welcome{7, "ann"}));
-    const std::string whole = wire::encode(wire::Welcome{7, "ann"}, 1) + wire::encode(wire::AuthReply{token}, 2);
+    const std::string whole = *wire::encode(wire::Welcome{7, "ann"}, 1, wire::positional_form) +
+                              *wire::encode(wire::AuthReply{token}, 2, wire::positional_form);
     const std::string text = "DCS-CREDENTIALS 1\nscheduler pool:7001\ntoken " + std::string(64, 'a') + "\n" +
                              program_key + pki::certificate_to_pem(world.own) + world.pem;
     const std::vector<std::pair<int, std::string>> all = {

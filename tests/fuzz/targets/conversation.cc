@@ -18,6 +18,7 @@ void run(std::string_view bytes) {
     Instant now{seconds(1000).ns};
     client::Conversation call(request ? *request : wire::AnyMessage(wire::Done{}), terms, now);
     std::size_t at = 1;
+    bool welcomed = terms.greeted;
     for (int steps = 0; call.step().what != client::Do::done; ++steps) {
         expect(steps < 1000, "a call comes to its end");
         const client::Step step = call.step();
@@ -26,7 +27,7 @@ void run(std::string_view bytes) {
         if (how == 5) now = now + seconds(10);
         if (step.what == client::Do::connect) {
             if (how == 3) call.refused("nobody", items[at].kind % 2 == 0, now);
-            else call.connected(now);
+            else call.connected(now), welcomed = false;
         } else if (step.what == client::Do::send) {
             expect(step.bytes.size() >= wire::header_bytes, "what it sends is a frame");
             if (how == 3) call.broken("cut", now);
@@ -40,7 +41,11 @@ void run(std::string_view bytes) {
             call.nonsense(fail(Code::protocol, "noise"));
         } else {
             auto message = decoded(items[at]);
-            if (message) call.received(how == 1 ? 8 : how == 2 ? 0 : 7, std::move(*message), now);
+            wire::FrameHeader header;
+            header.protocol = items[at].kind % 2 == 0 ? wire::newest_form : wire::positional_form;
+            header.request = how == 1 ? 8 : how == 2 ? 0 : welcomed ? 7 : wire::offer_of(wire::our_forms);
+            welcomed = true;
+            if (message) call.received(header, std::move(*message), now);
             else call.nonsense(fail(Code::protocol, "no message"));
         }
         if (step.what != client::Do::pause) ++at;

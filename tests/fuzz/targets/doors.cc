@@ -48,11 +48,11 @@ Begun begun() {
         const auto code = pool.ask<wire::TokenCreated>(root, wire::CreateToken{name, 3600, role});
         const std::string &request = role == 0 ? keys.server_request : keys.desk_request;
         pool.ask<wire::Joined>(pool.open(turn::Door::join, "a stranger"),
-                               wire::JoinHost{wire::protocol_version, "", "box", code.token, request, role});
+                               wire::JoinHost{wire::opening_form, "", "box", code.token, request, role});
     }
     const core::Certified from{"desk1", Keys::hash(keys.desk), wall + 100};
     const ConnId asking = pool.open(turn::Door::begin, "host desk1", false, from);
-    const wire::BeginControl call{wire::protocol_version, "ann", "find", keys.open};
+    const wire::BeginControl call{wire::opening_form, "ann", "find", keys.open};
     const auto made = pool.ask<wire::Begun>(asking, call);
     return {pool.disk.killed(), made.token, pool.outside->tokens};
 }
@@ -77,13 +77,13 @@ struct Play {
         case other_desk: return pool.open(turn::Door::begin, "host desk1", false, certified("desk1", keys.server));
         case program: {
             const ConnId conn = pool.open(turn::Door::user, "ann", false, certified("desk1", keys.program));
-            pool.post(conn, wire::Hello{wire::protocol_version, begin().token});
+            pool.post(conn, wire::Hello{wire::opening_form, begin().token});
             return conn;
         }
         case server: return pool.open(turn::Door::server, "host h1", false, certified("h1", keys.server));
         case operating: {
             const ConnId conn = pool.open(turn::Door::user, "root", true);
-            pool.post(conn, wire::Hello{wire::protocol_version, ""});
+            pool.post(conn, wire::Hello{wire::opening_form, ""});
             return conn;
         }
         default: return pool.open(turn::Door::join, "a stranger");
@@ -103,13 +103,13 @@ struct Play {
         pool.turn->take(std::move(arrival));
     }
     static wire::BeginControl asking(const std::string &user = "ann") {
-        return {wire::protocol_version, user, "find", Keys::it().open};
+        return {wire::opening_form, user, "find", Keys::it().open};
     }
     // What can be said only with a key, or a code that somebody got: a mutator would not find it.
     void join(std::uint8_t who, std::uint8_t how) {
         const Keys &keys = Keys::it();
         const std::string token = (how & 4) == 0 ? std::string() : std::string(32, static_cast<char>(how >> 3));
-        wire::JoinHost call{wire::protocol_version, (how & 2) != 0 ? "h2" : "", "h2", token,
+        wire::JoinHost call{wire::opening_form, (how & 2) != 0 ? "h2" : "", "h2", token,
                             who == stranger ? keys.server_request : keys.desk_request,
                             static_cast<std::uint8_t>(how & 1)};
         pool.post(conn(who), call, 1);
@@ -172,7 +172,7 @@ std::vector<Item> everything() {
     const Keys &keys = Keys::it();
     wire::FirstCall first;
     first.host = "h1";
-    wire::JoinHost stray{wire::protocol_version, "h2", "box", std::string(32, 'x'), keys.desk_request};
+    wire::JoinHost stray{wire::opening_form, "h2", "box", std::string(32, 'x'), keys.desk_request};
     return {item(operating, wire::CreateToken{"h2", 60}), happens(0, 4 + (4 << 3)), item(operating, wire::ListTokens{}),
             item(other_stranger, stray), happens(1, 0), item(operating, wire::ApproveHost{"h2", ""}), happens(1, 0),
             happens(2, 0), item(desk, Play::asking("ben")), happens(4, 1),

@@ -1,7 +1,7 @@
 // A directory that is said to be an export: the command reads all of it before it sends any.
-#include "commands/dcs/export_reader.h"
+#include "commands/dcs/session/export_reader.h"
 
-#include "commands/dcs/export_writer.h"
+#include "commands/dcs/session/export_writer.h"
 #include "fuzz.h"
 #include "scratch.h"
 #include "unit/wire/samples.h"

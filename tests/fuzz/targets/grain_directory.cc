@@ -71,7 +71,7 @@ void run(std::string_view bytes) {
 std::vector<Seed> seeds() {
     files::LaunchRecord start;
     start.boot_id = "boot", start.program = "/bin/x", start.argv = {"x"}, start.env = {"A=1"};
-    start.files = {{1, "f", std::string(32, 'd'), 7, ""}};
+    start.files = {{wire::FileRole::executable, "f", std::string(32, 'd'), 7, ""}};
     files::ExitRecord end;
     end.known = true, end.reason = "r";
     const auto part = [](std::size_t name, const std::string &bytes, bool fields = false) {

@@ -7,7 +7,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/shell/host_gauge.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace dcs::fuzz {
 namespace {
@@ -55,7 +55,7 @@ void run(std::string_view bytes) {
         for (int i = 0; i < 4; ++i) front += static_cast<char>(sum >> (8 * i));
         text.insert(0, front);
     }
-    locks::ProcessStat line;
+    ProcessStat line;
     switch (what) {
     case launch: return round_trip(files::unpack_launch(text), &files::unpack_launch);
     case exits: return round_trip(files::unpack_exit(text), &files::unpack_exit);
@@ -67,12 +67,12 @@ void run(std::string_view bytes) {
         return;
     case pid: return read_pid(text);
     case call: return read_call(text);
-    case stat: return static_cast<void>(locks::parse_stat(text, line));
+    case stat: return static_cast<void>(parse_stat(text, line));
     case figures: return expect(server::number_after(text, "MemAvailable") >= -1, "a figure or none");
     default:
         if (const std::uint32_t n = files::sequence_of(text, "out."))
             expect(files::out_name(n) == text, "one name for a number");
-        expect(locks::has_variable(text + '\0' + "A=1", "A=1"), "a variable that is there is found");
+        expect(has_variable(text + '\0' + "A=1", "A=1"), "a variable that is there is found");
     }
 }
 
@@ -81,7 +81,7 @@ std::vector<Seed> seeds() {
     start.boot_id = "boot", start.program = "/bin/x", start.argv = {"x", "y"}, start.env = {"A=1"},
     start.directory = "/tmp";
     start.account.change = true, start.account.groups = {4, 5}, start.runner = {"/bin/run", "{name}"};
-    start.files = {{2, "program", std::string(32, 'd'), 7, "x86_64-linux-gnu"}};
+    start.files = {{wire::FileRole::program, "program", std::string(32, 'd'), 7, "x86_64-linux-gnu"}};
     files::ExitRecord end;
     end.known = true, end.status = 9, end.reason = "r";
     const std::vector<std::pair<What, std::string>> texts = {

@@ -126,7 +126,7 @@ std::vector<Seed> seeds() {
     wire::Launch launch;
     launch.key = key, launch.incarnation = 2, launch.argv = {"/bin/x"}, launch.input = "input";
     wire::Launch staged = launch;
-    staged.key.grain = 18, staged.tentative = true, staged.wall_s = 5;
+    staged.key.grain = 18, staged.tentative = true, staged.demands.wall_s = 5;
     staged.files = {{wire::FileRole::data, "f", std::string(32, 'd'), 5, ""}};
     const std::vector<Item> life = {item(0, wire::Configure{2, 2, 1}),
                                     item(0, launch),

@@ -21,7 +21,7 @@ void run(std::string_view bytes) {
     test::Pool pool({test::host("h1", 2)}, disk.killed());
     const ConnId conn = pool.open(turn::Door::user, "ann");
     pool.outside->tokens = 1;
-    pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, std::string(32, '\1')});
+    pool.ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, std::string(32, '\1')});
     const Code code = test::import_session(pool, conn, std::string(bytes), 1);
     expect(core::check(pool.turn->state()).empty(), core::check(pool.turn->state()));
     if (code != Code::ok) return;

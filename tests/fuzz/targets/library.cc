@@ -52,6 +52,7 @@ void wait_one() {
 
 void wait_many() {
     d_result results[4];
+    d_result_init(results, 4);
     int count = -1;
     (void)d_gwait_many(D_NO_BLOCK, 3, 4, results, &count);
     expect(count >= 0 && count <= 4, "no more results than were asked for");
@@ -85,7 +86,11 @@ void call(int which) {
     char program[] = "/bin/x";
     char *argv[] = {program, nullptr};
     grain.gargv = argv;
-    d_grain_order orders[2] = {{1, grain}, {2, grain}};
+    d_grain_order orders[2];
+    for (int i = 0; i < 2; ++i) {
+        d_grain_order_init(&orders[i], i + 1);
+        orders[i].grain = grain;
+    }
     switch (which % 12) {
     case 0: return static_cast<void>(d_get_auth("prog"));
     case 1: return static_cast<void>(d_resume_ses(3, 1));

@@ -41,7 +41,7 @@ struct Play {
         at->second = pool.open(turn::Door::user, users[who], who == greeted);
         if (who == stranger) return at->second;
         const std::string token = who == greeted ? std::string() : std::string(32, static_cast<char>(who + 1));
-        pool.post(at->second, wire::Hello{wire::protocol_version, token});
+        pool.post(at->second, wire::Hello{wire::opening_form, token});
         return at->second;
     }
 
@@ -97,7 +97,7 @@ struct Play {
             if (!launch) continue;
             const core::HostId to = host_of(sent.conn);
             if (to == core::no_host) continue;  // its link has gone since
-            const std::string &host = pool.turn->state().hosts[static_cast<std::size_t>(to)].config.name;
+            const std::string &host = pool.turn->state().hosts[static_cast<std::size_t>(to)].config->name;
             const auto [at, fresh] = leases.try_emplace({wire::key_of(launch->key), launch->incarnation}, host);
             expect(fresh || at->second == host, "one lease is not given to two hosts");
         }

@@ -15,7 +15,7 @@ void read_line(std::string_view text) {
     const auto line = wire::grain_of_line(text);
     if (!line) return expect(!line.status().text.empty(), "a refusal says why");
     const std::string again = wire::to_line(*line);
-    expect(wire::valid_utf8(again) && again.find('\n') == std::string::npos, "a line is one");
+    expect(valid_utf8(again) && again.find('\n') == std::string::npos, "a line is one");
     const auto back = wire::grain_of_line(again);
     expect(back && wire::pack(back->grain) == wire::pack(line->grain), "a line is read back as it was");
     wire::SessionCheck check;

@@ -85,7 +85,7 @@ void run(std::string_view bytes) {
         return;
     default: {
         const std::string line = escape_text(text);
-        expect(wire::valid_utf8(line) && line.find_first_of("\n\r\x1b") == std::string::npos, "one harmless line");
+        expect(valid_utf8(line) && line.find_first_of("\n\r\x1b") == std::string::npos, "one harmless line");
         expect(line.size() <= 8 * 1024 + 16, "and not a long one");
     }
     }

@@ -2,16 +2,17 @@
 // print of foreign text.
 #include <climits>
 
-#include "commands/dcs/arguments.h"
-#include "commands/dcs/demands.h"
-#include "commands/dcs/file_words.h"
-#include "commands/dcs/hosts.h"
-#include "commands/dcs/json.h"
-#include "commands/dcs/map_plan.h"
-#include "commands/dcs/pool.h"
-#include "commands/dcs/selector.h"
-#include "commands/dcs/table.h"
-#include "commands/dcs/unicode.h"
+#include "commands/dcs/frame/arguments.h"
+#include "commands/dcs/run/demand_options.h"
+#include "commands/dcs/run/file_options.h"
+#include "commands/dcs/host/host_changes.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/map/plan.h"
+#include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/query/selector.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
 #include "fuzz.h"
 #include "wire/json.h"
 
@@ -55,21 +56,20 @@ std::vector<std::string> arguments_of(std::string_view text) {
 
 void read_line(std::string_view text) {
     const std::vector<std::string> line = arguments_of(text);
-    const std::vector<Option> known = with_demands({{"--file", 'f', true},
-                                                    {"--output", 'o', true},
-                                                    {"--program", 0, true},
-                                                    {"--json", 'j', false},
-                                                    {"--slots", 0, true},
-                                                    {"--interval", 0, true},
-                                                    {"--class", 0, true},
-                                                    {"--alert", 0, true}});
+    const OptionTable known = with_demands({{"file", 'f', "FILE", {}, ""},
+                                            {"output", 'o', "FILE", some_text, ""},
+                                            {"json", 'j', nullptr, {}, ""},
+                                            {"slots", 0, "N", whole_number(0, most_slots_of_a_host), ""},
+                                            {"interval", 0, "S", seconds_from(least_time_s), ""},
+                                            {"role", 0, "ROLE", one_of("server|client"), ""},
+                                            {"alert", 0, "S", seconds_from(least_time_s), ""}});
     for (const bool follows : {false, true}) {
         Arguments found;
         if (!parse_arguments(line, known, follows, found)) continue;
-        Demands demands;
         d_grain grain;
         d_grain_init(&grain);
-        if (!take_demands(found, demands)) demands.put_into(grain);
+        put_into(grain, demands_of(found));
+        (void)check_word_count("NAME... [SES:G]", found.words);
         FileWords words;
         if (!take_file_words(found, words)) words.put_into(grain);
         HostOrder order;
@@ -78,9 +78,9 @@ void read_line(std::string_view text) {
 }
 
 void print(const std::string &text) {
-    expect(wire::valid_utf8(commands::json_string(text)), "JSON is valid UTF-8");
+    expect(valid_utf8(json_string(text)), "JSON is valid UTF-8");
     const std::string shown = printable(text);
-    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && wire::valid_utf8(shown),
+    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && valid_utf8(shown),
            "nothing drives the terminal");
     expect(width_of(shortened(shown, 10)) <= 10, "what is shortened is short");
     Table table{"NAME", ">SIZE"};

@@ -7,7 +7,7 @@
 
 #include "bench.h"
 #include "locks/adaptive_lock.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "locks/supervise.h"
 #include "paper.h"
 

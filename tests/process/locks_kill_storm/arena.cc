@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "locks/process_stat.h"
+#include "process/stat.h"
 
 namespace storm {
 namespace {
@@ -23,8 +23,8 @@ struct Seen {
 };
 
 bool dead(const Seen &seen, std::uint64_t born) {
-    dcs::locks::ProcessStat stat;
-    return !dcs::locks::read_stat(seen.pid, stat) || stat.start_time != born || stat.state == 'Z' || stat.state == 'X';
+    dcs::ProcessStat stat;
+    return !dcs::read_stat(seen.pid, stat) || stat.start_time != born || stat.state == 'Z' || stat.state == 'X';
 }
 
 // Waits until it is certain.
@@ -98,8 +98,8 @@ void tell(Arena &arena, const std::string &text) {
 }
 
 void settle(Occupant &self) {
-    dcs::locks::ProcessStat stat;
-    dcs::locks::read_stat(::getpid(), stat);
+    dcs::ProcessStat stat;
+    dcs::read_stat(::getpid(), stat);
     self.born = stat.start_time;
     self.pid = ::getpid();
 }

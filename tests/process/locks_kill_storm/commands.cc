@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "storm.h"
 
 namespace storm {
@@ -40,8 +40,8 @@ struct Job {
 bool kill_exactly(pid_t pid, std::uint64_t born) {
     const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
     if (handle < 0) return false;
-    dcs::locks::ProcessStat stat;
-    const bool same = dcs::locks::read_stat(pid, stat) && stat.start_time == born;
+    dcs::ProcessStat stat;
+    const bool same = dcs::read_stat(pid, stat) && stat.start_time == born;
     const bool sent = same && ::syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0) == 0;
     ::close(handle);
     return sent;
@@ -132,9 +132,9 @@ private:
     }
     void expired(const Job &job) {
         ++arena_.expired;
-        for (const dcs::locks::ProcessStat &process : dcs::locks::all_processes()) {
+        for (const dcs::ProcessStat &process : dcs::all_processes()) {
             if (process.state == 'Z' || process.state == 'X') continue;
-            if (!dcs::locks::has_variable(dcs::locks::environment_of(process.pid), job.mark)) continue;
+            if (!dcs::has_variable(dcs::environment_of(process.pid), job.mark)) continue;
             ++outcome_.survivors;
             tell(arena_, "process " + std::to_string(process.pid) + " outlived the expiry of its command");
         }

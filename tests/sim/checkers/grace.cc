@@ -14,10 +14,10 @@ void Grace::after_turn(const core::State &state, Instant awake_since) {
             Instant since = std::max(awake_since, known.configured_since);
             if (const auto heard = heard_.find(known.conn); heard != heard_.end())
                 since = std::max(since, heard->second);
-            if (clock_.now - since < host.config.limit)
-                clock_.complain("grace", host.config.name + " is given up after " +
+            if (clock_.now - since < host.config->limit)
+                clock_.complain("grace", host.config->name + " is given up after " +
                                              std::to_string((clock_.now - since).seconds()) + " s, its limit is " +
-                                             std::to_string(host.config.limit.seconds()) + " s");
+                                             std::to_string(host.config->limit.seconds()) + " s");
         }
         if (known.conn != host.conn && host.conn != 0) heard_.erase(known.conn);
         if (host.conn != 0) known.conn = host.conn;

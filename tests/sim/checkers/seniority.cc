@@ -10,14 +10,15 @@ constexpr std::uint64_t sample = 4;    // turns
 
 bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey &key, const core::Grain &grain) {
     const core::Host &host = state.hosts[id];
-    const std::vector<std::string> &users = host.config.users;
+    const std::vector<std::string> &users = host.config->users;
     const std::vector<core::HostId> &nogo = grain.nogo;
     const bool held = std::any_of(host.held_back.begin(), host.held_back.end(),
                                   [&](const core::HeldBack &h) { return h.key.session == key; });
-    return host.configured && (grain.host_class == 0 || (grain.host_class & host.config.host_class) != 0) &&
+    const wire::Demands &demands = *grain.demands;
+    return host.configured && (demands.host_class == 0 || (demands.host_class & host.config->host_class) != 0) &&
            (users.empty() || std::find(users.begin(), users.end(), key.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() &&
-           grain.thrash == 0 && core::Demand(grain.demand) == core::Demand{} && !held &&
+           demands.thrash == 0 && demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && !held &&
            host.held_back.size() < 16 && host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 &&
            grain.rest_until == Instant{};
 }
@@ -47,7 +48,7 @@ void Seniority::sends(ConnId conn, const wire::AnyMessage &message, const core::
             if (!grain || grain->status != core::GrainStatus::ready) continue;
             if (state.session(w.key.session)->info.status != core::SessionStatus::active) continue;
             if (suits(state, id, w.key.session, *grain))
-                return clock_.complain("seniority", to_text(key) + " is started on " + state.hosts[id].config.name +
+                return clock_.complain("seniority", to_text(key) + " is started on " + state.hosts[id].config->name +
                                                         " while " + to_text(w.key) + " of an older session waits");
         }
         return;
@@ -61,9 +62,9 @@ std::string Seniority::overlooked(const core::State &state, Instant) {
                 for (std::size_t id = 0; id < state.hosts.size(); ++id) {
                     if (state.free_slots(static_cast<core::HostId>(id)) <= 0) continue;
                     const core::Grain &grain = state.session(key)->grains.at(number);
-                    const bool cores = state.used[id].cores < state.hosts[id].config.slots;
+                    const bool cores = state.used[id].cores < state.hosts[id].config->slots;
                     if (cores && suits(state, id, key, grain))
-                        return to_text(GrainKey{key, number}) + " waits while " + state.hosts[id].config.name +
+                        return to_text(GrainKey{key, number}) + " waits while " + state.hosts[id].config->name +
                                " has a free slot";
                 }
     return {};

@@ -225,15 +225,11 @@ TEST_CASE("a damaged log costs its reports, damaged numbers the name of the stor
 TEST_CASE("nonsense closes its connection, and a question is answered") {
     Bench b;
     b.post(5, wire::Gkill{"ann", 1, 1});
-    b.post(6, wire::AskBackup{}, 9);
-    wire::FirstCall other;
-    other.protocol = 99;
-    other.host = "h1";
-    b.post(7, other);
+    b.post(6, wire::AskBackup{});
     b.run();
-    CHECK(b.closed == std::vector<ConnId>{5, 7});
+    CHECK(b.closed == std::vector<ConnId>{5});
     REQUIRE(b.all<wire::BackupStatus>(6).size() == 1);
-    CHECK(b.sent[0].request == 9);
+    CHECK(b.sent[0].request == wire::offer_of(wire::our_forms));
     CHECK(b.all<wire::BackupStatus>(6)[0].most_bytes == 1u << 20);
     // A host has one link: the newer one.
     b.server(1, "h1");

@@ -15,20 +15,14 @@ namespace {
 struct Nonsense { const char *words; wire::AnyMessage message; Guest guest = {}; };
 
 std::vector<Nonsense> all_nonsense() {
-    wire::FirstCall old, nameless, liar;
-    old.protocol = 99;
-    old.host = "h1";
+    wire::FirstCall nameless, liar;
     liar.host = "h2";
     wire::GrainReport endless = report_of(1, 1);
     endless.last_seq = std::numeric_limits<std::uint32_t>::max();
-    wire::AskBackup late;
-    late.protocol = 99;
     const Guest h1{"h1", TokenHash{1}};
-    return {{"h1 speaks another version of the protocol", old},
-            {"a server without a name", nameless},
+    return {{"a server without a name", nameless},
             {"the certificate is of host h1, but it calls itself h2", liar, h1},
             {"a question that is asked on this host only", wire::AskBackup{}, h1},
-            {"a question in another version of the protocol", late},
             {"a report after which there is no number", endless},
             {"Gkill is not for a backup", wire::Gkill{"ann", 1, 1}}};
 }

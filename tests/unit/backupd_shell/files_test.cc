@@ -105,7 +105,7 @@ TEST_CASE("to which epoch the copy was promoted is read as it was written, or it
                        "scheduler can come back");
     }
     CHECK(open_mirror_places(d.path + "/none").status().text ==
-          "making " + d.path + "/none/mirror: No such file or directory");
+          "making the directory " + d.path + "/none/mirror: No such file or directory");
 }
 
 TEST_CASE("a copy that is not there or not whole is not promoted") {

@@ -65,11 +65,11 @@ TEST_CASE("a session from open to close, on one connection") {
     const wire::GrainSpec &spec = execs[0].second.spec;
     CHECK(spec.argv == std::vector<std::string>{"bin/ecm", "12"});
     CHECK(spec.input == "input");
-    CHECK(spec.host_class == 5);
-    CHECK(spec.thrash == 64);
-    CHECK(spec.urgent);
-    CHECK(spec.notice == 2);
-    CHECK(spec.attempts == 3);
+    CHECK(spec.demands.host_class == 5);
+    CHECK(spec.demands.thrash == 64);
+    CHECK(spec.demands.urgent);
+    CHECK(spec.demands.notice == 2);
+    CHECK(spec.demands.attempts == 3);
     CHECK(fake.all<wire::CloseSession>().at(0).second.acknowledged == 1);
     CHECK(fake.all<wire::Gkill>().at(0).second.grain == 18);
     const auto hellos = fake.all<wire::Hello>();

@@ -12,6 +12,7 @@ namespace {
 
 struct Sent { std::uint64_t request; wire::AnyMessage message; };
 
+wire::FrameHeader header(std::uint64_t request) { return {0, wire::newest_form, 0, 0, request}; }
 // Drives a conversation in virtual time and keeps what it sent.
 struct Bench {
     Terms terms;
@@ -20,11 +21,8 @@ struct Bench {
     std::optional<Conversation> c;
 
     Bench() {
-        terms.request = 77;
-        terms.token = std::string(32, 't');
-        terms.patience = seconds(5);
-        terms.silence = seconds(20);
-        terms.seed = 1;
+        terms.request = 77, terms.token = std::string(32, 't'), terms.seed = 1;
+        terms.patience = seconds(5), terms.silence = seconds(20);
     }
     void start(const wire::AnyMessage &request = wire::Gwait{3, 4, false}) { c.emplace(request, terms, now); }
     Do what() const { return c->step().what; }
@@ -41,7 +39,8 @@ struct Bench {
     }
     void receive(wire::AnyMessage m) {
         REQUIRE(what() == Do::receive);
-        c->received(77, std::move(m), now);
+        const bool greets = !sent.empty() && std::holds_alternative<wire::Hello>(sent.back().message);
+        c->received(header(greets ? wire::offer_of(wire::our_forms) : 77), std::move(m), now);
     }
     void sleep() {
         REQUIRE(what() == Do::pause);
@@ -335,7 +334,7 @@ TEST_CASE("an error instead of the Welcome, or about the connection, ends call a
     d.start();
     d.greet();
     d.send();
-    d.c->received(0, wire::ErrorReply{18, "too many connections"}, d.now);
+    d.c->received(header(0), wire::ErrorReply{18, "too many connections"}, d.now);
     REQUIRE(d.what() == Do::done);
     CHECK(std::get<wire::ErrorReply>(*d.c->outcome()).code == 18);
     CHECK(!d.c->connection_good());
@@ -377,7 +376,8 @@ TEST_CASE("a reply to another request, or nonsense, is not repeated") {
         b.start();
         b.greet();
         b.send();
-        b.c->received(78, error ? wire::AnyMessage(wire::ErrorReply{18, "too many"}) : wire::GrainResult{17}, b.now);
+        const wire::AnyMessage many = wire::ErrorReply{18, "too many"}, result = wire::GrainResult{17};
+        b.c->received(header(78), error ? many : result, b.now);
         REQUIRE(b.what() == Do::done);
         CHECK(b.c->outcome().status().text == std::string("the scheduler answered with something else than DCS: ") +
                                                   (error ? "an error reply" : "a reply") + " to another request");

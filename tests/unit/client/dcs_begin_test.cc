@@ -160,11 +160,11 @@ TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
     CHECK(says([](Act &a, const wire::AnyMessage &m) {
               if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{std::string(31, 'T')};
           }) == "dcs_begin: the scheduler sent a token of a wrong length\n");
-    std::string newer = wire::encode(wire::Welcome{}, 1), longer = newer;
-    newer[6] = static_cast<char>(wire::protocol_version + 1);  // of the header
+    std::string newer = *wire::encode(wire::Welcome{}, 1, wire::opening_form), longer = newer;
+    newer[6] = static_cast<char>(wire::opening_form + 1);  // of the header
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = newer; }) ==
-          "dcs_begin: the scheduler speaks protocol version " + std::to_string(wire::protocol_version + 1) +
-              ", this program " + std::to_string(wire::protocol_version) + ": use the same release\n");
+          "dcs_begin: the scheduler speaks protocol version " + std::to_string(wire::opening_form + 1) +
+              ", this program " + std::to_string(wire::opening_form) + ": use the same release\n");
     longer.replace(8, 4, std::string("\x01\x20\0\0", 4));  // the payload's length
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) ==
           "dcs_begin: the scheduler's reply is too long\n");

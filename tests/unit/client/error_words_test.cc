@@ -52,6 +52,8 @@ Case field(const char *text, int error, std::function<void(d_grain &)> spoil) {
             }};
 }
 
+d_file file_of(const char *name, const char *path) { return {sizeof(d_file), name, path, nullptr, 0, 0}; }
+
 Case change(const char *text, std::function<void(d_host_change &)> spoil) {
     return {text, D_E_INVALID, [spoil] {
                 d_host_change c;
@@ -69,7 +71,10 @@ Case ident(const char *text, const char *name) {
 Case orders(const char *text, std::vector<int> numbers) {
     return {text, D_E_INVALID, [numbers] {
                 std::vector<d_grain_order> all;
-                for (int n : numbers) all.push_back({n, grain()});
+                for (int n : numbers) {
+                    d_grain_order_init(&all.emplace_back(), n);
+                    all.back().grain = grain();
+                }
                 return d_gexec_many(1, all.data(), all.size(), nullptr, nullptr);
             }};
 }
@@ -117,13 +122,13 @@ std::vector<Case> of_grains() {
 }
 
 std::vector<Case> of_files() {
-    static d_file nowhere{"name", nullptr, nullptr, 0}, nameless{nullptr, "/etc/passwd", nullptr, 0},
-        named{"prog", "/bin/true", nullptr, 0}, missing{"name", "/no/such/file", nullptr, 0},
-        folder{"name", "/tmp", nullptr, 0}, unreadable{"name", "/proc/self/mem", nullptr, 0},
-        above{"../up", "/etc/passwd", nullptr, 0};
-    static d_file twice[] = {{"a", "/etc/passwd", nullptr, 0}, {"a", "/etc/passwd", nullptr, 0}},
-                  below[] = {{"a", "/etc/passwd", nullptr, 0}, {"a/b", "/etc/passwd", nullptr, 0}},
-                  programs[] = {{nullptr, "/bin/true", nullptr, 0}, {nullptr, "/bin/true", nullptr, 0}};
+    static d_file nowhere = file_of("name", nullptr), nameless = file_of(nullptr, "/etc/passwd"),
+        named = file_of("prog", "/bin/true"), missing = file_of("name", "/no/such/file"),
+        folder = file_of("name", "/tmp"), unreadable = file_of("name", "/proc/self/mem"),
+        above = file_of("../up", "/etc/passwd");
+    static d_file twice[] = {file_of("a", "/etc/passwd"), file_of("a", "/etc/passwd")},
+                  below[] = {file_of("a", "/etc/passwd"), file_of("a/b", "/etc/passwd")},
+                  programs[] = {file_of(nullptr, "/bin/true"), file_of(nullptr, "/bin/true")};
     const auto files = [](d_grain &g, const d_file *list, std::size_t count) {
         g.files = list;
         g.file_count = count;
@@ -176,6 +181,7 @@ std::vector<Case> of_numbers_and_names() {
     static std::FILE *file = nullptr;
     static d_result results[1];
     static int count = 0;
+    d_result_init(results, 1);
     return {
         {"session_num is -1: session numbers are 0 to 2147483647", D_E_INVALID, [] { return d_open_ses(-1); }},
         {"grain_num is -2: grain numbers are 0 to 2147483647", D_E_INVALID, [] { return d_gkill(1, -2); }},
@@ -281,6 +287,7 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
     wire::QueryReply sessions, grains;
     sessions.more = grains.more = true;
     d_result results[2];
+    d_result_init(results, 2);
     int count = 0;
     d_info *info = nullptr;
     const auto take = [&] { return d_gwait_many(0, 2, 2, results, &count); };
@@ -308,7 +315,7 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
         if (is<wire::AskContents>(m)) a.reply = wire::MissingContents{{std::string(32, 'd')}};
         return a;
     });
-    const d_file file{"name", "/etc/passwd", nullptr, 0};
+    const d_file file = file_of("name", "/etc/passwd");
     d_grain g = grain();
     g.files = &file;
     g.file_count = 1;

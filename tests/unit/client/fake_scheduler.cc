@@ -98,6 +98,11 @@ std::vector<Seen> FakeScheduler::seen() const {
     return seen_;
 }
 
+std::set<wire::Form> FakeScheduler::forms() const {
+    const std::lock_guard lock(mutex_);
+    return forms_;
+}
+
 void FakeScheduler::drop(Conn &c) {
     if (c.fd < 0) return;
     ::close(c.fd);
@@ -116,7 +121,7 @@ void FakeScheduler::run() {
         if (fds[1].revents) {
             const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
             if (fd >= 0) {
-                conns_.push_back({fd, ++connections_, {}});
+                conns_.push_back({fd, ++connections_, {}, {}});
                 ++open_now_;
             }
         }
@@ -140,6 +145,11 @@ void FakeScheduler::take(Conn &c) {
             *header, std::string_view(c.bytes).substr(wire::header_bytes, header->length));
         c.bytes.erase(0, wire::header_bytes + header->length);
         if (!message) return drop(c);
+        if (!old_) (void)c.form.hear(*header);
+        {
+            const std::lock_guard lock(mutex_);
+            forms_.insert(header->protocol);
+        }
         answer(c, header->request, *message);
     }
 }
@@ -158,7 +168,7 @@ void FakeScheduler::answer(Conn &c, std::uint64_t request, const wire::AnyMessag
     if (act.delay_ms) std::this_thread::sleep_for(std::chrono::milliseconds(act.delay_ms));
     if (act.cut_before) return drop(c);
     if (act.park) return;
-    std::string frame = act.raw.empty() ? wire::encode(act.reply, request) : act.raw;
+    std::string frame = act.raw.empty() ? *wire::encode(act.reply, request, c.form.form()) : act.raw;
     frame += act.append;
     if (act.cut_inside) frame.resize(frame.size() - 1);
     for (std::size_t at = 0; at < frame.size();) {

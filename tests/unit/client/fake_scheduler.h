@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +35,8 @@ public:
     explicit FakeScheduler(bool listen = true, const std::string &deep = "");
     ~FakeScheduler();
 
+    void be_old() { old_ = true; }  // of release 0.1: offers are request ids to it
+    std::set<wire::Form> forms() const;  // in which it was spoken to
     void script(Script s);     // default: a plausible answer to everything
     void start();
     void stop();               // closes the socket and all connections
@@ -49,7 +52,7 @@ public:
     }
 
 private:
-    struct Conn { int fd, number; std::string bytes; };
+    struct Conn { int fd, number; std::string bytes; wire::PeerForm form; };
     void run();
     void take(Conn &c);
     void answer(Conn &c, std::uint64_t request, const wire::AnyMessage &message);
@@ -62,6 +65,8 @@ private:
     Script script_;
     std::vector<Seen> seen_;
     std::vector<Conn> conns_;
+    std::set<wire::Form> forms_;
+    std::atomic<bool> old_{false};
     std::atomic<int> connections_{0}, open_now_{0}, requests_{0};
 };
 

@@ -18,11 +18,12 @@ namespace {
 
 char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
 
+d_file file_of(const char *name, const char *path) { return {sizeof(d_file), name, path, nullptr, 0, 0}; }
+
 std::vector<d_grain_order> orders_of(std::size_t count, int first = 0) {
     std::vector<d_grain_order> orders(count);
     for (std::size_t i = 0; i < count; ++i) {
-        orders[i].grain_num = first + static_cast<int>(i);
-        d_grain_init(&orders[i].grain);
+        d_grain_order_init(&orders[i], first + static_cast<int>(i));
         orders[i].grain.gargv = words;
     }
     return orders;
@@ -77,7 +78,7 @@ TEST_CASE("many grains go in one request, and in several when there are too many
     CHECK(batches[0].second.session == 3);
     CHECK(batches[0].second.orders[7].grain == 17);
     CHECK(batches[0].second.orders[7].spec.input == std::string("in\0put", 6));
-    CHECK(batches[0].second.orders[7].spec.wall_s == 5);
+    CHECK(batches[0].second.orders[7].spec.demands.wall_s == 5);
     CHECK(batches[2].second.orders[451].grain == 2509);
     CHECK(batches[0].first != batches[1].first);
 
@@ -180,7 +181,7 @@ TEST_CASE("contents that a batch names are brought once, all that the scheduler 
         return a;
     });
     auto orders = orders_of(40);
-    d_file file_one{"in", one.c_str(), nullptr, 0}, file_two{"in", two.c_str(), nullptr, 0};
+    d_file file_one = file_of("in", one.c_str()), file_two = file_of("in", two.c_str());
     for (std::size_t i = 0; i < orders.size(); ++i) {
         orders[i].grain.files = i % 2 == 0 ? &file_one : &file_two;
         orders[i].grain.file_count = 1;
@@ -202,6 +203,7 @@ TEST_CASE("many results come at once, and count when the next are asked for") {
     REQUIRE(d_get_auth("tester") == NO_ERROR);
     REQUIRE(d_open_ses(3) == NO_ERROR);
     d_result results[5];
+    d_result_init(results, 5);
     Waited w = wait_many(results, 5);
     CHECK((w.error == NO_ERROR && w.count == 2));
     CHECK((results[0].grain_num == 100 && results[1].grain_num == 101));
@@ -230,6 +232,7 @@ TEST_CASE("a wait for many that fails hands out nothing and moves nothing") {
     REQUIRE(d_get_auth("tester") == NO_ERROR);
     REQUIRE(d_open_ses(3) == NO_ERROR);
     d_result results[3];
+    d_result_init(results, 3);
     int count = 7;
     CHECK((d_gwait_many(D_BLOCK, -1, 3, results, &count) == D_E_INVALID && count == 0));
     CHECK((wait_many(results, 0).error == D_E_INVALID && says("max is 0")));

@@ -289,10 +289,10 @@ TEST_CASE("a grain's cores, memory and time travel with it; negative ones do not
     REQUIRE(d_gexec(3, 2, words, nullptr, nullptr, 0, 0, 0, 0) == NO_ERROR);
     const auto execs = fake.all<wire::Gexec>();
     REQUIRE(execs.size() == 2);
-    CHECK(execs[0].second.spec.cores == 2);
-    CHECK(execs[0].second.spec.memory_mb == 512);
-    CHECK(execs[0].second.spec.wall_s == 3600);
-    CHECK(execs[1].second.spec.cores == 0);
+    CHECK(execs[0].second.spec.demands.cores == 2);
+    CHECK(execs[0].second.spec.demands.memory_mb == 512);
+    CHECK(execs[0].second.spec.demands.wall_s == 3600);
+    CHECK(execs[1].second.spec.demands.cores == 0);
     for (int d_grain::*field : {&d_grain::cores, &d_grain::memory_mb, &d_grain::wall_s}) {
         d_grain bad = grain;
         bad.*field = -1;

@@ -152,8 +152,7 @@ TEST_CASE("hosts and grains come with their lists and all their figures") {
         h.users = {"ann", "bob"}, h.blamed = 6, h.blamed_lately = 2;
         r.hosts = {h, wire::HostRow{}};
         wire::GrainRow g;
-        g.thrash = 64, g.notice = 5, g.attempts = 7, g.cores = 2, g.memory_mb = 512, g.wall_s = 3600;
-        g.urgent = true, g.nogo = {"local2", "local3"};
+        g.demands = {0, 64, true, 5, 7, 2, 512, 3600}, g.nogo = {"local2", "local3"};
         g.moves = {{"usurped", "local2", "for ann/2:1", 3, 12.5}, {"host_dead", "local3", "", 2, -1}};
         r.grains = {wire::GrainRow{}, g, wire::GrainRow{}, g};
         a.reply = r;

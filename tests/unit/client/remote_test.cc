@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "client/pool_path.h"
-#include "client/process.h"
+#include "client/pool.h"
 #include "dcs.h"
 #include "pki/authority.h"
 #include "support/catch.h"
@@ -64,47 +64,50 @@ TEST_CASE("credentials of another host are read, or it is said what is wrong wit
     CHECK_FALSE(read_remote_credentials(std::string(32, 'T')));
 }
 
-// A process has one scheduler: what follows is done by a child. Returns the line of the first check that failed.
+// Of the default pool, or as another user: a child does what follows. Returns the line of the first check that failed.
 #define EXPECT(what) \
     if (!(what)) return __LINE__
 
 static int renews() {
     const Left left;
-    EXPECT(!take_renewal());
-    EXPECT(renewal_due(boot_clock()) == Instant::never());
+    Pool pool(PoolOptions{});
+    EXPECT(!take_renewal(pool));
+    EXPECT(renewal_due(pool, boot_clock()) == Instant::never());
     const auto young = read_remote_credentials(left.text(left.certificate(left.key)));
-    EXPECT(use_remote(*young));
-    const RemotePtr first = remote();
-    EXPECT(first && !take_renewal());
-    EXPECT(renewal_due(boot_clock()) > boot_clock() + seconds(3600));
-    EXPECT(renewal_due(boot_clock()) < boot_clock() + seconds(24 * 3600));
+    EXPECT(use_remote(pool, *young));
+    const RemotePtr first = pool.remote();
+    EXPECT(first && !take_renewal(pool));
+    EXPECT(renewal_due(pool, boot_clock()) > boot_clock() + seconds(3600));
+    EXPECT(renewal_due(pool, boot_clock()) < boot_clock() + seconds(24 * 3600));
     // Nearly over: with the day before it was made it was good for two.
     const auto old = read_remote_credentials(left.text(left.certificate(left.key, 23 * 3600)));
-    EXPECT(use_remote(*old));
-    EXPECT(renewal_due(boot_clock()) <= boot_clock() + seconds(2));
-    EXPECT(take_renewal());
-    EXPECT(!take_renewal());  // somebody is about it
-    EXPECT(renewal_due(boot_clock()) > boot_clock() + seconds(30));
-    EXPECT(use_renewed(left.certificate(pki::new_key())).code == Code::protocol);
-    EXPECT(use_renewed("nonsense").code == Code::protocol);
-    EXPECT(use_renewed(*pki::issue(left.authority, *pki::public_key_of(left.key), pki::Role::program, "ben/desk1/find",
-                                   wall_clock_s())).code == Code::protocol);
-    EXPECT(remote()->certificate.der == old->certificate.der);
+    EXPECT(use_remote(pool, *old));
+    EXPECT(renewal_due(pool, boot_clock()) <= boot_clock() + seconds(2));
+    EXPECT(take_renewal(pool));
+    EXPECT(!take_renewal(pool));  // somebody is about it
+    EXPECT(renewal_due(pool, boot_clock()) > boot_clock() + seconds(30));
+    EXPECT(use_renewed(pool, left.certificate(pki::new_key())).code == Code::protocol);
+    EXPECT(use_renewed(pool, "nonsense").code == Code::protocol);
+    const auto others = pki::issue(left.authority, *pki::public_key_of(left.key), pki::Role::program, "ben/desk1/find",
+                                   wall_clock_s());
+    EXPECT(use_renewed(pool, *others).code == Code::protocol);
+    EXPECT(pool.remote()->certificate.der == old->certificate.der);
     const std::string fresh = left.certificate(left.key);
-    EXPECT(use_renewed(fresh));
-    EXPECT(remote()->certificate.der == fresh && remote()->version > first->version);
+    EXPECT(use_renewed(pool, fresh));
+    EXPECT(pool.remote()->certificate.der == fresh && pool.remote() != first);
     EXPECT(first->certificate.der == young->certificate.der);  // whoever uses it still has it
-    EXPECT(!take_renewal());
+    EXPECT(!take_renewal(pool));
     return 0;
 }
 
 static int is_forgotten() {
     const Left left;
-    EXPECT(use_remote(*read_remote_credentials(left.text(left.certificate(left.key)))));
-    set_credentials({});  // other tests have left theirs
+    Pool &pool = default_pool();
+    EXPECT(use_remote(pool, *read_remote_credentials(left.text(left.certificate(left.key)))));
+    pool.set_credentials({});  // other tests have left theirs
     const std::string token(sizeof(Token), 'T');
-    set_inherited_token(token);
-    forget_token(token);  // as when the scheduler has said that it does not know it
+    pool.set_inherited_token(token);
+    pool.forget_token(token);  // as when the scheduler has said that it does not know it
     EXPECT(d_get_auth("find") == D_E_NO_AUTH);
     EXPECT(d_errortext() ==
            std::string("the scheduler does not know this program any more: start it by dcs_begin again"));

@@ -1,5 +1,5 @@
 // What `dcs map` says of its progress where nobody sees a bar; and a replay for which the machine has no room.
-#include "commands/dcs/console.h"
+#include "commands/dcs/frame/console.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "commands/dcs/replay_proxy.h"
+#include "commands/dcs/session/replay_proxy.h"
 #include "support/catch.h"
 #include "support/refuse.h"
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "command_bench.h"
-#include "commands/dcs/export_writer.h"
+#include "commands/dcs/session/export_writer.h"
 #include "pki/digest.h"
-#include "support/catch.h"
+#include "support/scratch.h"
 
 using namespace dcs;
 using namespace dcs::test;
@@ -17,12 +17,7 @@ using Reply = CommandBench::Reply;
 
 namespace {
 
-struct Folder {
-    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
-    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
-    std::string at(const std::string &name) const { return std::string(path) + "/" + name; }
-    char path[40] = "/tmp/dcs-export-XXXXXX";
-};
+using test::Folder;
 
 // Grain 1 runs: its output has to be fetched, and it may have gone on meanwhile.
 wire::ExportReply page(std::uint32_t sequence) {

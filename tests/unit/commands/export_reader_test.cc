@@ -1,5 +1,5 @@
 // Exports that a hand or an accident has broken: each is refused with file, line and reason.
-#include "commands/dcs/export_reader.h"
+#include "commands/dcs/session/export_reader.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -10,8 +10,8 @@
 
 #include "base/bytes.h"
 #include "base/checksum.h"
-#include "commands/dcs/export_writer.h"
-#include "support/catch.h"
+#include "commands/dcs/session/export_writer.h"
+#include "support/scratch.h"
 #include "wire/message.h"
 
 using namespace dcs;
@@ -19,27 +19,7 @@ using namespace dcs::commands;
 
 namespace {
 
-struct Folder {
-    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
-    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
-    std::string at(const std::string &name) const { return std::string(path) + "/" + name; }
-    std::string read(const std::string &name) const {
-        std::ifstream in(at(name), std::ios::binary);
-        return {std::istreambuf_iterator<char>(in), {}};
-    }
-    void write(const std::string &name, const std::string &text) const {
-        std::ofstream(at(name), std::ios::binary | std::ios::trunc) << text;
-    }
-    // Replaces the first `from` in the file; it must be there.
-    void edit(const std::string &name, const std::string &from, const std::string &to) const {
-        std::string text = read(name);
-        const std::size_t found = text.find(from);
-        INFO(from << " in " << name);
-        REQUIRE(found != std::string::npos);
-        write(name, text.replace(found, from.size(), to));
-    }
-    char path[40] = "/tmp/dcs-export-XXXXXX";
-};
+using test::Folder;
 
 wire::ExportedGrain grain(int number, const std::string &state) {
     wire::ExportedGrain g;
@@ -139,7 +119,7 @@ const std::vector<Broken> broken_exports = {
     {"grains:1: \"argv\" has no first entry", line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "[]")},
     {"grains:1: \"env\" has the entry \"A\": it must be NAME=value", line("A=1", "A")},
     {"grains:1: \"urgent\" is a number, it must be true or false", line("\"urgent\":false", "\"urgent\":0")},
-    {"grains:1: \"attempts\" must be 1 to 255", line("\"attempts\":3", "\"attempts\":0")},
+    {"grains:1: attempts is 0: it must be 1 to 255", line("\"attempts\":3", "\"attempts\":0")},
     {"grains:1: \"class\" must be 0 to 4294967295", line("\"class\":0", "\"class\":-1")},
     {"grains:2: \"failures\" leaves no attempt to a grain that is ready", [](const Folder &f) {
          std::string text = f.read("e/grains");
@@ -301,8 +281,8 @@ TEST_CASE("an export appears whole or not at all, and never over something else"
         REQUIRE(writer);
         CHECK((*writer)->keep("1.out", std::string("\0", 1)));
     }
-    CHECK(::rmdir(f.path) == 0);  // nothing is left
-    REQUIRE(::mkdir(f.path, 0700) == 0);
+    CHECK(::rmdir(f.path.c_str()) == 0);  // nothing is left
+    REQUIRE(::mkdir(f.path.c_str(), 0700) == 0);
     f.write("file", "x");
     CHECK(ExportWriter::create(f.at("file"), {}).status().code == Code::refused);
     write_export(f.at("e/"));

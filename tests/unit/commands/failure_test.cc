@@ -1,4 +1,4 @@
-#include "commands/dcs/failure.h"
+#include "commands/dcs/frame/failure.h"
 
 #include <boost/json.hpp>
 

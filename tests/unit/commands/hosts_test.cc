@@ -1,6 +1,6 @@
-#include "commands/dcs/hosts.h"
+#include "commands/dcs/host/host_changes.h"
 
-#include "commands/dcs/call.h"
+#include "commands/dcs/verbs.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -20,11 +20,10 @@ struct Taken {
 
 Taken take(const std::vector<std::string> &line) {
     Arguments arguments;
-    const Status parsed = parse_arguments(line, host_set_verb.options, false, arguments);
-    INFO(parsed.text);
-    REQUIRE(parsed);
     Taken taken;
-    taken.failure = take_host_order(arguments, taken.order);
+    if (const Status s = parse_arguments(line, host_set_verb.options, false, arguments); !s)
+        taken.failure = usage_failure(s.text);
+    else taken.failure = take_host_order(arguments, taken.order);
     return taken;
 }
 

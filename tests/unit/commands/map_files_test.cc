@@ -1,4 +1,4 @@
-#include "commands/dcs/map_files.h"
+#include "commands/dcs/map/files.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -6,23 +6,15 @@
 #include <sys/stat.h>
 #include <utime.h>
 
-#include "commands/dcs/map_session.h"
-#include "support/catch.h"
+#include "commands/dcs/map/session.h"
+#include "support/scratch.h"
 
 using namespace dcs;
 using namespace dcs::commands;
 
 namespace {
 
-struct Folder {
-    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
-    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
-    void write(const std::string &name, const std::string &text) const {
-        std::ofstream(std::string(path) + "/" + name) << text;
-    }
-    void remove(const std::string &name) const { REQUIRE(::remove((std::string(path) + "/" + name).c_str()) == 0); }
-    char path[32] = "/tmp/dcs-files-XXXXXX";
-};
+using test::Folder;
 
 struct Map {
     const Folder folder;
@@ -33,7 +25,7 @@ struct Map {
         folder.write("a", "3");
         folder.write("b", "4");
     }
-    std::vector<MapFile> files() const { return files_of(plan, std::string(folder.path) + "/prog"); }
+    std::vector<MapFile> files() const { return files_of(plan, folder.path + "/prog"); }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-#include "commands/dcs/map_plan.h"
+#include "commands/dcs/map/plan.h"
+#include "commands/dcs/run/placeholders.h"
 
 #include "support/catch.h"
 

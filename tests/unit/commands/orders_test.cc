@@ -6,8 +6,9 @@
 #include <boost/json/value.hpp>
 #include <unistd.h>
 
-#include "commands/dcs/call.h"
-#include "commands/dcs/ask.h"
+#include "commands/dcs/command.h"
+#include "commands/dcs/verbs.h"
+#include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "support/catch.h"
 #include "unit/client/fake_scheduler.h"

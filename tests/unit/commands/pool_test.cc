@@ -1,4 +1,4 @@
-#include "commands/dcs/pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -7,24 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "commands/dcs/call.h"
-#include "commands/dcs/processes.h"
-#include "commands/dcs/start_daemon.h"
-#include "commands/dcs/stop_daemons.h"
+#include "commands/dcs/verbs.h"
+#include "commands/dcs/pool/processes.h"
+#include "commands/dcs/pool/start_daemon.h"
+#include "commands/dcs/pool/stop_daemons.h"
 #include "locks/dcs_atoms.h"
-#include "support/catch.h"
+#include "process/stat.h"
+#include "support/scratch.h"
 
 using namespace dcs;
 using namespace dcs::commands;
 
 namespace {
 
-struct Folder {
-    Folder() { REQUIRE(::mkdtemp(path) != nullptr); }
-    ~Folder() { REQUIRE(std::system(("rm -rf " + std::string(path)).c_str()) == 0); }
-    std::string at(const std::string &name) const { return std::string(path) + "/" + name; }
-    char path[32] = "/tmp/dcs-pool-XXXXXX";
-};
+using test::Folder;
 
 // A child that holds a lock until it is ended; ignores SIGTERM if told so.
 struct Holder {
@@ -179,7 +175,7 @@ TEST_CASE("grains without a launcher are found and ended, with their children") 
     const pid_t stranger = ::fork();  // of another pool whose name begins alike
     if (stranger == 0) {
         ::setsid();
-        ::setenv("DCS_GRAIN_DIR", (std::string(f.path) + "2/servers/local1/grains/b,1,1").c_str(),
+        ::setenv("DCS_GRAIN_DIR", (f.path + "2/servers/local1/grains/b,1,1").c_str(),
                  1);
         ::execl("/bin/sleep", "sleep", "100", nullptr);
         ::_exit(1);
@@ -226,15 +222,14 @@ TEST_CASE("the last lines of a log") {
 TEST_CASE("every verb has help with examples first, and no verb appears twice") {
     std::vector<std::string> names;
     for (const Verb *verb : all_verbs()) {
-        const std::string name = std::string(verb->noun) + " " + verb->name, help = verb->help;
+        const std::string name = std::string(verb->noun) + " " + verb->name, help = help_of(*verb);
         CAPTURE(name);
         for (const std::string &other : names) CHECK(other != name);
         names.push_back(name);
         CHECK(help.find("Examples:") < help.find("Usage:"));
         CHECK(help.find("Usage: dcs " + (verb->noun[0] ? std::string(verb->noun) + " " : "") +
                         verb->name) != std::string::npos);
-        for (const Option &option : verb->options)
-            CHECK(help.find(option.name) != std::string::npos);
+        for (const OptionRow &row : verb->options) CHECK(help.find(shown(row)) != std::string::npos);
         CHECK(verb->summary[0] != '\0');
         CHECK(verb->run != nullptr);
     }

@@ -1,4 +1,4 @@
-#include "commands/dcs/selector.h"
+#include "commands/dcs/query/selector.h"
 
 #include "support/catch.h"
 

@@ -1,11 +1,12 @@
-#include "commands/dcs/table.h"
+#include "commands/dcs/frame/table.h"
 
 #include <boost/json.hpp>
 
-#include "commands/dcs/ask.h"
-#include "commands/dcs/console.h"
-#include "commands/dcs/json.h"
-#include "commands/dcs/unicode.h"
+#include "base/text.h"
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/frame/console.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/unicode.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -36,15 +37,15 @@ TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
 }
 
 TEST_CASE("UTF-8 characters") {
-    CHECK(character_length("a") == 1);
-    CHECK(character_length("\xc3\xa4") == 2);
-    CHECK(character_length("\xe2\x82\xac") == 3);
-    CHECK(character_length("\xf0\x9f\x98\x80") == 4);
+    CHECK(utf8_character("a") == 1);
+    CHECK(utf8_character("\xc3\xa4") == 2);
+    CHECK(utf8_character("\xe2\x82\xac") == 3);
+    CHECK(utf8_character("\xf0\x9f\x98\x80") == 4);
     for (const char *bad :
          {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3",
           "\xc3"
           "a"})
-        CHECK(character_length(bad) == 0);
+        CHECK(utf8_character(bad) == 0);
 }
 
 TEST_CASE("figures for people") {
@@ -81,13 +82,13 @@ TEST_CASE("JSON objects") {
 }
 
 TEST_CASE("rows have the published fields") {
-    d_session_row session{};
+    wire::SessionRow session;
     session.user = "ann";
     session.ident = "x";
     session.state = "active";
     session.session = 7;
     session.finished = 3;
-    const auto s = boost::json::parse(json_of(session)).as_object();
+    const auto s = boost::json::parse(wire::to_json(session)).as_object();
     for (const char *name :
          {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent",
           "saved_cpu_s"})
@@ -95,45 +96,42 @@ TEST_CASE("rows have the published fields") {
     CHECK(s.at("session").as_int64() == 7);
     CHECK(s.at("finished").as_int64() == 3);
 
-    d_host_row host{};
+    wire::HostRow host;
     host.name = "local1";
     host.state = "active";
     host.host_class = 3;
     host.last_call_in_s = 0.5;
-    const auto h = boost::json::parse(json_of(host)).as_object();
+    const auto h = boost::json::parse(wire::to_json(host)).as_object();
     for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"})
         CHECK(h.contains(name));
     CHECK(h.at("class").as_int64() == 3);
     CHECK_FALSE(h.contains("host_class"));
     CHECK((h.at("load").is_number() && h.at("free_memory_kb").is_number()));
-    d_host_row silent = host;
+    wire::HostRow silent = host;
     silent.last_call_in_s = -1, silent.free_memory_kb = -1;
-    const auto unknown = boost::json::parse(json_of(silent)).as_object();
+    const auto unknown = boost::json::parse(wire::to_json(silent)).as_object();
     for (const char *name : {"last_call_in_s", "load", "free_memory_kb"}) CHECK(unknown.at(name).is_null());
     CHECK(unknown.size() == h.size());
     CHECK(h.at("users").as_array().empty());
-    const char *users[] = {"ann", "bob"};
-    host.users = users, host.user_count = 2;
+    host.users = {"ann", "bob"};
     host.alert_s = 3, host.limit_s = 6, host.extended_s = 12;
     host.cores = 4, host.cores_used = 3, host.memory_mb = 2048, host.memory_used_mb = 512;
     host.connected = 1, host.drained = 1, host.settings = "slots=0", host.note = "on probation";
     host.blamed = 6, host.blamed_lately = 2;
-    const std::string all = json_of(host);
+    const std::string all = wire::to_json(host);
     CHECK(all.find(R"("alert_s":3,"limit_s":6,"extended_s":12,)") != std::string::npos);
     CHECK(all.find(R"("cores":4,"cores_used":3,"memory_mb":2048,"memory_used_mb":512,"connected":true,)"
                    R"("drained":true,"settings":"slots=0","note":"on probation","users":["ann","bob"],)"
                    R"("blamed":6,"blamed_lately":2,)") != std::string::npos);
 
-    char word[] = "a\"b";
-    char *argv[] = {word, nullptr};
-    d_grain_row grain{};
+    wire::GrainRow grain;
     grain.state = "finished";
     grain.session = 7;
     grain.grain = 12;
     grain.exit_code = 4;
     grain.cpu_s = 1.5;
-    grain.argv = argv;
-    const auto g = boost::json::parse(json_of(grain)).as_object();
+    grain.argv = {"a\"b"};
+    const auto g = boost::json::parse(wire::to_json(grain)).as_object();
     for (const char *name :
          {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal",
           "cpu_s", "run_cpu_s", "saved_cpu_s", "result_index", "checkpoint_length"})
@@ -143,27 +141,14 @@ TEST_CASE("rows have the published fields") {
     CHECK(g.at("cpu_s").to_number<double>() == 1.5);
     CHECK(g.at("argv").as_array().at(0).as_string() == "a\"b");
     CHECK(g.at("nogo").as_array().empty());
-    const char *nogo[] = {"local2"};
-    const d_move_row moves[] = {{"usurped", "local2", "for ann/2:1", 3, 12.5}};
-    grain.nogo = nogo, grain.nogo_count = 1, grain.moves = moves, grain.move_count = 1;
-    grain.thrash = 64, grain.notice = 5, grain.attempts = 7, grain.cores = 2, grain.memory_mb = 512;
-    grain.wall_s = 3600, grain.urgent = 1;
-    const std::string all_of_grain = json_of(grain);
-    CHECK(all_of_grain.find(R"("thrash":64,"notice":5,"attempts":7,"cores":2,"memory_mb":512,"wall_s":3600,)"
-                            R"("urgent":true,)") != std::string::npos);
+    grain.nogo = {"local2"};
+    grain.moves = {{"usurped", "local2", "for ann/2:1", 3, 12.5}};
+    grain.demands = {0, 64, true, 5, 7, 2, 512, 3600};
+    const std::string all_of_grain = wire::to_json(grain);
+    CHECK(all_of_grain.find(R"("thrash":64,"urgent":true,"notice":5,"attempts":7,"cores":2,"memory_mb":512,)"
+                            R"("wall_s":3600,)") != std::string::npos);
     CHECK(all_of_grain.find(R"("nogo":["local2"],"moves":[{"reason":"usurped","host":"local2","detail":"for ann/2:1",)"
                    R"("incarnation":3,"age_s":12.5}])") != std::string::npos);
-}
-
-TEST_CASE("an explanation as JSON has the fields of the wire") {
-    const char *names[] = {"h1", "h2"};
-    const d_reason reasons[] = {{"busy", "All slots are busy.", "", 3, 2, names},
-                                {"user_quota", "q", "h", 0, 0, nullptr}};
-    const d_explanation why = {"ready", "it waits", 0, 7, 2, reasons};
-    CHECK(json_of(why) ==
-          R"({"state":"ready","summary":"it waits","can_run":false,"ahead":7,"reasons":[)"
-          R"({"reason":"busy","text":"All slots are busy.","hint":"","hosts":3,"names":["h1","h2"]},)"
-          R"({"reason":"user_quota","text":"q","hint":"h","hosts":0,"names":[]}]})");
 }
 
 TEST_CASE("the progress bar") {

@@ -1,4 +1,4 @@
-#include "commands/dcs/waiting.h"
+#include "commands/dcs/query/why_waiting.h"
 
 #include "support/catch.h"
 
@@ -6,9 +6,6 @@ using namespace dcs;
 using namespace dcs::commands;
 
 namespace {
-
-const char *const one_older[] = {"ann/23"};
-const char *const two_older[] = {"ann/23", "ben/4"};
 
 Session session(const std::string &user, int number, int ready, int running) {
     Session s{user, "x", "active"};
@@ -18,28 +15,22 @@ Session session(const std::string &user, int number, int ready, int running) {
     return s;
 }
 
-d_reason reason(const char *word, const char *text, int hosts) { return {word, text, "", hosts, 0, nullptr}; }
+wire::WhyRow reason(const char *word, const char *text, int hosts) { return {word, text, "", hosts, {}}; }
 
-std::string text_of(std::vector<d_reason> reasons, bool can_run = true, const char *state = "ready") {
-    d_explanation why = {};
-    why.state = state;
-    why.can_run = can_run;
-    why.reasons = reasons.data();
-    why.reason_count = reasons.size();
+std::string text_of(std::vector<wire::WhyRow> reasons, bool can_run = true, const char *state = "ready") {
+    const wire::Explanation why = {state, "", can_run, -1, std::move(reasons)};
     return waiting_text(why, {session("ann", 23, 1498, 2), session("ben", 4, 10, 0)});
 }
 
 }  // namespace
 
 TEST_CASE("why a grain waits, in one line") {
-    const d_reason busy = reason("busy", "all slots of the host are in use", 2);
-    d_reason older = reason("older_first", "grains of older sessions come first", 0);
+    const wire::WhyRow busy = reason("busy", "all slots of the host are in use", 2);
+    wire::WhyRow older = reason("older_first", "grains of older sessions come first", 0);
     CHECK(text_of({busy}) == "queued: 2 hosts: no free slot");
-    older.names = one_older;
-    older.name_count = 1;
+    older.names = {"ann/23"};
     CHECK(text_of({older, busy}) == "queued: 2 hosts: no free slot; session ann/23 with 1,500 grains goes first");
-    older.names = two_older;
-    older.name_count = 2;
+    older.names = {"ann/23", "ben/4"};
     CHECK(text_of({older, busy}) ==
           "queued: 2 hosts: no free slot; 2 older sessions with 1,510 grains, as session ann/23, go first");
     CHECK(text_of({busy, reason("drained", "the host is drained", 1)}) ==

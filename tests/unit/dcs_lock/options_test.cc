@@ -1,7 +1,7 @@
 // The command line of dcs_lock: forms, options, units, and what is refused with which words.
 #include "support/catch.h"
 
-#include "commands/dcs_lock/options.h"
+#include "commands/dcs_lock/parse.h"
 
 using namespace dcs;
 using namespace dcs::lock_command;
@@ -177,7 +177,7 @@ TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
 }
 
 TEST_CASE("options that do not go together say so") {
-    has(wrong({"list", "-q"}), "-q does not go with `list`");
+    has(wrong({"list", "-q"}), "--queue does not go with `list`");
     has(wrong({"--head", "a", "x"}), "--head does not go with a command");
     has(wrong({"-s", "-i", "5", "a", "x"}), "shared");
     has(wrong({"-s", "-j", "5", "a", "x"}), "shared");
@@ -198,7 +198,7 @@ TEST_CASE("values of single options") {
     has(wrong({"-E", "256", "a", "x"}), "0 to 255");
     CHECK(good({"-x", "a", "x"}).busy_is_ok);
     CHECK(good({"--since=start", "-i", "5", "a", "x"}).since == locks::Since::start);
-    has(wrong({"--since=now", "-i", "5", "a", "x"}), "start or end");
+    has(wrong({"--since=now", "-i", "5", "a", "x"}), "end or start");
     CHECK(good({"--keep=tree", "a", "x"}).keep == locks::Keep::tree);
     has(wrong({"--keep=none", "a", "x"}), "both, leader, tree, exec or fd");
     CHECK(good({"--mode=0660", "a", "x"}).mode == 0660);
@@ -214,7 +214,7 @@ TEST_CASE("values of single options") {
     CHECK(good({"--max-kills=0", "-e", "5", "a", "x"}).max_kills == 0);
     CHECK(*good({"--max-expire=2h", "-e", "auto", "a", "x"}).expire_max == 120 * m);
     CHECK(good({"--report", "3", "a", "x"}).report_fd == 3);
-    has(wrong({"--report", "x", "a", "x"}), "not a number");
+    has(wrong({"--report", "x", "a", "x"}), "a whole number from 0 to");
     has(wrong({"-o", "yaml", "a", "x"}), "json or table");
 }
 

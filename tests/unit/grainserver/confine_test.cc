@@ -29,7 +29,7 @@ std::map<std::string, std::string> tried(Place &p, std::vector<std::string> acts
     std::vector<std::string> argv = {"/proc/self/cwd/confined"};  // its own copy: it may lie below /tmp
     argv.insert(argv.end(), acts.begin(), acts.end());
     const std::string g = p.make(argv), work = p.room(g) + "/work";
-    REQUIRE(files::make_directories(work));
+    REQUIRE(make_directories(work));
     put_file(work + "/confined", get_file(DCS_BINARY_DIR "/tests/confined"), 0755);
     if (p.account.change) REQUIRE(::chown(work.c_str(), p.account.uid, p.account.gid) == 0);
     const files::LauncherCall answer = p.start(g);
@@ -139,7 +139,7 @@ TEST_CASE("a grain's scope ends where its processes end") {
     const std::string sleeper = p.make({"/bin/sleep", "600"});
     REQUIRE(p.start(sleeper).verb == files::Verb::started);
     const std::string other = std::to_string(p.pid_of(sleeper));
-    const files::Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un a{};
     a.sun_family = AF_UNIX;
     const std::string name = "dcs-scope-" + std::to_string(::getpid());
@@ -207,7 +207,7 @@ TEST_CASE("where writing is fenced, a grain writes in its room, in scratch and w
         CHECK(answer == "ok");
     }
     CHECK(get_file(top + "/closed/file") == "xext");  // once, without the fence
-    CHECK(files::remove_tree(AT_FDCWD, top));
+    CHECK(remove_tree(AT_FDCWD, top));
 }
 
 TEST_CASE("scratch, IPC and the sight of processes of its own") {
@@ -236,7 +236,7 @@ TEST_CASE("scratch, IPC and the sight of processes of its own") {
     CHECK(is["read:/tmp/mine"] == "ok");
     CHECK(is["list:/dev/shm"] == "mine ");
     CHECK(is["make:here"] == "ok");
-    CHECK_FALSE(files::exists(AT_FDCWD, "/var/tmp/mine"));
+    CHECK_FALSE(file_exists(AT_FDCWD, "/var/tmp/mine"));
     // Its present directory is no way out of them.
     const std::string g = p.shell("cd ..; cd ../../../..; ls tmp; ls -d tmp/dcs-mark-* || echo none");
     REQUIRE(p.start(g).verb == files::Verb::started);
@@ -261,7 +261,7 @@ TEST_CASE("signals, limits, ends and proofs are as ever behind every fence") {
         REQUIRE(p.ask({files::Verb::prove, g}).verb == files::Verb::proved);
         REQUIRE(p.start(g).verb == files::Verb::started);
         hurry(p.pid_of(g));
-        REQUIRE(soon([&] { return files::exists(AT_FDCWD, p.room(g) + "/ready"); }));
+        REQUIRE(soon([&] { return file_exists(AT_FDCWD, p.room(g) + "/ready"); }));
         const pid_t child = p.number_in(p.room(g) + "/pid");
         p.client.send({files::Verb::signal, g, SIGUSR1});
         REQUIRE(soon([&] { return get_file(p.room(g) + "/out.3") == "usr1\n"; }));

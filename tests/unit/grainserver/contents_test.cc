@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "grainserver/shell/contents.h"
 #include "scratch_dir.h"
 #include "wire/json.h"
@@ -54,7 +54,7 @@ struct Shell {
     GrainId id{{{"ann", 3}, 1}, 1};
 
     Shell() {
-        REQUIRE(files.open(dir.path, "local1", locks::boot_id()));
+        REQUIRE(files.open(dir.path, "local1", boot_id()));
         REQUIRE(contents.open(dir.path, "here-linux", 1u << 30, [this] { return needed; }));
     }
     wire::GrainFile fetched(FileRole role, const std::string &name, const std::string &bytes,
@@ -130,7 +130,7 @@ TEST_CASE("a content comes in pieces, and counts when it is whole and right") {
     const std::string other = pki::sha256_text("something else");
     REQUIRE_FALSE(c.cache.keep(other, 10, 0, bytes, 1));
     REQUIRE_FALSE(c.cache.has(other));
-    REQUIRE(files::list(files::open_directory(AT_FDCWD, dir.path + "/library/incoming")->get())->empty());
+    REQUIRE(list_directory(open_directory(AT_FDCWD, dir.path + "/library/incoming")->get())->empty());
     const std::string nothing = c.keep("");
     REQUIRE(c.cache.has(nothing));
 }
@@ -149,7 +149,7 @@ TEST_CASE("a restarted server has what was whole, and must see it again before i
     REQUIRE(c.cache.has(whole));
     REQUIRE_FALSE(c.cache.verified(whole));
     REQUIRE_FALSE(c.cache.has(half));
-    REQUIRE(files::list(files::open_directory(AT_FDCWD, dir.path + "/library/incoming")->get())->empty());
+    REQUIRE(list_directory(open_directory(AT_FDCWD, dir.path + "/library/incoming")->get())->empty());
 }
 
 TEST_CASE("the sweep takes what nobody needs: the oldest first, and what is stale") {
@@ -188,7 +188,7 @@ TEST_CASE("a full disk: what nobody needs makes room; else nothing is left of wh
         const auto refused = c.cache.keep(digest, fresh.size(), 0, fresh, 2000);
         CHECK_FALSE(refused);
         CHECK(refused.status().code == Code::no_space);
-        CHECK(files::list(files::open_directory(AT_FDCWD, disk + "/library/incoming")->get())->empty());
+        CHECK(list_directory(open_directory(AT_FDCWD, disk + "/library/incoming")->get())->empty());
         c.needed = {};
         CHECK(c.cache.keep(digest, fresh.size(), 0, fresh, 2000));
         CHECK_FALSE(c.cache.has(old));
@@ -235,7 +235,7 @@ TEST_CASE("a damaged content is fetched anew") {
     put_file(path, "dato");
     s.prepare({a});
     Shell restarted;
-    REQUIRE(restarted.files.open(s.dir.path, "local1", locks::boot_id()));
+    REQUIRE(restarted.files.open(s.dir.path, "local1", boot_id()));
     REQUIRE(restarted.contents.open(s.dir.path, "here-linux", 1u << 30, [] { return ContentCache::Names(); }));
     restarted.contents.place(s.id);
     restarted.run();
@@ -295,12 +295,12 @@ TEST_CASE("outputs that are plain files of the grain come back, nothing else") {
         REQUIRE(::symlink(s.dir.path.c_str(), (w + "way").c_str()) == 0);
         REQUIRE(::mkfifo((w + "fifo").c_str(), 0600) == 0);
         REQUIRE(::mkdir((w + "dir").c_str(), 0700) == 0);
-        const files::Fd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+        const Fd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
         sockaddr_un a{};
         a.sun_family = AF_UNIX;
         (w + "socket").copy(a.sun_path, sizeof a.sun_path - 1);
         REQUIRE(::bind(socket.get(), reinterpret_cast<sockaddr *>(&a), sizeof a) == 0);
-        const files::Fd large(::open((w + "large").c_str(), O_WRONLY | O_CREAT, 0600));
+        const Fd large(::open((w + "large").c_str(), O_WRONLY | O_CREAT, 0600));
         REQUIRE(::ftruncate(large.get(), static_cast<off_t>(limits::content_bytes + 1)) == 0);
     };
     const std::vector<std::string> bad = {"link", "hard", "way/secret", "fifo", "dir", "socket", "large", "none"};
@@ -336,7 +336,7 @@ TEST_CASE("kept outputs are put in pieces, also by the next server, unless they 
     REQUIRE(s.put[0].bytes + s.put[1].bytes == bytes);
     REQUIRE(s.put[1].offset == limits::content_piece_bytes);
     Shell next;
-    REQUIRE(next.files.open(s.dir.path, "local1", locks::boot_id()));
+    REQUIRE(next.files.open(s.dir.path, "local1", boot_id()));
     const auto adopted = next.files.adopt();
     REQUIRE((adopted.size() == 1 && adopted[0].outputs));
     REQUIRE(*adopted[0].outputs == kept.files);
@@ -362,7 +362,7 @@ TEST_CASE("what is given up in the middle leaves no half content") {
     REQUIRE(s.contents.busy());
     s.contents.give_up(s.id);
     REQUIRE_FALSE(s.contents.busy());
-    REQUIRE(files::list(files::open_directory(AT_FDCWD, s.dir.path + "/library/incoming")->get())->empty());
+    REQUIRE(list_directory(open_directory(AT_FDCWD, s.dir.path + "/library/incoming")->get())->empty());
     REQUIRE(s.told.empty());
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("under an account of its own the grain owns what was placed, and only 
     GrainRules rules;
     rules.identity.users = true;
     REQUIRE(::chmod(s.dir.path.c_str(), 0711) == 0);
-    REQUIRE(s.files.open(s.dir.path, "local1", locks::boot_id(), rules));
+    REQUIRE(s.files.open(s.dir.path, "local1", boot_id(), rules));
     const auto a = s.fetched(FileRole::data, "in/a", "data"), input = s.fetched(FileRole::input, "", "typed");
     s.prepare({a, input, {FileRole::output, "mine", "", 0, ""}, {FileRole::output, "theirs", "", 0, ""}});
     const auto owner_of = [&](const std::string &name) {

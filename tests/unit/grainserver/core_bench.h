@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "grainserver/core/step.h"
-#include "grainserver/core/steps.h"
+#include "grainserver/core/turn.h"
 #include "support/catch.h"
 
 namespace bench {
@@ -87,7 +87,7 @@ struct Bench {
         m.incarnation = g.incarnation;
         m.argv = {"/bin/cat"};
         m.input = "input";
-        m.notice = notice;
+        m.demands.notice = notice;
         m.next_seq = next_seq;
         message(m);
     }

@@ -6,7 +6,7 @@
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "grainserver/shell/grain_files.h"
 #include "scratch_dir.h"
 
@@ -47,8 +47,8 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     launch.env = {"A=1"};
     launch.checkpoint_length = 7;
     launch.next_seq = 9;
-    launch.notice = -1;
-    launch.wall_s = 3600;
+    launch.demands.notice = -1;
+    launch.demands.wall_s = 3600;
     launch.tentative = true;
     launch.runner = {"/bin/run", "{name}"};
     launch.rungs = rung_filter;
@@ -57,9 +57,9 @@ TEST_CASE("records come back as they went, and damage is noticed") {
     const Result<files::LaunchRecord> back = files::unpack_launch(bytes);
     REQUIRE(back);
     REQUIRE(back->argv == launch.argv);
-    REQUIRE(back->notice == -1);
+    REQUIRE(back->demands.notice == -1);
     REQUIRE(back->next_seq == 9);
-    REQUIRE(back->wall_s == 3600);
+    REQUIRE(back->demands.wall_s == 3600);
     REQUIRE(back->tentative);
     REQUIRE(back->runner == launch.runner);
     REQUIRE(back->rungs == rung_filter);
@@ -96,20 +96,20 @@ TEST_CASE("pid records") {
 }
 
 TEST_CASE("a process's own line of /proc is understood, whatever its name is") {
-    locks::ProcessStat stat;
-    REQUIRE(locks::read_stat(::getpid(), stat));
+    ProcessStat stat;
+    REQUIRE(read_stat(::getpid(), stat));
     REQUIRE(stat.parent == ::getppid());
     REQUIRE(stat.session == ::getsid(0));
     REQUIRE(stat.start_time > 0);
     std::string line = "17 (a) b 9 (c) S 5 17 17 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 4242 1 1";
-    REQUIRE(locks::parse_stat(line, stat));
+    REQUIRE(parse_stat(line, stat));
     REQUIRE(stat.parent == 5);
     REQUIRE(stat.minor_faults == 3);
     REQUIRE(stat.user_ticks == 5 + 7);
     REQUIRE(stat.start_time == 4242);
-    REQUIRE_FALSE(locks::parse_stat(line.substr(0, 40), stat));
-    REQUIRE_FALSE(locks::read_stat(0, stat));
-    REQUIRE(locks::has_variable(locks::environment_of(::getpid()), std::string("PATH=") + std::getenv("PATH")));
+    REQUIRE_FALSE(parse_stat(line.substr(0, 40), stat));
+    REQUIRE_FALSE(read_stat(0, stat));
+    REQUIRE(has_variable(environment_of(::getpid()), std::string("PATH=") + std::getenv("PATH")));
 }
 
 TEST_CASE("launcher calls") {
@@ -130,36 +130,35 @@ TEST_CASE("launcher calls") {
 
 TEST_CASE("files of a grain: no link is followed, no special file is opened") {
     ScratchDir dir;
-    const Result<files::Fd> fd = files::open_directory(AT_FDCWD, dir.path);
+    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
     REQUIRE(fd);
     put_file(dir.path + "/secret", "secret");
     REQUIRE(::symlink("secret", (dir.path + "/out.1").c_str()) == 0);
     REQUIRE(::mkfifo((dir.path + "/out.2").c_str(), 0600) == 0);
-    REQUIRE_FALSE(files::read_file(fd->get(), "out.1", 100));
-    REQUIRE_FALSE(files::read_file(fd->get(), "out.2", 100));
-    REQUIRE(files::size_of(fd->get(), "out.1") == -1);
-    REQUIRE(files::read_file(fd->get(), "missing", 1).status().code == Code::not_found);
-    REQUIRE(files::write_file(fd->get(), "out.1", "new"));
+    REQUIRE_FALSE(read_file(fd->get(), "out.1", 100));
+    REQUIRE_FALSE(read_file(fd->get(), "out.2", 100));
+    REQUIRE(file_size(fd->get(), "out.1") == -1);
+    REQUIRE(read_file(fd->get(), "missing", 1).status().code == Code::not_found);
+    REQUIRE(replace_file(fd->get(), "out.1", "new"));
     REQUIRE(get_file(dir.path + "/secret") == "secret");
     REQUIRE(get_file(dir.path + "/out.1") == "new");
-    REQUIRE(files::read_file(fd->get(), "secret", 5).status().code == Code::limit);
-    REQUIRE(*files::read_file(fd->get(), "secret", 6) == "secret");
-    REQUIRE(*files::read_start(fd->get(), "secret", 3) == "sec");
+    REQUIRE(read_file(fd->get(), "secret", 5).status().code == Code::limit);
+    REQUIRE(*read_file(fd->get(), "secret", 6) == "secret");
 }
 
 TEST_CASE("trees are removed with links and unreadable directories in them, and nothing outside") {
     ScratchDir dir;
     put_file(dir.path + "/outside", "x");
-    REQUIRE(files::make_directories(dir.path + "/t/a/b"));
+    REQUIRE(make_directories(dir.path + "/t/a/b"));
     put_file(dir.path + "/t/a/b/f", "x");
     REQUIRE(::symlink("../outside", (dir.path + "/t/link").c_str()) == 0);
     REQUIRE(::symlink("..", (dir.path + "/t/up").c_str()) == 0);
     ::chmod((dir.path + "/t/a/b").c_str(), 0);
-    const Result<files::Fd> fd = files::open_directory(AT_FDCWD, dir.path);
-    REQUIRE(files::remove_tree(fd->get(), "t"));
-    REQUIRE_FALSE(files::exists(fd->get(), "t"));
-    REQUIRE(files::exists(fd->get(), "outside"));
-    REQUIRE(files::remove_tree(fd->get(), "t"));
+    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
+    REQUIRE(remove_tree(fd->get(), "t"));
+    REQUIRE_FALSE(file_exists(fd->get(), "t"));
+    REQUIRE(file_exists(fd->get(), "outside"));
+    REQUIRE(remove_tree(fd->get(), "t"));
 }
 
 namespace {

@@ -20,8 +20,8 @@ struct FakeHost {
 
     void put(const std::string &name, const std::string &text) {
         const std::string path = dir.path + name;
-        REQUIRE(files::make_directories(path.substr(0, path.rfind('/'))));
-        REQUIRE(files::write_file(AT_FDCWD, path, text));
+        REQUIRE(make_directories(path.substr(0, path.rfind('/'))));
+        REQUIRE(replace_file(AT_FDCWD, path, text));
     }
     FakeHost() {
         put("/proc/loadavg", "2.50 1.00 0.50 3/100 4711\n");

@@ -174,7 +174,7 @@ TEST_CASE("signals and ends reach grains of other uids; what they may not run is
                                       "while :; do sleep 0.05; done");
         REQUIRE(p.start(g).verb == files::Verb::started);
         const pid_t child = p.number_in(p.room(g) + "/pid");
-        REQUIRE(soon([&] { return files::exists(AT_FDCWD, p.room(g) + "/ready"); }));
+        REQUIRE(soon([&] { return file_exists(AT_FDCWD, p.room(g) + "/ready"); }));
         p.client.send({files::Verb::signal, g, SIGUSR1});
         REQUIRE(soon([&] { return get_file(p.room(g) + "/out.3") == "usr1\n"; }));
         p.client.send({files::Verb::term, g});
@@ -207,7 +207,7 @@ TEST_CASE("a server that is root gives each user a uid, and keeps it over a rest
         m.argv = {"bin/who"};
         m.env = {"PATH=/usr/bin:/bin"};
         const std::string home = p.server_dir + "/home/" + user;
-        REQUIRE(files::make_directories(home + "/bin"));
+        REQUIRE(make_directories(home + "/bin"));
         ::chmod((home + "/bin").c_str(), 0755);
         put_file(home + "/bin/who", "#!/bin/sh\nid -u; stat -c %u ../input .. ../../../../home/" + user + "\n", 0755);
         p.scheduler.send(m);
@@ -238,7 +238,7 @@ TEST_CASE("a limit is the grain's result: signal, words, and that it would meet 
     wire::Launch m;
     m.key = {"ann", 3, 1};
     m.incarnation = 1;
-    m.memory_mb = 64;  // less than the host gives
+    m.demands.memory_mb = 64;  // less than the host gives
     m.argv = {"/bin/sh", "-c", "echo before; (head -c 300000000 /dev/zero; exec sleep 60) | tail -n 1"};
     m.env = {"PATH=/usr/bin:/bin"};
     p.scheduler.send(m);

@@ -17,7 +17,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/warden/start_launcher.h"
 #include "locks/dcs_atoms.h"
@@ -52,7 +52,7 @@ struct Place {
 
     explicit Place(bool with_cgroups = true, const std::string &slots_dir = "")
         : slots(slots_dir), cgroups(with_cgroups) {
-        REQUIRE(files::make_directories(dir.path + "/grains"));
+        REQUIRE(make_directories(dir.path + "/grains"));
         client.open(dir.path, starts(dir.path, "local1", slots, cgroups));
         connect();
     }
@@ -76,7 +76,7 @@ struct Place {
     std::string make(std::vector<std::string> argv, const std::string &input = "", std::vector<std::string> env = {},
                      const std::string &directory = "") {
         files::LaunchRecord r;
-        r.boot_id = locks::boot_id();
+        r.boot_id = boot_id();
         r.program = argv.at(0);
         argv[0] = argv[0].substr(argv[0].rfind('/') + 1);
         r.argv = std::move(argv);
@@ -88,7 +88,7 @@ struct Place {
         r.rungs = rungs;
         r.writable = writable;
         const std::string grain = "local1,ann,1," + std::to_string(next_grain++) + ",1";
-        REQUIRE(files::make_directories(room(grain)));
+        REQUIRE(make_directories(room(grain)));
         put_file(room(grain) + "/input", input);
         if (account.change) {
             for (const std::string &open : {dir.path, dir.path + "/grains", path(grain)}) ::chmod(open.c_str(), 0711);
@@ -150,9 +150,9 @@ struct Place {
     }
     pid_t keeper() {
         pid_t found = 0;
-        for (const locks::ProcessStat &p : locks::all_processes())
+        for (const ProcessStat &p : all_processes())
             if (p.parent == launchers.back() && p.state != 'Z' &&
-                get_file("/proc/" + std::to_string(p.pid) + "/comm") == "dcs_keeper\n")
+                get_file("/proc/" + std::to_string(p.pid) + "/comm") == "dcs_slot_keeper\n")
                 found = p.pid;
         return found;
     }
@@ -168,17 +168,17 @@ struct Place {
     }
 };
 inline bool gone(pid_t pid) {
-    locks::ProcessStat s;
-    return !locks::read_stat(pid, s) || s.state == 'Z' || s.state == 'X';
+    ProcessStat s;
+    return !read_stat(pid, s) || s.state == 'Z' || s.state == 'X';
 }
 inline bool alive(pid_t pid) { return !gone(pid); }
 // Living processes that have this in their environment, or whose command line holds it.
 inline int marked(const std::string &word) {
     int n = 0;
-    for (const locks::ProcessStat &p : locks::all_processes()) {
+    for (const ProcessStat &p : all_processes()) {
         if (p.state == 'Z' || p.state == 'X' || p.pid == ::getpid()) continue;
         const std::string command = get_file("/proc/" + std::to_string(p.pid) + "/cmdline");
-        n += command.find(word) != std::string::npos || locks::environment_of(p.pid).find(word) != std::string::npos;
+        n += command.find(word) != std::string::npos || environment_of(p.pid).find(word) != std::string::npos;
     }
     return n;
 }

@@ -10,7 +10,7 @@ TEST_CASE("TERM reaches a stopped grain, and it may still answer") {
     const std::string d = p.dir.path;
     const std::string g = p.shell("trap 'exit 9' TERM; echo > " + d + "/ready; while :; do sleep 0.05; done");
     REQUIRE(p.start(g).verb == files::Verb::started);
-    REQUIRE(soon([&] { return files::exists(AT_FDCWD, d + "/ready"); }));
+    REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/ready"); }));
     ::kill(p.pid_of(g), SIGSTOP);
     p.client.send({files::Verb::term, g});
     REQUIRE(WEXITSTATUS(p.exit_of(g).status) == 9);
@@ -22,7 +22,7 @@ TEST_CASE("SIGNAL reaches the first process only") {
     const std::string g = p.shell("trap 'echo got; exit 7' USR1; sleep 60 & echo $! > " + d +
                                   "/child; echo > " + d + "/ready; while :; do wait $!; done");
     REQUIRE(p.start(g).verb == files::Verb::started);
-    REQUIRE(soon([&] { return files::exists(AT_FDCWD, d + "/ready"); }));
+    REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/ready"); }));
     const pid_t child = p.number_in(d + "/child");
     p.client.send({files::Verb::signal, g, SIGUSR1});
     REQUIRE(WEXITSTATUS(p.exit_of(g).status) == 7);
@@ -92,7 +92,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     const Result<files::ExitRecord> old = files::unpack_exit(get_file(p.path(done) + "/exit"));
     REQUIRE(old);
     REQUIRE(old->known);
-    REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(never) + "/exit"));  // it was not started
+    REQUIRE_FALSE(file_exists(AT_FDCWD, p.path(never) + "/exit"));  // it was not started
     REQUIRE(p.start(never, 1).verb == files::Verb::started);
 }
 
@@ -109,15 +109,15 @@ TEST_CASE("a pid that belongs to somebody else now is left alone") {
         ::_exit(0);
     }
     REQUIRE(soon([&] { return ::getsid(innocent) == innocent; }));
-    put_file(p.path(g) + "/pid", std::to_string(innocent) + " 12345 " + locks::boot_id() + "\n");
+    put_file(p.path(g) + "/pid", std::to_string(innocent) + " 12345 " + boot_id() + "\n");
     const std::string other_boot = p.make({"/bin/true"});
-    locks::ProcessStat stat;
-    REQUIRE(locks::read_stat(innocent, stat));
+    ProcessStat stat;
+    REQUIRE(read_stat(innocent, stat));
     const std::string started = std::to_string(stat.start_time);
     put_file(p.path(other_boot) + "/pid", std::to_string(innocent) + " " + started + " other-boot\n");
     p.connect();
-    REQUIRE(files::exists(AT_FDCWD, p.path(g) + "/exit"));
-    REQUIRE(files::exists(AT_FDCWD, p.path(other_boot) + "/exit"));
+    REQUIRE(file_exists(AT_FDCWD, p.path(g) + "/exit"));
+    REQUIRE(file_exists(AT_FDCWD, p.path(other_boot) + "/exit"));
     REQUIRE(alive(innocent));
     ::kill(innocent, SIGKILL);
     ::waitpid(innocent, nullptr, 0);
@@ -133,7 +133,7 @@ TEST_CASE("SIGTERM: the launcher ends its grains, without blame, also those that
     REQUIRE(p.start(meek).verb == files::Verb::started);
     REQUIRE(p.start(finished).verb == files::Verb::started);
     p.exit_of(finished);
-    REQUIRE(soon([&] { return files::exists(AT_FDCWD, d + "/ready"); }));
+    REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/ready"); }));
     const pid_t pid = p.pid_of(stubborn);
     const Instant before = boot_clock();
     ::kill(p.launchers.back(), SIGTERM);
@@ -168,7 +168,7 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     ScratchDir dir;
     std::string deep = dir.path;
     for (int i = 0; i < 8; ++i) deep += "/a-directory-with-a-long-name";
-    REQUIRE(files::make_directories(deep));
+    REQUIRE(make_directories(deep));
     server::LauncherClient client;
     client.open(deep, starts(deep, "deep"));
     std::string why;

@@ -65,11 +65,11 @@ TEST_CASE("a process that flees by forking and exiting without end is caught", "
                  "    if i == 20: open('" + d + "/runs', 'w')\nopen('" + d + "/away', 'w')\n");
         const std::string g = p.shell("env -i /usr/bin/python3 " + d + "/rabbit; sleep 60");
         REQUIRE(p.start(g).verb == files::Verb::started);
-        REQUIRE(soon([&] { return files::exists(AT_FDCWD, d + "/runs"); }));
+        REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/runs"); }));
         p.client.send({files::Verb::kill, g});
         p.exit_of(g);
         REQUIRE(marked(d + "/rabbit") == 0);
-        REQUIRE_FALSE(files::exists(AT_FDCWD, d + "/away"));
+        REQUIRE_FALSE(file_exists(AT_FDCWD, d + "/away"));
     }
 }
 
@@ -135,11 +135,11 @@ TEST_CASE("what a grain keeps in its directory is a limit, wherever it lies ther
 
 TEST_CASE("disk use is counted in portions, and follows no link") {
     ScratchDir d, other;
-    REQUIRE(files::make_directories(d.path + "/a/b"));
+    REQUIRE(make_directories(d.path + "/a/b"));
     for (int i = 0; i < 50; ++i) put_file(d.path + "/a/b/" + std::to_string(i), std::string(4096, 'x'));
     put_file(other.path + "/large", std::string(1 << 20, 'x'));
     REQUIRE(::symlink(other.path.c_str(), (d.path + "/away").c_str()) == 0);
-    const Result<files::Fd> room = files::open_directory(AT_FDCWD, d.path);
+    const Result<Fd> room = open_directory(AT_FDCWD, d.path);
     REQUIRE(room);
     launcher::DiskUse use;
     std::int64_t sum = 0;
@@ -183,7 +183,7 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
 TEST_CASE("version 2 of control groups, as its files are") {
     ScratchDir d;
     const auto make = [&](const std::string &path, const std::string &text) {
-        REQUIRE(files::make_directories(d.path + path.substr(0, path.rfind('/'))));
+        REQUIRE(make_directories(d.path + path.substr(0, path.rfind('/'))));
         put_file(d.path + path, text);
     };
     make("/proc/self/cgroup", "12:cpuset:/\n0::/system.slice/dcs.service/dcs-daemons\n");

@@ -73,7 +73,7 @@ TEST_CASE("programs that cannot run are told in words, and leave neither process
         REQUIRE(answer.verb == files::Verb::failed);
         REQUIRE_FALSE(answer.again);
         REQUIRE(answer.number == static_cast<int>(directory.empty() ? Code::not_found : Code::invalid));
-        REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/pid"));
+        REQUIRE_FALSE(file_exists(AT_FDCWD, p.path(g) + "/pid"));
         REQUIRE_FALSE(slot_held(p.dir.path + "/slots", 0));
         return answer.text;
     };
@@ -119,8 +119,8 @@ TEST_CASE("a proof says what a start would say, runs nothing, and needs no slot"
     const auto prove = [&](std::vector<std::string> argv, const std::string &directory = "") {
         const std::string g = p.make(std::move(argv), "", {"PATH=/usr/bin:/bin"}, directory);
         const files::LauncherCall answer = p.ask({files::Verb::prove, g});
-        REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/pid"));
-        REQUIRE_FALSE(files::exists(AT_FDCWD, p.path(g) + "/exit"));
+        REQUIRE_FALSE(file_exists(AT_FDCWD, p.path(g) + "/pid"));
+        REQUIRE_FALSE(file_exists(AT_FDCWD, p.path(g) + "/exit"));
         if (answer.verb == files::Verb::proved) return std::string("proved");
         REQUIRE(answer.verb == files::Verb::failed);
         REQUIRE(answer.number == static_cast<int>(directory.empty() ? Code::not_found : Code::invalid));
@@ -143,9 +143,9 @@ TEST_CASE("a proof says what a start would say, runs nothing, and needs no slot"
     REQUIRE(prove({d + "/script"}).find("interpreter") != std::string::npos);
     REQUIRE(prove({"/bin/true"}, d + "/nowhere").find("working directory") != std::string::npos);
     nap(100);
-    REQUIRE_FALSE(files::exists(AT_FDCWD, d + "/ran"));
+    REQUIRE_FALSE(file_exists(AT_FDCWD, d + "/ran"));
     int leftovers = 0;
-    for (const locks::ProcessStat &process : locks::all_processes())
+    for (const ProcessStat &process : all_processes())
         leftovers += process.parent == p.launchers.back() && process.pid != p.pid_of(busy);
     REQUIRE(leftovers == 1);  // the keeper of slots
     REQUIRE(alive(p.pid_of(busy)));

@@ -102,7 +102,7 @@ wire::Launch a_launch(Incarnation incarnation, bool tentative) {
     m.incarnation = incarnation;
     m.argv = {"/bin/cat"};
     m.tentative = tentative;
-    m.wall_s = 5;
+    m.demands.wall_s = 5;
     return m;
 }
 // The grain is incarnation 2 of its key; there is one slot, and nobody else unless `busy`.

@@ -11,7 +11,7 @@ void launch_for(Bench &b, const GrainId &g, int wall_s) {
     m.key = wire::wire_of(g.key);
     m.incarnation = g.incarnation;
     m.argv = {"/bin/cat"};
-    m.wall_s = wall_s;
+    m.demands.wall_s = wall_s;
     b.message(m);
     b.in(LaunchWritten{g});
 }

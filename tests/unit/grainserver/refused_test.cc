@@ -35,8 +35,8 @@ std::string words(const char *orders, const std::function<Status()> &work) {
 struct Starter {
     ScratchDir dir;
     launcher::Cgroups cgroups, groups;  // none, and those of control_groups()
-    launcher::Keeper keeper;
-    files::Fd base, grains;
+    launcher::SlotKeeper keeper;
+    Fd base, grains;
     files::LaunchRecord record;
     files::OwnerRules rules;
     const std::string grain = "local1,ann,1,1,1";
@@ -44,11 +44,11 @@ struct Starter {
 
     Starter() {
         const std::string path = dir.path + "/grains";
-        REQUIRE(files::make_directories(path + "/" + grain + "/room"));
+        REQUIRE(make_directories(path + "/" + grain + "/room"));
         put_file(path + "/" + grain + "/room/input", "");
-        base = files::Fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        grains = files::Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        place = {base.get(), grains.get(), path, dir.path + "/slots", locks::boot_id(), &cgroups, &keeper};
+        base = Fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        grains = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        place = {base.get(), grains.get(), path, dir.path + "/slots", boot_id(), &cgroups, &keeper};
         record.boot_id = place.boot_id;
         record.program = "/bin/true";
         record.argv = {"true"};
@@ -59,7 +59,7 @@ struct Starter {
     std::string control_groups() {
         const std::string root = dir.path + "/kernel", own = root + "/cg/dcs", leaf = own + "/dcs-1-2/" + grain;
         for (const std::string &directory : {root + "/proc/self", own + "/dcs-1-2/probe", leaf})
-            REQUIRE(files::make_directories(directory));
+            REQUIRE(make_directories(directory));
         put_file(root + "/proc/self/cgroup", "0::/dcs\n");
         put_file(root + "/proc/self/mountinfo", "31 23 0:28 / /cg rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
         put_file(own + "/dcs-1-2/probe/cgroup.procs", "");
@@ -78,7 +78,7 @@ struct Starter {
         REQUIRE(refusing.understood);
         launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2);
         if (outcome.kind != launcher::StartOutcome::Kind::started) {
-            CHECK_FALSE(files::exists(AT_FDCWD, place.path + "/" + grain + "/pid"));
+            CHECK_FALSE(file_exists(AT_FDCWD, place.path + "/" + grain + "/pid"));
             return outcome.text;
         }
         ::waitpid(outcome.pid, nullptr, 0);
@@ -116,8 +116,8 @@ std::string launcher_words(const char *orders) {
 
 TEST_CASE("a directory that cannot be listed is named") {
     const ScratchDir dir;
-    const files::Fd fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const auto list = [&] { return files::list(fd.get()).status(); };
+    const Fd fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto list = [&] { return list_directory(fd.get()).status(); };
     CHECK(words("", list).empty());
     CHECK(words("openat:dcs-gs:EMFILE", list) == "listing " + dir.path + ": Too many open files");
     CHECK(words("fdopendir:dcs-gs:ENOMEM", list) == "listing " + dir.path + ": Cannot allocate memory");
@@ -128,8 +128,8 @@ TEST_CASE("a copy that the disk refuses says at which end") {
     const ScratchDir dir;
     put_file(dir.path + "/from", std::string(3'000'000, 'x'));
     put_file(dir.path + "/to", std::string(100, 'y'));
-    const files::Fd from(::open((dir.path + "/from").c_str(), O_RDONLY | O_CLOEXEC));
-    const files::Fd to(::open((dir.path + "/to").c_str(), O_RDWR | O_CLOEXEC));
+    const Fd from(::open((dir.path + "/from").c_str(), O_RDONLY | O_CLOEXEC));
+    const Fd to(::open((dir.path + "/to").c_str(), O_RDWR | O_CLOEXEC));
     const auto copy = [&](std::uint64_t max, bool digest) {
         return [&, max, digest] {
             REQUIRE(::lseek(to.get(), 0, SEEK_SET) == 0);
@@ -168,20 +168,21 @@ TEST_CASE("the library of a host tells what it cannot keep") {
 
 TEST_CASE("a fence that cannot be made says which") {
     const ScratchDir dir;
-    const files::Fd room(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd room(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const auto fence = [&](Rungs rungs) {
-        return [&, rungs] { return files::make_fence({rungs, room.get(), {}}).status(); };
+        return [&, rungs] { return files::make_confinement({rungs, room.get(), {}}).status(); };
     };
     CHECK(words("", fence(1u << 31)) == "a grain is to be confined in a way that is not known");
-    CHECK(words("landlock_create_ruleset::EMFILE", fence(rung_scope)) == "the fence of a grain: Too many open files");
+    CHECK(words("landlock_create_ruleset::EMFILE", fence(rung_scope)) ==
+          "the confinement of a grain: Too many open files");
     CHECK(words("landlock_create_ruleset::DONE landlock_add_rule::ENOMEM", fence(rung_files))
-              .find("the fence around ") == 0);
+              .find("the confinement to ") == 0);
 }
 
 TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     Starter s;
     REQUIRE(s.started().empty());
-    REQUIRE(files::remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
+    REQUIRE(remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
     const struct { const char *orders, *words; } table[] = {
         {"pipe2::EMFILE", "descriptors for the grain: Too many open files"},
         {"vfork::EAGAIN", "no process for the grain: Resource temporarily unavailable"},
@@ -202,7 +203,7 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
         CHECK(get_file(groups + "/cgroup.procs").empty());
         CHECK(s.started().empty());
         CHECK(get_file(groups + "/cgroup.procs") == "0");
-        REQUIRE(files::remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
+        REQUIRE(remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
         s.place.cgroups = &s.cgroups;
     }
     s.record.rungs = s.rules.rungs = rung_filter;
@@ -233,7 +234,7 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     s.place.slots = "/dev/null/slots";
     CHECK(s.started() == "directory of slots /dev/null/slots: Not a directory");
     s.place.slots = s.dir.path + "/slots";
-    launcher::Keeper nobody;
+    launcher::SlotKeeper nobody;
     s.place.keeper = &nobody;
     CHECK(s.started() == "the keeper of this host's slots is being replaced");
     s.place.keeper = &s.keeper;

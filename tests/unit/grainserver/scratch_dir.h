@@ -1,5 +1,7 @@
 #pragma once
-// A directory below the system's temporary one, removed with all that is in it.
+// A directory below the system's temporary one, removed with all that is in it, once the launchers that serve it have
+// ended: also one that was started a moment ago and has no lock yet.
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -8,7 +10,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "grainserver/files/small_file.h"
+#include "base/files.h"
+#include "process/stat.h"
+#include "soon.h"
 #include "support/catch.h"
 
 namespace bench {
@@ -21,9 +25,27 @@ struct ScratchDir {
         REQUIRE(::mkdtemp(name.data()) != nullptr);
         path = name;
     }
-    ~ScratchDir() { (void)dcs::files::remove_tree(AT_FDCWD, path); }
+    ~ScratchDir() {
+        soon([&] { return !ends_launchers(); });
+        (void)dcs::remove_tree(AT_FDCWD, path);
+    }
     ScratchDir(const ScratchDir &) = delete;
     ScratchDir &operator=(const ScratchDir &) = delete;
+
+private:
+    bool ends_launchers() const {
+        bool any = false;
+        for (const dcs::ProcessStat &p : dcs::all_processes()) {
+            const std::string command = dcs::kernel_text("/proc/" + std::to_string(p.pid) + "/cmdline", 65536);
+            if (p.state == 'Z' || command.find("dcs_launcher") == std::string::npos ||
+                command.find(path) == std::string::npos)
+                continue;
+            any = true;
+            ::kill(p.pid, SIGTERM);
+            ::kill(p.pid, SIGCONT);
+        }
+        return any;
+    }
 };
 
 inline void put_file(const std::string &path, const std::string &text, unsigned mode = 0644) {

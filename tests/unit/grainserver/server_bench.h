@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "daemon/spawn.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "locks/dcs_atoms.h"
 #include "locks/lock_search.h"
 #include "places.h"
@@ -30,11 +30,11 @@ using namespace dcs;
 // Listens where the scheduler would; one grain server connects.
 struct Scheduler {
     std::string path;
-    files::Fd listener, conn;
+    Fd listener, conn;
     std::string buffer;
 
     explicit Scheduler(const std::string &directory) : path(directory + "/server.sock") {
-        listener = files::Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        listener = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
         sockaddr_un a{};
         a.sun_family = AF_UNIX;
         REQUIRE(path.size() < sizeof a.sun_path);
@@ -45,7 +45,7 @@ struct Scheduler {
     wire::FirstCall accept() {
         pollfd p{listener.get(), POLLIN, 0};
         REQUIRE(::poll(&p, 1, 60'000) == 1);
-        conn = files::Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        conn = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
         REQUIRE(conn);
         buffer.clear();
         std::optional<wire::AnyMessage> m = next(60'000);
@@ -111,14 +111,7 @@ struct Pool {
     explicit Pool(bool at_once = true) {
         if (at_once) start();
     }
-    ~Pool() {
-        stop(SIGKILL);
-        const pid_t launcher = launcher_pid();
-        if (launcher > 1 && locks::is_held(server_dir + "/launcher.lock")) {
-            ::kill(launcher, SIGTERM);
-            soon([&] { return !locks::is_held(server_dir + "/launcher.lock"); });
-        }
-    }
+    ~Pool() { stop(SIGKILL); }  // what it has started is ended with the directory
     pid_t launcher_pid() const { return locks::holder_of(server_dir + "/launcher.lock"); }
     void start() {
         SpawnRequest r;
@@ -128,7 +121,7 @@ struct Pool {
                        "--log-level", "info", "--courtesy", "priority"};
         r.arguments.insert(r.arguments.end(), options.begin(), options.end());
         r.environment = environment;
-        const files::Fd log(::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        const Fd log(::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         r.err = log.get();
         const Result<pid_t> pid = spawn(r);
         REQUIRE(pid);

@@ -139,7 +139,7 @@ TEST_CASE("one server for a directory; a refusal is told and asked again; TERM l
 
 TEST_CASE("a lock that a dead server's child holds for a moment does not stop the next server") {
     Pool p(false);
-    REQUIRE(files::make_directories(p.server_dir));
+    REQUIRE(make_directories(p.server_dir));
     const pid_t dead = ::fork();
     if (dead == 0) {
         const auto lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, p.server_dir + "/lock");
@@ -197,7 +197,7 @@ TEST_CASE("server, launcher and grain are killed, the scheduler goes away: the o
         }
         switch (round % 4) {
         case 0:  // the scheduler's connection
-            p.scheduler.conn = files::Fd();
+            p.scheduler.conn = Fd();
             break;
         case 1:
             p.stop(SIGKILL);

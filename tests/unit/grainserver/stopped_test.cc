@@ -7,7 +7,7 @@ using namespace bench;
 namespace {
 
 pid_t warden_of(pid_t server) {
-    for (const locks::ProcessStat &p : locks::all_processes())
+    for (const ProcessStat &p : all_processes())
         if (p.parent == server && get_file("/proc/" + std::to_string(p.pid) + "/comm") == "dcs_warden\n") return p.pid;
     return 0;
 }
@@ -19,7 +19,7 @@ TEST_CASE("a launcher that is being stopped starts nothing any more") {
     const std::string stubborn = p.shell("trap '' TERM; echo > " + p.dir.path + "/ready; while :; do sleep 1; done");
     const std::string first = p.make({"/bin/true"}), second = p.make({"/bin/true"});
     REQUIRE(p.start(stubborn).verb == files::Verb::started);
-    REQUIRE(soon([&] { return files::exists(AT_FDCWD, p.dir.path + "/ready"); }));
+    REQUIRE(soon([&] { return file_exists(AT_FDCWD, p.dir.path + "/ready"); }));
     // It is stopped over all of this, so that it finds it at once.
     const pid_t launcher = p.launchers.back();
     ::kill(launcher, SIGSTOP);
@@ -35,7 +35,7 @@ TEST_CASE("a launcher that is being stopped starts nothing any more") {
     CHECK(refused.number == static_cast<int>(Code::refused));
     CHECK(refused.text == "the launcher of this host is being stopped");
     REQUIRE(soon([&] { return !locks::is_held(p.dir.path + "/launcher.lock"); }));
-    CHECK_FALSE(files::exists(AT_FDCWD, p.path(refused.dir) + "/pid"));
+    CHECK_FALSE(file_exists(AT_FDCWD, p.path(refused.dir) + "/pid"));
     CHECK(files::unpack_exit(get_file(p.path(stubborn) + "/exit"))->innocent);
 }
 

@@ -30,8 +30,8 @@ bool on_disk(const Pool &p, const char *grain) {
 // Processes of this pool's grains, stopped ones too.
 int grain_processes(const Pool &p) {
     int n = 0;
-    for (const locks::ProcessStat &process : locks::all_processes())
-        n += locks::environment_of(process.pid).find("DCS_GRAIN_DIR=" + p.server_dir) != std::string::npos;
+    for (const ProcessStat &process : all_processes())
+        n += environment_of(process.pid).find("DCS_GRAIN_DIR=" + p.server_dir) != std::string::npos;
     return n;
 }
 }  // namespace
@@ -102,7 +102,7 @@ TEST_CASE("a grain runs no longer than it may, also when its server was away mea
     Pool p;
     p.greet();
     wire::Launch m = launch_of(other, {"/bin/sh", "-c", "echo begun; exec sleep 60"}, false);
-    m.wall_s = 4;
+    m.demands.wall_s = 4;
     p.scheduler.send(m);
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
     const Instant began = boot_clock();
@@ -131,8 +131,8 @@ TEST_CASE("a restarted server's first call says how long a grain has run") {
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
     const auto pid = files::parse_pid(get_file(p.server_dir + "/grains/local1,ann,3,2,1/pid"));
     REQUIRE(pid);
-    locks::ProcessStat stat;  // it is a modest process, and others may keep it waiting
-    REQUIRE(soon([&] { return locks::read_stat(pid->pid, stat) && stat.user_ticks >= 5; }));
+    ProcessStat stat;  // it is a modest process, and others may keep it waiting
+    REQUIRE(soon([&] { return read_stat(pid->pid, stat) && stat.user_ticks >= 5; }));
     p.stop(SIGKILL);
     p.start();
     const wire::FirstCall call = p.greet();

@@ -8,7 +8,7 @@
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/grain_files.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "pki/digest.h"
 #include "scratch_dir.h"
 
@@ -25,7 +25,7 @@ struct OneGrain {
     GrainId id{{{"ann", 3}, 17}, 2};
     const std::string record = dir.path + "/grains/local1,ann,3,17,2", room = record + "/room";
 
-    OneGrain() { REQUIRE(grains.open(dir.path, "local1", locks::boot_id())); }
+    OneGrain() { REQUIRE(grains.open(dir.path, "local1", boot_id())); }
     Status prepare(std::vector<std::string> argv = {"/bin/cat"}, std::vector<std::string> env = {}) {
         wire::Launch m;
         m.argv = std::move(argv);
@@ -62,7 +62,7 @@ TEST_CASE("a launch that no program can be made of leaves nothing behind") {
     const auto says = [&](std::vector<std::string> argv, std::vector<std::string> env = {}) {
         const Status s = g.prepare(std::move(argv), std::move(env));
         CHECK(s.code == Code::invalid);  // about this grain, not about a program
-        CHECK_FALSE(files::exists(AT_FDCWD, g.record));
+        CHECK_FALSE(file_exists(AT_FDCWD, g.record));
         return s.text;
     };
     CHECK(says({}) == "the grain names no program");

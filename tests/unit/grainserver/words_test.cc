@@ -33,7 +33,7 @@ TEST_CASE("a tree that is nested without end is left, and said to be") {
     std::filesystem::path deep = dir.path + "/deep";
     for (int i = 0; i < 210; ++i) deep /= "d";
     REQUIRE(std::filesystem::create_directories(deep));
-    CHECK(files::remove_tree(AT_FDCWD, dir.path + "/deep").text == "d: nested too deeply to be removed");
+    CHECK(remove_tree(AT_FDCWD, dir.path + "/deep").text == "d: nested too deeply to be removed");
     std::filesystem::remove_all(dir.path + "/deep");
 }
 
@@ -69,9 +69,9 @@ TEST_CASE("what has not the form of a request is not asked of the warden") {
 #if DCS_CAN_REFUSE
 TEST_CASE("a file behind a mount in the grain's directory does not count") {
     const ScratchDir dir;
-    REQUIRE(files::make_directories(dir.path + "/room"));
+    REQUIRE(make_directories(dir.path + "/room"));
     put_file(dir.path + "/room/checkpoint", "x");
-    const files::Fd grain(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd grain(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const auto room = files::open_room(grain.get());
     REQUIRE(room);
     const test::Refusing refusing("openat2:checkpoint:EXDEV");

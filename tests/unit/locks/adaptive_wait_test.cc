@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "atoms.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 #include "support/catch.h"
 
 using namespace dcs::locks;
@@ -190,7 +190,7 @@ TEST_CASE("P2 of many requests for an expired atom one ends its holder and takes
         const scratch::SharedMemory<Shared> shared;
         const pid_t pid = scratch::holder(world, request_for(dir));
         REQUIRE(pid > 0);
-        const auto victim = ProcessHandle::open(*identify(pid));
+        const auto victim = dcs::ProcessHandle::open(*dcs::identify(pid));
         REQUIRE(victim);
         world.pass(2 * hour);
         const auto ask = [&](int number) {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "locks/lock_file.h"
-#include "locks/process_stat.h"
+#include "process/stat.h"
 #include "scratch.h"
 #include "support/catch.h"
 
@@ -37,8 +37,8 @@ template <class Condition> bool soon(Condition condition) {
 }
 
 inline char state_of(pid_t pid) {
-    dcs::locks::ProcessStat stat;
-    return dcs::locks::read_stat(pid, stat) ? stat.state : '-';
+    dcs::ProcessStat stat;
+    return dcs::read_stat(pid, stat) ? stat.state : '-';
 }
 
 inline std::string file_text(const std::string &path) {

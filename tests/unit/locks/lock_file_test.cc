@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "locks/lock_search.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 #include "locks/record.h"
 #include "locks/sample.h"
 #include "scratch.h"

@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "locks/process_identity.h"
-#include "locks/process_tree.h"
+#include "process/identity.h"
+#include "process/table.h"
 #include "locks/record.h"
-#include "locks/tree.h"
+#include "locks/run_tree.h"
 #include "locks/world.h"
 #include "support/catch.h"
 

@@ -105,14 +105,14 @@ TEST_CASE("detaching lets commits go on until the copy is there again") {
     b.append("t/1", "x");
     CHECK(b.mirror->holds());
     b.answers.clear();
-    b.mirror->came(Bench::person, wire::AskMirror{wire::protocol_version, true}, 1);
+    b.mirror->came(Bench::person, wire::AskMirror{wire::opening_form, true}, 1);
     CHECK(b.attachment == Attachment::detached);
     CHECK(!b.mirror->holds());
     CHECK(b.status().detached);
     REQUIRE(b.mirror->problems().size() == 1);
     b.append("t/1", "y");
     CHECK(!b.mirror->holds());
-    b.mirror->came(Bench::person, wire::AskMirror{wire::protocol_version, true}, 1);
+    b.mirror->came(Bench::person, wire::AskMirror{wire::opening_form, true}, 1);
     CHECK(std::holds_alternative<wire::ErrorReply>(b.answers.back()));
     REQUIRE(b.connect().empty());
     b.deliver_all();
@@ -135,7 +135,7 @@ TEST_CASE("what cannot be recorded is not relied upon") {
     b.remember_fails = true;
     b.disconnect();
     b.append("t/1", "y");
-    b.mirror->came(Bench::person, wire::AskMirror{wire::protocol_version, true}, 1);
+    b.mirror->came(Bench::person, wire::AskMirror{wire::opening_form, true}, 1);
     CHECK(b.mirror->holds());
 }
 

@@ -54,7 +54,7 @@ inline std::string head_of(std::uint32_t length, std::uint64_t request, std::uin
     ByteWriter out;
     out.raw("DCS1");
     out.u16(1);
-    out.u16(wire::protocol_version);
+    out.u16(wire::opening_form);
     out.u32(length);
     out.u64(request);
     out.u32(crc);

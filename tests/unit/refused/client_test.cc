@@ -91,7 +91,7 @@ int with_input(const char *path) {
 
 int with_file(const char *path) {
     d_grain g = grain();
-    const d_file file{"name", path, nullptr, 0};
+    const d_file file{sizeof(d_file), "name", path, nullptr, 0, 0};
     g.files = &file;
     g.file_count = 1;
     return d_gexec_grain(1, 1, &g);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/fence.h"
+#include "daemon/privileges.h"
 #include "daemon/peer_name.h"
 #include "daemon/ready.h"
 #include "daemon/side_process.h"

@@ -13,7 +13,7 @@
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
 #include "locks/kill_carefully.h"
-#include "locks/process_identity.h"
+#include "process/identity.h"
 #include "locks/queue.h"
 #include "locks/run_end.h"
 #include "locks/sample.h"

@@ -220,7 +220,7 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     const pki::Identity whole{self.key, *pki::read_certificate(self.certificate), issuer.authority.certificate};
     {
         const Refusing open("open,openat", EACCES, "key.pem");
-        CHECK(pki::write_identity(dir.path(), whole).text == "writing " + key + ": Permission denied");
+        CHECK(pki::write_identity(dir.path(), whole).text == "writing " + key + ".tmp: Permission denied");
     }
     REQUIRE(pki::write_identity(dir.path(), whole));
     {

@@ -64,13 +64,13 @@ TEST_CASE("one bad grain refuses the whole batch, and is named") {
     Stage s;
     s.pool.gexec(s.find, 1, 7);
     std::vector<SubmitGrain> bad = *batch_of({0, 1, 2}).grains;
-    bad[1].attempts = 0;
+    bad[1].demands.attempts = 0;
     s.refused(batch(bad), "INVALID", 1);
     s.refused(batch_of({0, 1, 0}), "INVALID", 0);
     s.refused(batch_of({0, 7, 1}), "GRAIN_EXISTS", 7);
     s.refused(batch({}), "INVALID", -1);
     bad = *batch_of({0, 1, 2}).grains;
-    bad[2].thrash = -1;
+    bad[2].demands.thrash = -1;
     s.refused(batch(bad), "INVALID", 2);
     const Program stranger = s.pool.begin("bob", "find");
     CHECK(s.pool.call(stranger, batch_of({0})).at(0).find("SESSION_UNKNOWN") != std::string::npos);

@@ -15,7 +15,9 @@ public:
     }
 
 private:
-    template <class... T> void put(const T &...x) { ((out_ << x << ' '), ...); }
+    template <class... T> void put(const T &...x) { (one(x), ...); }
+    void one(HostId id) { out_ << static_cast<int>(id) << ' '; }
+    template <class T> void one(const T &x) { out_ << x << ' '; }
     template <class C> void bytes(const C &c) {
         for (const auto b : c) out_ << static_cast<int>(b) << '.';
         out_ << ' ';
@@ -24,10 +26,10 @@ private:
         put(u.user_us, u.system_us, u.max_rss_kb, u.minor_faults, u.major_faults, u.in_blocks, u.out_blocks);
     }
     void grain(const Grain &g) {
-        put(static_cast<int>(g.status), g.own_tree, g.urgent, g.params_own_file, int{g.attempts},
+        put(static_cast<int>(g.status), g.own_tree, g.demands->urgent, g.params_own_file, g.demands->attempts,
             int{g.failures});
-        put(g.thrash, g.notice, g.host_class, g.incarnation, g.host, g.sequence, g.exit_code, g.signal,
-            g.result_index);
+        put(g.demands->thrash, g.demands->notice, g.demands->host_class, g.incarnation, g.host, g.sequence);
+        put(g.exit_code, g.signal, g.result_index);
         bytes(g.fingerprint);
         put(g.queue_position, g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
         put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
@@ -41,7 +43,7 @@ private:
         put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
         put(g.known, g.killed_after, g.told);
         put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
-        put(g.demand->cores, g.demand->memory_mb, g.demand->wall_s);
+        put(g.demands->cores, g.demands->memory_mb, g.demands->wall_s);
         for (const std::string &digest : g.files->digests) put("content", digest);
         for (const std::string &name : g.files->binary_classes) put("class", name);
         for (const wire::GrainFile &file : g.files->outputs) put("output", wire::to_text(file));

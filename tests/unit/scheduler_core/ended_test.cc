@@ -10,7 +10,7 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     const ConnId link = pool.conn("h1");
-    const auto place = [&] { return pool.state.hosts[static_cast<std::size_t>(pool.at("ann/1:0").host)].config.name; };
+    const auto place = [&] { return pool.state.hosts[static_cast<std::size_t>(pool.at("ann/1:0").host)].config->name; };
     REQUIRE(place() == "h1");
     SECTION("a closed link alone moves nothing") {
         pool.hang_up("h1");
@@ -23,7 +23,7 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
         pool.wait(seconds(10));
         CHECK(place() == "h1");
         pool.wait(seconds(1));
-        CHECK(pool.state.host(0)->status == HostStatus::dead);
+        CHECK(pool.state.host(HostId{0})->status == HostStatus::dead);
         CHECK(place() == "h2");
         CHECK(pool.at("ann/1:0").incarnation == 2);
     }
@@ -43,7 +43,7 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
         pool.wait(seconds(20));
         CHECK(place() == "h1");
         CHECK(pool.at("ann/1:0").incarnation == 1);
-        CHECK(pool.state.host(0)->status == HostStatus::active);
+        CHECK(pool.state.host(HostId{0})->status == HostStatus::active);
     }
     SECTION("started too late it has its grain back if nobody else took it") {
         pool.hosts[1].slots = 0;
@@ -87,7 +87,7 @@ TEST_CASE("a host that never called has no figures, also when it was given up") 
         return pool.answer<wire::QueryReply>(look, wire::Query{wire::QueryType::hosts}).hosts.at(0);
     };
     pool.wait(seconds(200));
-    REQUIRE(pool.state.host(0)->status == HostStatus::dead);
+    REQUIRE(pool.state.host(HostId{0})->status == HostStatus::dead);
     CHECK((row().last_call_in_s == -1 && row().free_memory_kb == -1 && row().confinement.empty()));
     pool.first_call("h1");
     CHECK((row().last_call_in_s == 0 && row().free_memory_kb == -1));

@@ -41,11 +41,11 @@ struct RandomPool {
     void submit() {
         const Program &p = programs[static_cast<std::size_t>(dice.below(3))];
         SubmitGrain g = Pool::grain(1, dice.below(40), static_cast<std::uint32_t>(dice.below(8)));
-        if (dice.once_in(3)) g.thrash = dice.below(120);
-        if (dice.once_in(3)) g.demand.cores = dice.below(4);
-        if (dice.once_in(3)) g.demand.memory_mb = dice.below(200);
+        if (dice.once_in(3)) g.demands.thrash = dice.below(120);
+        if (dice.once_in(3)) g.demands.cores = dice.below(4);
+        if (dice.once_in(3)) g.demands.memory_mb = dice.below(200);
         g.program = static_cast<std::uint32_t>(dice.below(4));
-        g.urgent = dice.once_in(5);
+        g.demands.urgent = dice.once_in(5);
         if (dice.once_in(8)) g.files.binary_classes = {dice.once_in(2) ? "x" : "y"};
         pool.call(p, g);
     }
@@ -93,7 +93,7 @@ struct RandomPool {
         ++seen[why];
         const Host &host = *pool.state.host(id);
         const bool free = pool.state.free_slots(id) > 0;
-        CAPTURE(reason_of(why).word, to_text(key), host.config.name);
+        CAPTURE(reason_of(why).word, to_text(key), host.config->name);
         REQUIRE(could_run(host, id, key.session, g) == !for_ever(why));
         const bool takes = free && launched_there(id, FillHost{id}) == key;
         REQUIRE((why == Why::takes_it) == takes);

@@ -136,17 +136,17 @@ const std::map<Why, Scene> &scenes() {
              s.occupy();
              s.submit(0);
              Grain g = s.pool.at("ann/1:0");
-             g.nogo = std::vector<HostId>{0};
+             g.nogo = std::vector<HostId>{HostId{0}};
              Undo undo;
              apply(s.pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
          }},
-        {Why::too_few_cores, [](Stage &s) { SubmitGrain g = s.grain(0); g.demand.cores = 2; s.submit(g); }},
+        {Why::too_few_cores, [](Stage &s) { SubmitGrain g = s.grain(0); g.demands.cores = 2; s.submit(g); }},
         {Why::too_little_memory,
          [](Stage &s) {
              s.h1().memory_mb = 100;
              s.settle();
              SubmitGrain g = s.grain(0);
-             g.demand.memory_mb = 101;
+             g.demands.memory_mb = 101;
              s.submit(g);
          }},
         {Why::drained,
@@ -174,7 +174,8 @@ const std::map<Why, Scene> &scenes() {
          [](Stage &s) { s.h1().require_confinement = rung_filter; s.settle(); s.submit(0); }},
         {Why::host_shut,
          [](Stage &s) {
-             s.pool.feed(ServerCallIn{s.pool.conn("h1"), 0, wire::CallIn{9.0, 1000, false, "the owner is back"}});
+             s.pool.feed(ServerCallIn{s.pool.conn("h1"), HostId{0},
+                                      wire::CallIn{9.0, 1000, false, "the owner is back"}});
              s.submit(0);
          }},
         {Why::program_missing,
@@ -215,10 +216,10 @@ const std::map<Why, Scene> &scenes() {
              s.pool.end("h1", "ann/1:98", 1);
              s.pool.end("h1", "ann/1:98", 1);  // there again, for want of an elsewhere
              s.pool.gkill(s.ann, 1, 98);
-             Host blamed = *s.pool.state.host(0);
+             Host blamed = *s.pool.state.host(HostId{0});
              blamed.blamed_lately = 1;
              Undo undo;
-             apply(s.pool.state, SetHost{0, blamed}, undo);
+             apply(s.pool.state, SetHost{HostId{0}, blamed}, undo);
              s.submit(0);
          }},
         {Why::cores_in_use,
@@ -228,14 +229,14 @@ const std::map<Why, Scene> &scenes() {
              s.settle();
              s.submit(99);
              SubmitGrain g = s.grain(0);
-             g.demand.cores = 2;
+             g.demands.cores = 2;
              s.submit(g);
          }},
         {Why::thrash,
          [](Stage &s) {
              s.pool.call_in("h1", 1000);
              SubmitGrain g = s.grain(0);
-             g.thrash = 2;
+             g.demands.thrash = 2;
              s.submit(g);
          }},
         {Why::memory_in_use,
@@ -244,7 +245,7 @@ const std::map<Why, Scene> &scenes() {
              s.h1().memory_mb = 100;
              s.settle();
              SubmitGrain g = s.grain(99);
-             g.demand.memory_mb = 60;
+             g.demands.memory_mb = 60;
              s.submit(g);
              g.grain = 0;
              s.submit(g);
@@ -254,13 +255,13 @@ const std::map<Why, Scene> &scenes() {
              s.submit(98);
              s.pool.launched("h1", "ann/1:98", Code::limit);  // held back, then not any more
              SubmitGrain g = s.grain(0);
-             g.thrash = 2;
+             g.demands.thrash = 2;
              s.submit(g);
              s.pool.now = s.pool.now + seconds(6);
-             Host host = *s.pool.state.host(0);
+             Host host = *s.pool.state.host(HostId{0});
              host.free_memory_kb = 1 << 20;
              Undo undo;
-             apply(s.pool.state, SetHost{0, host}, undo);
+             apply(s.pool.state, SetHost{HostId{0}, host}, undo);
          }},
         {Why::takes_it,
          [](Stage &s) {

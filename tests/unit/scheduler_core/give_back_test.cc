@@ -16,7 +16,7 @@ struct Stage {
         pool.gexec(ann, 1, 0);
     }
     const Grain &g() { return pool.at("ann/1:0"); }
-    std::string host() { return pool.state.host(g().host)->config.name; }
+    std::string host() { return pool.state.host(g().host)->config->name; }
     Lines gives_up(int code = 74) {
         wire::GrainReport r = pool.end_report("ann/1:0", code, 0, true);
         r.given_back = wire::GivenBack::by_itself;

@@ -51,7 +51,7 @@ std::string look_at_grain(GrainStage &s) {
     const Grain *g = s.pool.state.grain(Pool::key("ann/1:0"));
     if (!g) return "damaged";
     std::string text = name_of(g->status);
-    if (g->host != no_host) text += " " + s.pool.state.host(g->host)->config.name;
+    if (g->host != no_host) text += " " + s.pool.state.host(g->host)->config->name;
     text += " inc " + std::to_string(g->incarnation);
     if (g->lease != g->incarnation) text += " lease " + std::to_string(g->lease);
     if (g->failures > 0) text += " failed " + std::to_string(g->failures);

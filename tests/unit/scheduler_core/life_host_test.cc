@@ -30,7 +30,7 @@ struct HostStage {
         return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act();
     }
     Lines says_shut(const std::string &why) {
-        return pool.feed(ServerCallIn{pool.conn("h1"), 0, wire::CallIn{0.5, 1 << 20, true, why}});
+        return pool.feed(ServerCallIn{pool.conn("h1"), HostId{0}, wire::CallIn{0.5, 1 << 20, true, why}});
     }
     Lines set(wire::SetHost c) {
         c.host = "h1";
@@ -39,13 +39,13 @@ struct HostStage {
 };
 
 std::string look_at_host(HostStage &s) {
-    const Host &h = *s.pool.state.host(0);
+    const Host &h = *s.pool.state.host(HostId{0});
     std::string text = h.configured ? name_of(h.status) : "removed";
     if (h.checked != Checked::no) text += h.checked == Checked::asked ? " asked" : " could be alive";
     if (h.conn == 0) text += " away";
     if (h.setting.drained) text += " drained";
     if (!h.shut.empty()) text += " shut";
-    if (h.config.slots != 1) text += " slots " + std::to_string(h.config.slots);
+    if (h.config->slots != 1) text += " slots " + std::to_string(h.config->slots);
     return text + " runs " + std::to_string(s.pool.state.running[0].size());
 }
 
@@ -97,7 +97,10 @@ const Doing<HostStage> host_inputs = {
     {"only its gateway answers", [](HostStage &s) { return s.pool.probed("h1", false, {}, true); }},
     {"nothing answers", [](HostStage &s) { return s.pool.probed("h1", false, {}, false); }},
     {"an older probe is answered",
-     [](HostStage &s) { return s.pool.feed(ProbeResult{0, s.pool.state.host(0)->probe - 1, false, {}, true}); }},
+     [](HostStage &s) {
+         const std::uint32_t last = s.pool.state.host(HostId{0})->probe;
+         return s.pool.feed(ProbeResult{HostId{0}, last - 1, false, {}, true});
+     }},
     {"table reread", [](HostStage &s) { return s.pool.table(); }},
     {"taken out of the table", [](HostStage &s) { s.pool.hosts.clear(); return s.pool.table(); }},
     {"in the table with more slots",

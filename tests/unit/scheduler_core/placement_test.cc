@@ -67,7 +67,7 @@ TEST_CASE("users, classes and memory decide who may run on a host") {
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
     SubmitGrain big = Pool::grain(1, 0);
-    big.thrash = 100;                                   // half megabytes
+    big.demands.thrash = 100;                                   // half megabytes
     CHECK(pool.call(find, big) == Lines{"ann: done"});  // nobody's free memory is known yet
     CHECK(pool.call_in("lean", 51199).empty());
     CHECK(pool.call_in("private", 1 << 20).empty());
@@ -86,7 +86,7 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     CHECK(pool.launched("h1", "ann/1:0", Code::not_found) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
-    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
+    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
     CHECK(pool.call_in("h1").empty());
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
@@ -141,7 +141,7 @@ TEST_CASE("a failed grain is tried on the same host first, then elsewhere, then 
           Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken", "h1: launch ann/1:0 inc 2 next 1"});
     CHECK(pool.end("h1", "ann/1:0", 0, 11) ==
           Lines{"h1: ack ann/1:0 inc 2 last 1 ended taken", "h2: launch ann/1:0 inc 3 next 1"});
-    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
+    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
     CHECK(pool.at("ann/1:0").out_length == 0);  // what failed runs wrote is dropped
     CHECK(pool.end("h2", "ann/1:0", 0, 11) == Lines{"h2: ack ann/1:0 inc 3 last 1 ended taken"});
     CHECK(pool.gwait(find, 1, 0) == Lines{"ann: result ann/1:0 completed 1 sent 1 signal 11 out 6"});
@@ -169,7 +169,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
     SubmitGrain g = Pool::grain(1, 0);
-    g.attempts = 5;
+    g.demands.attempts = 5;
     pool.call(find, g);
     for (int i = 1; i < 5; ++i) {
         CHECK(pool.end("h1", "ann/1:0", 7).back() ==
@@ -179,7 +179,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
     CHECK(pool.end("h1", "ann/1:0", 7) == Lines{"h1: ack ann/1:0 inc 5 last 1 ended taken"});
     CHECK(pool.at("ann/1:0").exit_code == 7);
     g.grain = 1;
-    g.attempts = 1;
+    g.demands.attempts = 1;
     pool.call(find, g);
     pool.end("h1", "ann/1:1", 7);
     CHECK(pool.status("ann/1:1") == "finished");

@@ -112,30 +112,33 @@ TEST_CASE("demands are checked and kept, and do not fit where they cannot") {
     Pool pool(1, 3);
     const Program ann = pool.begin("ann", "find");
     pool.open(ann, 1);
-    const auto code = [&](Demand demand) {
+    const auto code = [&](std::int32_t cores, std::int32_t memory_mb, std::int32_t wall_s) {
         SubmitGrain g = Pool::grain(1, 0);
-        g.demand = demand;
+        g.demands.cores = cores;
+        g.demands.memory_mb = memory_mb;
+        g.demands.wall_s = wall_s;
         const std::string c = code_of(pool.call(ann, g));
         CHECK(pool.changes.empty());
         return c;
     };
-    CHECK(code({-1, 0, 0}) == "INVALID");
-    CHECK(code({65537, 0, 0}) == "INVALID");
-    CHECK(code({0, -1, 0}) == "INVALID");
-    CHECK(code({0, 0, -1}) == "INVALID");
+    CHECK(code(-1, 0, 0) == "INVALID");
+    CHECK(code(65537, 0, 0) == "INVALID");
+    CHECK(code(0, -1, 0) == "INVALID");
+    CHECK(code(0, 0, -1) == "INVALID");
     SubmitGrain g = Pool::grain(1, 0);
-    g.demand = {2, 0, 60};
+    g.demands.cores = 2;
+    g.demands.wall_s = 60;
     g.program = 7;
     CHECK(pool.call(ann, g).front() == "ann: done");
-    CHECK(pool.at("ann/1:0").demand.get() == Demand{2, 0, 60});
+    CHECK(pool.at("ann/1:0").demands.get() == g.demands);
     CHECK(pool.at("ann/1:0").program == 7);
     const auto *launch = std::get_if<SendLaunch>(&pool.effects.back());
     REQUIRE(launch);
-    CHECK(launch->head.wall_s == 60);
+    CHECK(launch->head.demands.wall_s == 60);
     g.grain = 1;
     CHECK(pool.call(ann, g) == Lines{"ann: done"});  // one core is left, of three
     g.grain = 2;
-    g.demand.cores = 0;
+    g.demands.cores = 0;
     CHECK(pool.call(ann, g).size() == 2);
 }
 
@@ -147,7 +150,7 @@ TEST_CASE("a session has only so many kinds of grains waiting") {
     const auto most = static_cast<int>(limits::shapes_per_session);
     for (int i = 0; i < most; ++i) {
         g.grain = i;
-        g.demand.cores = i;
+        g.demands.cores = i;
         REQUIRE(decide(pool.state, pool.now, UserCall{pool.caller(ann), g}).changes.size() > 1);
         Undo undo;
         for (const Change &c : decide(pool.state, pool.now, UserCall{pool.caller(ann), g}).changes)
@@ -155,10 +158,10 @@ TEST_CASE("a session has only so many kinds of grains waiting") {
     }
     CHECK(check(pool.state).empty());
     g.grain = most;
-    g.demand.cores = most;
+    g.demands.cores = most;
     CHECK(code_of(pool.call(ann, g)) == "LIMIT");
     CHECK(pool.changes.empty());
-    g.demand.cores = 5;  // a kind that is there
+    g.demands.cores = 5;  // a kind that is there
     CHECK(pool.call(ann, g) == Lines{"ann: done"});
 }
 
@@ -177,7 +180,8 @@ TEST_CASE("hosts by status, with all that is known of them") {
     const Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
     pool.open(ann, 1);
     SubmitGrain g = Pool::grain(1, 0, 1);
-    g.demand = {3, 400, 0};
+    g.demands.cores = 3;
+    g.demands.memory_mb = 400;
     pool.call(ann, g);
     wire::SetHost drain;
     drain.host = "h1";
@@ -228,10 +232,12 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     const Program ann = pool.begin("ann", "find");
     pool.open(ann, 1);
     SubmitGrain g = Pool::grain(1, 0);
-    g.demand = {1, 20, 300};
-    g.notice = 2;
-    g.urgent = true;
-    g.attempts = 5;
+    g.demands.cores = 1;
+    g.demands.memory_mb = 20;
+    g.demands.wall_s = 300;
+    g.demands.notice = 2;
+    g.demands.urgent = true;
+    g.demands.attempts = 5;
     pool.hosts[0].memory_mb = pool.hosts[1].memory_mb = 100;
     pool.table();
     pool.call(ann, g);
@@ -244,12 +250,12 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     const auto *detail = std::get_if<ReplyGrainDetail>(&pool.effects.at(0));
     REQUIRE(detail);
     const wire::GrainRow &row = detail->row;
-    CHECK(row.cores == 1);
-    CHECK(row.memory_mb == 20);
-    CHECK(row.wall_s == 300);
-    CHECK(row.notice == 2);
-    CHECK(row.attempts == 5);
-    CHECK(row.urgent);
+    CHECK(row.demands.cores == 1);
+    CHECK(row.demands.memory_mb == 20);
+    CHECK(row.demands.wall_s == 300);
+    CHECK(row.demands.notice == 2);
+    CHECK(row.demands.attempts == 5);
+    CHECK(row.demands.urgent);
     CHECK(row.nogo == Lines{"h1"});
     CHECK(row.cpu_s == 0.002);
     CHECK(row.run_cpu_s == 0);
@@ -263,7 +269,7 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     // lists of grains leave these two out
     const auto list = pool.answer<wire::QueryReply>(ann, wire::Query{wire::QueryType::grains, "", 1});
     CHECK(list.grains.at(0).nogo.empty());
-    CHECK(list.grains.at(0).memory_mb == 20);
+    CHECK(list.grains.at(0).demands.memory_mb == 20);
 }
 
 TEST_CASE("sessions come page by page, damaged ones in their place, and none is left out or twice") {

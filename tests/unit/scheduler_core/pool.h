@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/status.h"
 #include "scheduler/core/decision.h"
-#include "scheduler/core/describe.h"
+#include "describe.h"
 #include "support/catch.h"
 
 namespace dcs::core {
@@ -208,8 +208,7 @@ public:
         SubmitGrain s;
         s.session = session;
         s.grain = number;
-        s.host_class = host_class;
-        s.attempts = 3;
+        s.demands.host_class = host_class;
         s.input_length = 100;
         s.params.bytes = std::make_shared<const std::string>(spec);
         std::uint32_t h = host_class + 7;

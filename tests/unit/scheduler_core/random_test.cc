@@ -162,12 +162,16 @@ private:
         }
         SubmitGrain s = Pool::grain(session, grain, static_cast<std::uint32_t>(dice.below(4)),
                                     std::string(dice.once_in(20) ? 40000u : 10u, 'x'));
-        s.urgent = dice.once_in(5);
-        s.thrash = dice.once_in(5) ? 50 : 0;
-        s.attempts = 1 + dice.below(4);
-        if (dice.once_in(4)) s.demand = {dice.below(3), dice.below(80), dice.below(2)};
+        s.demands.urgent = dice.once_in(5);
+        s.demands.thrash = dice.once_in(5) ? 50 : 0;
+        s.demands.attempts = 1 + dice.below(4);
+        if (dice.once_in(4)) {
+            s.demands.cores = dice.below(3);
+            s.demands.memory_mb = dice.below(80);
+            s.demands.wall_s = dice.below(2);
+        }
         s.program = static_cast<std::uint32_t>(dice.below(3));
-        if (grain % 4 == 1) s.files.digests = {some_digest(s.thrash + s.attempts)};
+        if (grain % 4 == 1) s.files.digests = {some_digest(s.demands.thrash + s.demands.attempts)};
         if (grain % 3 == 1) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
         return call(p, s);
     }
@@ -187,7 +191,7 @@ private:
         }
         return {{dice.once_in(2) ? "ann" : "bob", dice.below(3)}, dice.below(8)};
     }
-    HostId some_host() { return dice.below(static_cast<int>(pool.state.hosts.size())); }
+    HostId some_host() { return HostId{dice.below(static_cast<int>(pool.state.hosts.size()))}; }
     ConnId conn_of(HostId id) {
         return dice.once_in(30) ? 12345 : pool.state.hosts[static_cast<std::size_t>(id)].conn;
     }
@@ -238,7 +242,7 @@ private:
     Input first_call() {
         const HostId id = some_host();
         auto c = std::make_shared<wire::FirstCall>();
-        c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config.name;
+        c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config->name;
         for (const auto &[key, incarnation] : seen.held[id])
             if (!dice.once_in(4)) c->held.push_back({wire::wire_of(key), incarnation, dice.below(1000)});
         return ServerFirstCall{++last_conn_, c};
@@ -251,7 +255,7 @@ private:
         if (dice.once_in(3)) return call(p, wire::RestartGrain{"", session, grain});
         if (dice.once_in(3)) return call(p, wire::Explain{"", session, grain});
         wire::SetHost c;
-        c.host = pool.state.hosts[static_cast<std::size_t>(some_host())].config.name;
+        c.host = pool.state.hosts[static_cast<std::size_t>(some_host())].config->name;
         if (dice.once_in(4)) c.slots = dice.below(3);
         if (dice.once_in(4)) c.drained = dice.below(2);
         if (dice.once_in(6)) c.host_class = 1u << dice.below(2);

@@ -40,7 +40,7 @@ struct Stage {
     std::int64_t held() const { return pool.at("ann/1:0").kept->held; }
     std::string where() const {
         const Host *host = pool.state.host(pool.at("ann/1:0").host);
-        return host ? host->config.name : "";
+        return host ? host->config->name : "";
     }
     wire::SessionRow row() {
         wire::Query query;

@@ -199,14 +199,14 @@ private:
         for (int n = number; n <= static_cast<int>(w.number("to", number)); ++n) {
             SubmitGrain g = Pool::grain(session, n, static_cast<std::uint32_t>(w.number("class", 0)),
                                         w.text("spec", "spec"));
-            g.urgent = w.has("urgent");
-            g.thrash = static_cast<int>(w.number("thrash", 0));
-            g.attempts = static_cast<int>(w.number("attempts", 3));
-            g.notice = static_cast<int>(w.number("notice", 0));
+            g.demands.urgent = w.has("urgent");
+            g.demands.thrash = static_cast<int>(w.number("thrash", 0));
+            g.demands.attempts = static_cast<int>(w.number("attempts", 3));
+            g.demands.notice = static_cast<int>(w.number("notice", 0));
             g.program = static_cast<std::uint32_t>(w.number("program", 0));
-            g.demand.cores = static_cast<int>(w.number("cores", 0));
-            g.demand.memory_mb = static_cast<int>(w.number("memory", 0));
-            g.demand.wall_s = static_cast<int>(w.number("wall", 0));
+            g.demands.cores = static_cast<int>(w.number("cores", 0));
+            g.demands.memory_mb = static_cast<int>(w.number("memory", 0));
+            g.demands.wall_s = static_cast<int>(w.number("wall", 0));
             const Lines some = pool_.call(p, g);
             all.insert(all.end(), some.begin(), some.end());
         }

@@ -22,7 +22,7 @@ struct Stage {
         c.host = host;
         return c;
     }
-    const Host &h1() const { return *pool.state.host(0); }
+    const Host &h1() const { return *pool.state.host(HostId{0}); }
     // The code of the only answer, which changed nothing.
     std::string refusal(const Program &p, const wire::SetHost &c) {
         const Lines lines = pool.set(p, c);
@@ -84,9 +84,9 @@ TEST_CASE("times must grow in the result, not in the request") {
     CHECK(s.refusal(s.root, c) == "INVALID");  // beyond extended, 120
     c.extended_s = 500.5;
     CHECK(s.pool.set(s.root, c) == Lines{"root: done"});
-    CHECK(s.h1().config.limit == seconds(500));
-    CHECK(s.h1().config.extended == milliseconds(500'500));
-    CHECK(s.h1().config.interval == seconds(31));
+    CHECK(s.h1().config->limit == seconds(500));
+    CHECK(s.h1().config->extended == milliseconds(500'500));
+    CHECK(s.h1().config->interval == seconds(31));
     CHECK(to_text(s.h1().setting) == "interval=31 alert=31 limit=500 extended=500.5");
     CHECK(next_deadline(s.pool.state) == s.pool.now + seconds(31) + Duration{1});
 }
@@ -105,11 +105,11 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
         if (const auto *set = std::get_if<SetHost>(&change)) durably = durably || set->durable;
     CHECK(durably);
     CHECK(s.pool.touched_disk());
-    CHECK(s.h1().config.slots == 3);
-    CHECK(s.h1().config.host_class == 4);
+    CHECK(s.h1().config->slots == 3);
+    CHECK(s.h1().config->host_class == 4);
     s.pool.hosts[0].slots = 5;
     s.pool.table();
-    CHECK(s.h1().config.slots == 3);
+    CHECK(s.h1().config->slots == 3);
     s.pool.set(s.root, c);  // nothing new
     CHECK_FALSE(s.pool.touched_disk());
     c = Stage::change();
@@ -194,7 +194,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
     Host blamed = s.h1();
     blamed.blamed_lately = 3;
     Undo undo;
-    apply(s.pool.state, SetHost{0, blamed}, undo);
+    apply(s.pool.state, SetHost{HostId{0}, blamed}, undo);
     c = Stage::change();
     c.clear_nogo = true;
     s.pool.events.clear();

@@ -10,7 +10,7 @@ namespace {
 SubmitGrain of_program(int session, int number, std::uint32_t program) {
     SubmitGrain g = Pool::grain(session, number);
     g.program = program;
-    g.attempts = 1;
+    g.demands.attempts = 1;
     return g;
 }
 
@@ -37,8 +37,8 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
     Stage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     CHECK(s.pool.launched("h1", "ann/1:0", Code::invalid) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
-    CHECK(s.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{0});
-    CHECK(s.pool.state.host(0)->missing.empty());
+    CHECK(s.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(s.pool.state.host(HostId{0})->missing.empty());
     // the same program meanwhile, of the same user
     CHECK(s.pool.call(s.ann, of_program(1, 1, 7)) == Lines{"ann: done", "h1: launch ann/1:1 inc 1 next 1"});
     s.pool.launched("h2", "ann/1:0", Code::invalid);
@@ -153,14 +153,14 @@ TEST_CASE("a repeated submission does not forgive a host where the grain itself 
     Stage s(2);
     s.pool.open(s.ann, 2, wire::OpenMode::resume);
     SubmitGrain g = of_program(2, 0, 7);
-    g.attempts = 5;
+    g.demands.attempts = 5;
     s.pool.call(s.ann, g);
     s.pool.end("h1", "ann/2:0", 1);
     s.pool.end("h1", "ann/2:0", 1);
     s.pool.launched("h2", "ann/2:0", Code::not_found);
     CHECK(s.pool.at("ann/2:0").nogo->size() == 2);
     CHECK(s.pool.call(s.ann, g) == Lines{"ann: done", "h2: launch ann/2:0 inc 4 next 1"});
-    CHECK(s.pool.at("ann/2:0").nogo.get() == std::vector<HostId>{0});
+    CHECK(s.pool.at("ann/2:0").nogo.get() == std::vector<HostId>{HostId{0}});
 }
 
 TEST_CASE("starts count what ran: neither starts that failed nor numbers of earlier grains") {

@@ -142,7 +142,7 @@ TEST_CASE("a parked wait hears it when a running grain comes back and no host co
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
     SubmitGrain wide = Pool::grain(1, 0);
-    wide.demand.cores = 2;
+    wide.demands.cores = 2;
     pool.call(find, wide);
     CHECK(pool.gwait(find, 1, 0, true).empty());
     pool.hosts[0].slots = 1;  // it runs on, but could not be started any more

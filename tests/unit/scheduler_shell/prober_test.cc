@@ -59,8 +59,8 @@ struct Port {
 };
 core::ProbeHost probe_of(int host, std::vector<std::string> check, std::vector<std::string> file_server = {},
                          std::vector<std::string> gateway = {}) {
-    return core::ProbeHost{host, static_cast<std::uint32_t>(host) + 100, std::move(check), std::move(file_server),
-                           std::move(gateway)};
+    return core::ProbeHost{core::HostId{host}, static_cast<std::uint32_t>(host) + 100, std::move(check),
+                           std::move(file_server), std::move(gateway)};
 }
 struct Bench {
     std::unique_ptr<net::Loop> loop = net::Loop::create();
@@ -73,7 +73,7 @@ struct Bench {
             loop->wait(deadline, 10);
             for (core::ProbeResult &r : prober.take()) {
                 REQUIRE(r.probe == static_cast<std::uint32_t>(r.host) + 100);
-                REQUIRE(found.emplace(r.host, r).second);
+                REQUIRE(found.emplace(static_cast<int>(r.host), r).second);
             }
         }
         if (took != nullptr) *took = boot_clock() - began;

@@ -35,14 +35,14 @@ struct Member {
         pool.ask<wire::Welcome>(root, wire::Hello{});
         const auto made = pool.ask<wire::TokenCreated>(root, wire::CreateToken{name, 3600, role});
         const ConnId stranger = pool.open(turn::Door::join, "a stranger");
-        return pool.call(stranger, wire::JoinHost{wire::protocol_version, "", "box", made.token,
+        return pool.call(stranger, wire::JoinHost{wire::opening_form, "", "box", made.token,
                                                   *pki::make_request(key), role});
     }
     std::vector<wire::AnyMessage> connect(Pool &pool) {
         conn = pool.open(role == 2 ? turn::Door::backup : turn::Door::server, "host " + name, false, certified());
         wire::FirstCall call;
         call.host = name;
-        if (role == 2) pool.post(conn, wire::BackupCall{wire::protocol_version, 7});
+        if (role == 2) pool.post(conn, wire::BackupCall{wire::opening_form, 7});
         else pool.post(conn, call);
         pool.pump();
         return pool.take_sent(conn);
@@ -127,7 +127,7 @@ TEST_CASE("each certificate opens its own door only") {
     call.host = "vault";
     t.pool.post(as_server, call);
     const ConnId as_backup = t.pool.open(turn::Door::server, "host h1", false, t.h1.certified());
-    t.pool.post(as_backup, wire::BackupCall{wire::protocol_version, 7});
+    t.pool.post(as_backup, wire::BackupCall{wire::opening_form, 7});
     const ConnId early = t.pool.open(turn::Door::backup, "host vault", false, t.backup.certified());
     t.pool.post(early, wire::HandOver{"h1", 1, {}});
     t.pool.pump();
@@ -184,7 +184,7 @@ TEST_CASE("a backup whose place another link has taken gets no certificate") {
     t.backup.connect(t.pool);
     const ConnId old = t.backup.conn, next = t.pool.open(turn::Door::backup, "host vault", false, t.backup.certified());
     t.pool.outside->lines.clear();
-    t.pool.post(next, wire::BackupCall{wire::protocol_version, 7});  // both in one turn
+    t.pool.post(next, wire::BackupCall{wire::opening_form, 7});  // both in one turn
     t.pool.post(old, wire::RenewCertificate{*pki::make_request(t.backup.key)});
     t.pool.pump();
     const std::string line = "connection " + std::to_string(old) +

@@ -44,7 +44,7 @@ struct Away {
     }
     void backup_comes(std::uint64_t store = 7) {
         backup = pool.open(turn::Door::server, "root", true);
-        pool.post(backup, wire::BackupCall{wire::protocol_version, store});
+        pool.post(backup, wire::BackupCall{wire::opening_form, store});
         pool.pump();
         const auto sent = pool.take_sent(backup);
         REQUIRE(sent.size() == 1);
@@ -191,7 +191,7 @@ TEST_CASE("a last report counts though the host was given up, as long as nobody 
 TEST_CASE("only a process of this host and owner is the backup, and it says only what a backup says") {
     Away a;
     const ConnId stranger = a.pool.open(turn::Door::server, "eve", false);
-    a.pool.post(stranger, wire::BackupCall{wire::protocol_version, 7});
+    a.pool.post(stranger, wire::BackupCall{wire::opening_form, 7});
     a.pool.pump();
     CHECK(a.pool.outside->closed.back() == stranger);
     const ConnId late = a.pool.open(turn::Door::server, "root", true);

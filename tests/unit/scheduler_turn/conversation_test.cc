@@ -82,7 +82,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
         // In the daemon the loop wakes at the deadline; here nobody promised to.
         pool.outside->clock = std::min(pool.outside->clock, pool.turn->next_wakeup());
         second.call_in();
-        while (pool.turn->state().grain(key)->host == 0) {
+        while (pool.turn->state().grain(key)->host == core::HostId{0}) {
             pool.outside->clock = pool.turn->next_wakeup();
             second.call_in();
         }
@@ -203,15 +203,11 @@ TEST_CASE("strangers and nonsense are refused and cut off") {
         CHECK(pool.refusal(user, wire::CallIn{}) == Code::protocol);
         CHECK(pool.outside->closed == std::vector<ConnId>{user});
     }
-    SECTION("another protocol") {
-        CHECK(pool.refusal(user, wire::Hello{99, ""}) == Code::protocol);
-        CHECK(pool.outside->closed == std::vector<ConnId>{user});
-    }
     SECTION("a payload that does not decode") {
         turn::Arrival a;
         a.conn = user;
         a.header.kind = 1;
-        a.header.protocol = wire::protocol_version;
+        a.header.protocol = wire::opening_form;
         a.header.length = 3;
         a.payload = "abc";
         pool.turn->take(a);
@@ -236,7 +232,7 @@ TEST_CASE("strangers and nonsense are refused and cut off") {
     SECTION("calls without a token") {
         pool.ask<wire::Welcome>(user, wire::Hello{});
         CHECK(pool.refusal(user, wire::OpenSession{1}) == Code::no_auth);
-        pool.ask<wire::Welcome>(user, wire::Hello{wire::protocol_version, std::string(32, 'a')});
+        pool.ask<wire::Welcome>(user, wire::Hello{wire::opening_form, std::string(32, 'a')});
         CHECK(pool.refusal(user, wire::OpenSession{1}) == Code::no_auth);
         CHECK(pool.outside->closed.empty());
     }
@@ -317,7 +313,7 @@ TEST_CASE("what a probe found before a pause makes nobody dead after it") {
     }
     const std::uint32_t probe = pool.turn->state().hosts[0].probe;
     pool.outside->clock = pool.outside->clock + seconds(3600);
-    pool.turn->take_probe_result({0, probe, false, std::nullopt, std::nullopt});
+    pool.turn->take_probe_result({core::HostId{0}, probe, false, std::nullopt, std::nullopt});
     pool.pump();
     CHECK(pool.turn->state().hosts[0].status != core::HostStatus::dead);
 }

@@ -194,7 +194,7 @@ TEST_CASE("hosts' statistics are committed lazily and come back") {
     Pool pool({host("h1", 2)});
     ModelServer server(pool, "h1");
     three_grains(pool, server, 1);
-    const core::HostTotals totals = pool.turn->state().host(0)->totals;
+    const core::HostTotals totals = pool.turn->state().host(core::HostId{0})->totals;
     CHECK(totals.launched == 3);
     CHECK(totals.finished == 1);
     const auto written = [&] { return pool.disk.files("hosts"); };

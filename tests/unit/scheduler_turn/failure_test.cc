@@ -141,7 +141,7 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
-        CHECK(w.pool.turn->state().grain(key)->nogo.get() == std::vector<core::HostId>{0});
+        CHECK(w.pool.turn->state().grain(key)->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     }
     CHECK(w.pool.turn->state().grain(key)->status == core::GrainStatus::ready);
     w.pool.verify();

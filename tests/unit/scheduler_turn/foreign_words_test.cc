@@ -47,7 +47,7 @@ TEST_CASE("a host that says it holds thousands is told to give up some of them, 
     Pool pool({host("h1", 2)});
     const ConnId server = pool.open(turn::Door::server, "dcs");
     wire::FirstCall call;
-    call.protocol = wire::protocol_version;
+    call.protocol = wire::opening_form;
     call.host = "h1";
     for (int i = 0; i < 5000; ++i) call.held.push_back({{"ann", 1, i}, 1u << 30, 0});
     pool.post(server, call);

@@ -1,12 +1,12 @@
-// docs/STATE_FORMAT.md shows a real state directory: this test makes it again and compares.
-// DCS_REWRITE=1 writes the page's listing anew.
+// docs/STATE_FORMAT.md lists the fields of the records and shows a real state directory: this test makes both again and
+// compares. DCS_REWRITE=1 writes them anew.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "places.h"
 #include "pool.h"
-#include "scheduler/record/codec.h"
+#include "scheduler/record/archive.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -38,13 +38,17 @@ std::string decoded(const std::string &file, std::string_view bytes) {
     while (!bytes.empty()) {
         const auto entry = record::next_grain(bytes);
         REQUIRE(entry);
-        const auto r = record::decode_grain(entry->record);
+        std::string host;
+        const auto r = record::decode_grain(entry->record, [&](const std::string &name) {
+            host = name;
+            return core::HostId{0};
+        });
         REQUIRE(r);
-        const core::Grain &g = r->grain;
+        const core::DurableGrain &g = r->grain;
         std::ostringstream line;
         line << "    " << file << ": " << entry->record.size() << " bytes: grain " << r->number << " "
              << core::name_of(g.status) << (g.own_tree ? ", own tree" : "") << ", incarnation "
-             << g.incarnation << (r->host.empty() ? "" : ", host " + r->host) << ", parameters "
+             << g.incarnation << (host.empty() ? "" : ", host " + host) << ", parameters "
              << g.params_length << " bytes at " << g.params_offset << ", out " << g.out_length
              << ", err " << g.err_length << ", checkpoint " << g.checkpoint_length << "\n";
         text += line.str();
@@ -82,22 +86,68 @@ std::string listing() {
     return out.str();
 }
 
-}  // namespace
+// The rows of one record's table.
+struct Rows {
+    std::ostringstream text;
+    std::uint32_t last = 0;
 
-TEST_CASE("the page about the state's format shows what is written") {
+    void row(std::uint32_t number, const char *name, FieldKind kind, const char *since, const char *meaning) {
+        constexpr const char *kinds[] = {"natural", "integer", "real", "bytes", "fields", "list"};
+        INFO(name);
+        CHECK(number > last);  // numbers ascend
+        last = number;
+        text << "| " << number << " | " << name << " | " << kinds[static_cast<int>(kind)] << " | " << since << " | "
+             << meaning << " |\n";
+    }
+    template <class T, class M>
+    void field(std::uint32_t number, const char *name, M T::*, const char *meaning, const char *since = "0.1") {
+        row(number, name, record::kind_of<M>(), since, meaning);
+    }
+};
+
+template <class T> std::string table(const std::string &title) {
+    Rows rows;
+    record::Fields<T>::list(rows);
+    return title + "\n\n| number | name | kind | since | meaning |\n|--:|---|---|---|---|\n" + rows.text.str() + "\n";
+}
+
+std::string tables() {
+    return table<core::DurableGrain>("**Grain**, behind its number:") + table<wire::Demands>("*Demands* of a grain:") +
+           table<wire::Usage>("*Usage* of an incarnation:") + table<core::Kept>("*Kept* processor time:") +
+           table<core::GrainFiles>("*Files* of a grain:") + table<wire::GrainFile>("An *output* among them:") +
+           table<core::OldLease>("An *old lease*:") + table<core::Move>("A *move*:") +
+           table<core::SessionInfo>("**Session**, `status`:") + table<record::AuthTable>("**`auth/table`**:") +
+           table<core::AuthEntry>("A *token*:") + table<record::HostsTable>("**`hosts/table`**:") +
+           table<core::DurableHost>("A *host*:") + table<core::HostTotals>("Its *totals*:") +
+           table<core::HostSetting>("Its *setting*:") + table<core::Trust>("**`trust/table`**:") +
+           table<core::JoinCode>("A *code*:") + table<record::HandedOverTable>("**`handed-over/table`**:") +
+           table<core::HandedOver>("*Handed over*:");
+}
+
+// What stands on the page between the mark that begins with `begin` and `end`; or, if that is wished, what shall.
+void compare_or_rewrite(const std::string &begin, const std::string &end, const std::string &now) {
     const std::string path = std::string(DCS_SOURCE_DIR) + "/docs/STATE_FORMAT.md";
     std::ifstream in(path);
     REQUIRE(in);
     const std::string page((std::istreambuf_iterator<char>(in)), {});
-    const std::string begin = "<!-- listing: made by format_page_test, DCS_REWRITE=1 writes it anew -->\n";
-    const std::string end = "<!-- end of the listing -->\n";
     const std::size_t from = page.find(begin), to = page.find(end);
     REQUIRE(from != std::string::npos);
     REQUIRE(to != std::string::npos);
-    const std::string now = "\n" + listing() + "\n";
     if (std::getenv("DCS_REWRITE")) {
         std::ofstream(path) << page.substr(0, from + begin.size()) << now << page.substr(to);
         return;
     }
     CHECK(page.substr(from + begin.size(), to - from - begin.size()) == now);
+}
+
+}  // namespace
+
+TEST_CASE("the page about the state's format lists the fields that are written") {
+    compare_or_rewrite("<!-- fields: made by format_page_test, DCS_REWRITE=1 writes them anew -->\n",
+                       "<!-- end of the fields -->\n", "\n" + tables());
+}
+
+TEST_CASE("the page about the state's format shows what is written") {
+    compare_or_rewrite("<!-- listing: made by format_page_test, DCS_REWRITE=1 writes it anew -->\n",
+                       "<!-- end of the listing -->\n", "\n" + listing() + "\n");
 }

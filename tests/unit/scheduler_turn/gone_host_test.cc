@@ -15,7 +15,7 @@ core::HostConfig host_of_class(const std::string &name, std::uint32_t host_class
 
 wire::GrainSpec grain_of_class(std::uint32_t host_class) {
     wire::GrainSpec spec = copying_grain("some input");
-    spec.host_class = host_class;
+    spec.demands.host_class = host_class;
     return spec;
 }
 

@@ -108,7 +108,7 @@ struct Worked {
     }
     void submit(int grain, std::string input, bool urgent = false) {
         wire::GrainSpec spec = copying_grain(std::move(input));
-        spec.urgent = urgent;
+        spec.demands.urgent = urgent;
         spec.label = "number " + std::to_string(grain);
         pool.ask<wire::Done>(control, wire::Gexec{1, grain, spec});
     }

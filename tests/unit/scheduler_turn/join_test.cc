@@ -12,7 +12,7 @@ namespace {
 struct Joiner {
     std::string key = pki::new_key();
     wire::JoinHost call(const std::string &token, const std::string &host = "") const {
-        return wire::JoinHost{wire::protocol_version, host, "box", token, *pki::make_request(key)};
+        return wire::JoinHost{wire::opening_form, host, "box", token, *pki::make_request(key)};
     }
     TokenHash hash() const { return pki::sha256(*pki::public_key_of(key)); }
 };
@@ -77,9 +77,6 @@ TEST_CASE("a host without a certificate may ask for one, in one way only") {
     call.request = "no request";
     refused(call, Code::invalid);
     refused(h1.call(code.substr(1)), Code::invalid);
-    call = h1.call(code);
-    call.protocol = 1;
-    refused(call, Code::protocol);
     // A control program cannot pose as a host.
     const ConnId user = pool.open(turn::Door::user, "ann");
     pool.ask<wire::Welcome>(user, wire::Hello{});

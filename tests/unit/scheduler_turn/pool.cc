@@ -127,7 +127,7 @@ std::uint64_t Pool::post(ConnId conn, const wire::AnyMessage &message, std::uint
     auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
                                       limits::server_frame_bytes);
     REQUIRE(header);
-    a.header = *header;
+    request = (a.header = *header).request;  // of a Hello: its offer
     a.payload = frame.substr(wire::header_bytes);
     turn->take(std::move(a));
     return request;
@@ -191,7 +191,7 @@ ConnId Pool::control(const std::string &user, const std::string &ident) {
     const ConnId conn = open(turn::Door::user, user);
     CHECK(ask<wire::Welcome>(conn, wire::Hello{}).user == user);
     const auto auth = ask<wire::AuthReply>(conn, wire::GetAuth{ident});
-    ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, auth.token});
+    ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, auth.token});
     return conn;
 }
 

@@ -41,7 +41,7 @@ struct Trouble {
             control[user] = 0;
             const auto *auth = std::get_if<wire::AuthReply>(&reply);
             if (!auth) continue;  // full disk
-            pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, auth->token});
+            pool.ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, auth->token});
             control[user] = conn;
             for (std::int32_t n = 0; n < 2; ++n)
                 pool.call(conn, wire::OpenSession{n, wire::OpenMode::resume, false});
@@ -59,8 +59,8 @@ struct Trouble {
         if (control[user] == 0) return;
         const GrainKey key{{user, session}, submitted};
         wire::GrainSpec spec = copying_grain(some_input());
-        spec.urgent = random.chance(20);
-        spec.attempts = 255;
+        spec.demands.urgent = random.chance(20);
+        spec.demands.attempts = 255;
         const auto reply = pool.call(control[user], wire::Gexec{session, submitted, spec});
         ++submitted;
         if (std::holds_alternative<wire::Done>(reply)) inputs[key] = spec.input;

@@ -43,16 +43,22 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     core::State state;
     core::Undo undo;
     core::Host h;
-    h.config.name = "h1";
-    core::apply(state, core::SetHost{0, h}, undo);
+    core::HostConfig config;
+    config.name = "h1";
+    h.config = config;
+    core::apply(state, core::SetHost{core::HostId{0}, h}, undo);
     core::Grain grain;
     grain.status = core::GrainStatus::killed;
-    grain.own_tree = grain.urgent = true;
-    grain.attempts = 7;
+    grain.own_tree = true;
+    wire::Demands demands;
+    demands.urgent = true;
+    demands.attempts = 7;
+    demands.memory_mb = 300;
+    grain.demands = demands;
     grain.failures = 2;
     grain.incarnation = 0xfffffffe;
-    grain.host = 0;
-    grain.nogo = std::vector<core::HostId>{0};
+    grain.host = core::HostId{0};
+    grain.nogo = std::vector<core::HostId>{core::HostId{0}};
     grain.queue_position = -5;
     grain.exit_code = -1;
     grain.result_index = 12;
@@ -63,15 +69,15 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     grain.skipped = 153;
     grain.returns = 9;
     const std::string bytes = record::encode_grain(state, 5, grain);
-    auto back = record::decode_grain(bytes);
+    const record::HostIds ids = [&](const std::string &name) { return state.host_id(name); };
+    auto back = record::decode_grain(bytes, ids);
     REQUIRE(back);
     CHECK(back->number == 5);
-    CHECK(back->host == "h1");
+    CHECK(back->grain.host == core::HostId{0});
+    CHECK(back->grain.demands == grain.demands);
     CHECK(back->grain.skipped == 153);
     CHECK(int{back->grain.returns} == 9);
-    CHECK(back->nogo == std::vector<std::string>{"h1"});
-    back->grain.host = 0;
-    back->grain.nogo = std::vector<core::HostId>{0};
+    CHECK(back->grain.nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     CHECK(record::encode_grain(state, 5, back->grain) == bytes);
 
     core::SessionInfo info;
@@ -88,14 +94,14 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
         for (std::size_t i = 0; i < record->size(); ++i) {
             std::string bad = *record;
             bad[i] = static_cast<char>(bad[i] ^ 1);
-            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad))
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids))
                                           : bool(record::decode_session(bad))));
             bad = record->substr(0, i);
-            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad))
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids))
                                           : bool(record::decode_session(bad))));
         }
         const std::string twice = *record + *record;
-        CHECK_FALSE((record == &bytes ? bool(record::decode_grain(twice))
+        CHECK_FALSE((record == &bytes ? bool(record::decode_grain(twice, ids))
                                       : bool(record::decode_session(twice))));
     }
 }

@@ -4,7 +4,6 @@
 #include "pki/authority.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
-#include "scheduler/record/frame.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -28,14 +27,14 @@ struct Desk {
         return {"desk1", pki::sha256(*pki::public_key_of(program_key)), not_after_s};
     }
     wire::BeginControl asking(const std::string &user = "ann") const {
-        return {wire::protocol_version, user, "find", *pki::public_key_of(program_key)};
+        return {wire::opening_form, user, "find", *pki::public_key_of(program_key)};
     }
     void join(Pool &pool) const {
         const ConnId root = pool.open(turn::Door::user, "root", true);
         pool.ask<wire::Welcome>(root, wire::Hello{});
         const auto made = pool.ask<wire::TokenCreated>(root, wire::CreateToken{"desk1", 3600, 1});
         const ConnId conn = pool.open(turn::Door::join, "a stranger");
-        wire::JoinHost call{wire::protocol_version, "", "box", made.token, *pki::make_request(key), 1};
+        wire::JoinHost call{wire::opening_form, "", "box", made.token, *pki::make_request(key), 1};
         CHECK(pool.ask<wire::Joined>(conn, call).certificate == "certificate of client desk1");
     }
     std::string begin(Pool &pool, const std::string &user = "ann") const {
@@ -47,7 +46,7 @@ struct Desk {
     }
     ConnId connect(Pool &pool, const std::string &token, const std::string &user = "ann") const {
         const ConnId conn = pool.open(turn::Door::user, user, false, program());
-        CHECK(pool.ask<wire::Welcome>(conn, wire::Hello{wire::protocol_version, token}).user == user);
+        CHECK(pool.ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, token}).user == user);
         return conn;
     }
 };
@@ -108,7 +107,7 @@ TEST_CASE("an expired certificate ends its connection, in the middle too") {
     desk.join(pool);
     const std::string token = desk.begin(pool);
     ConnId conn = pool.open(turn::Door::user, "ann", false, desk.program(wall - 1));
-    CHECK(pool.refusal(conn, wire::Hello{wire::protocol_version, token}) == Code::no_auth);
+    CHECK(pool.refusal(conn, wire::Hello{wire::opening_form, token}) == Code::no_auth);
     CHECK(pool.outside->closed.back() == conn);
     core::Certified old = desk.certified();
     old.not_after_s = wall - 1;
@@ -146,9 +145,6 @@ TEST_CASE("dcs_begin of another host may say one thing") {
     refused(wire::FirstCall{}, Code::refused);
     refused(wire::CreateToken{}, Code::refused);
     wire::BeginControl call = desk.asking();
-    call.protocol = 1;
-    refused(call, Code::protocol);
-    call = desk.asking();
     call.public_key += "x";
     refused(call, Code::invalid);
     refused(desk.asking("root"), Code::refused);
@@ -193,55 +189,6 @@ TEST_CASE("the connections of a host that may not call any more end") {
     pool.verify();
 }
 
-TEST_CASE("records of before there were such programs are read") {
-    core::Trust trust;
-    trust.keys["h1"] = TokenHash{1};
-    trust.codes[TokenHash{3}] = core::JoinCode{"h1", "root", 7, false, std::nullopt};
-    ByteWriter w;
-    w.u8(1);
-    w.var(1);
-    record::put(w, TokenHash{3});
-    record::put_text(w, "h1");
-    record::put_text(w, "root");
-    record::put(w, std::int64_t{7});
-    w.u8(0);
-    w.u8(0);
-    record::put_text(w, "h1");
-    record::put(w, TokenHash{1});
-    CHECK(*record::decode_trust(record::framed(w.bytes())) == trust);
-    trust.clients["desk1"] = TokenHash{2};
-    trust.codes[TokenHash{3}].role = core::HostRole::client;
-    CHECK(*record::decode_trust(record::encode_trust(trust)) == trust);
-    trust.backups["vault"] = TokenHash{8};
-    trust.codes[TokenHash{3}].role = core::HostRole::backup;
-    CHECK(*record::decode_trust(record::encode_trust(trust)) == trust);
-    ByteWriter second;  // before there were backups
-    second.u8(2);
-    second.var(0);
-    second.var(1);
-    record::put_text(second, "desk1");
-    record::put(second, TokenHash{2});
-    record::put_text(second, "h1");
-    record::put(second, TokenHash{1});
-    const auto read = record::decode_trust(record::framed(second.bytes()));
-    REQUIRE(read);
-    CHECK(read->clients == trust.clients);
-    CHECK(read->keys == trust.keys);
-    CHECK(read->backups.empty());
-
-    std::map<TokenHash, core::AuthEntry> table;
-    table[TokenHash{4}] = {"ann", "x", 5, "", {}};
-    ByteWriter old;
-    old.u8(1);
-    old.u32(1);
-    record::put(old, TokenHash{4});
-    old.text("ann");
-    old.text("x");
-    record::put(old, std::int64_t{5});
-    CHECK(*record::decode_auth(record::framed(old.bytes())) == table);
-    table[TokenHash{5}] = {"ann", "x", 5, "desk1", TokenHash{6}};
-    CHECK(*record::decode_auth(record::encode_auth(table)) == table);
-}
 
 TEST_CASE("an authority that does not sign gives a program of another host nothing") {
     Pool pool({host("h1", 1), source("desk1")});

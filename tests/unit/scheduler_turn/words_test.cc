@@ -75,7 +75,7 @@ TEST_CASE("what is wrong with a submission is said before its session is looked 
 TEST_CASE("a connection that begins wrongly is told so") {
     Frames f;
     ConnId conn = f.pool.open(turn::Door::user, "ann");
-    CHECK(f.said(conn, wire::Hello{wire::protocol_version, "short"}) ==
+    CHECK(f.said(conn, wire::Hello{wire::opening_form, "short"}) ==
           "an authorization token has 32 bytes, this one has 5");
     conn = f.pool.open(turn::Door::user, "ann");
     CHECK(f.said(conn, wire::GetAuth{"prog"}) == "a connection begins with Hello, not with GetAuth");
@@ -101,12 +101,8 @@ TEST_CASE("a connection that begins wrongly is told so") {
 
 TEST_CASE("a backup that says what it may not is hung up on, with the reason in the log") {
     Frames f;
-    const ConnId old = f.pool.open(turn::Door::server, "root", true);
-    CHECK(f.hung_up(old, wire::BackupCall{wire::protocol_version + 1, 7}) ==
-          "the backup speaks protocol " + std::to_string(wire::protocol_version + 1) + ", the scheduler " +
-              std::to_string(wire::protocol_version) + ": use programs of the same version");
     const ConnId backup = f.pool.open(turn::Door::server, "root", true);
-    f.pool.post(backup, wire::BackupCall{wire::protocol_version, 7});
+    f.pool.post(backup, wire::BackupCall{wire::opening_form, 7});
     f.pool.pump();
     wire::HandOver over{"h1", 1, {}};
     over.report.last_seq = std::numeric_limits<std::uint32_t>::max();
@@ -119,7 +115,7 @@ TEST_CASE("an authority that does not sign is told to who asked") {
     f.pool.ask<wire::Welcome>(root, wire::Hello{});
     const auto code = f.pool.ask<wire::TokenCreated>(root, wire::CreateToken{"h1", 3600});
     f.pool.outside->authority = false;
-    const wire::JoinHost join{wire::protocol_version, "", "box", code.token, *pki::make_request(pki::new_key())};
+    const wire::JoinHost join{wire::opening_form, "", "box", code.token, *pki::make_request(pki::new_key())};
     CHECK(f.said(f.pool.open(turn::Door::join, "a stranger"), join) == "this scheduler has no authority");
 }
 

@@ -34,16 +34,16 @@ TEST_CASE("every field but the label counts") {
     CHECK(line([](GrainSpec &s) { s.env[0] = "A=2"; }) == "env[0]: recorded \"A=1\", now \"A=2\"");
     CHECK(line([](GrainSpec &s) { s.input = "x"; }) ==
           "input: recorded \"line\\n\\x00\\xff tail\", now \"x\"");
-    CHECK(line([](GrainSpec &s) { s.host_class = 1; }) == "host_class: recorded 2147483649, now 1");
-    CHECK(line([](GrainSpec &s) { s.thrash = -1; }) == "thrash: recorded 64, now -1");
-    CHECK(line([](GrainSpec &s) { s.urgent = false; }) == "urgent: recorded true, now false");
-    CHECK(line([](GrainSpec &s) { s.notice = 6; }) == "notice: recorded 5, now 6");
-    CHECK(line([](GrainSpec &s) { s.attempts = 1; }) == "attempts: recorded 7, now 1");
+    CHECK(line([](GrainSpec &s) { s.demands.host_class = 1; }) == "host_class: recorded 2147483649, now 1");
+    CHECK(line([](GrainSpec &s) { s.demands.thrash = -1; }) == "thrash: recorded 64, now -1");
+    CHECK(line([](GrainSpec &s) { s.demands.urgent = false; }) == "urgent: recorded true, now false");
+    CHECK(line([](GrainSpec &s) { s.demands.notice = 6; }) == "notice: recorded 5, now 6");
+    CHECK(line([](GrainSpec &s) { s.demands.attempts = 1; }) == "attempts: recorded 7, now 1");
     CHECK(line([](GrainSpec &s) { s.directory = ""; }) == "directory: recorded \"work/dir\", now \"\"");
-    CHECK(line([](GrainSpec &s) { s.cores = 1; }) == "cores: recorded 2, now 1");
-    CHECK(line([](GrainSpec &s) { s.memory_mb = 0; }) == "memory_mb: recorded 512, now 0");
-    CHECK(line([](GrainSpec &s) { s.wall_s = 60; }) == "wall_s: recorded 3600, now 60");
-    CHECK(line([](GrainSpec &s) { s.thrash = 1, s.notice = 1; }) ==
+    CHECK(line([](GrainSpec &s) { s.demands.cores = 1; }) == "cores: recorded 2, now 1");
+    CHECK(line([](GrainSpec &s) { s.demands.memory_mb = 0; }) == "memory_mb: recorded 512, now 0");
+    CHECK(line([](GrainSpec &s) { s.demands.wall_s = 60; }) == "wall_s: recorded 3600, now 60");
+    CHECK(line([](GrainSpec &s) { s.demands.thrash = 1, s.demands.notice = 1; }) ==
           "thrash: recorded 64, now 1\nnotice: recorded 5, now 1");
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("rows as JSON") {
           R"({"user":"ann","session":3,"ident":"factor","state":"active","ready":1,"running":2,)"
           R"("finished":3,"killed":4,"sent":5,"saved_cpu_s":0.25})");
     CHECK(to_json(samples::host_row()) ==
-          R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","host_class":3,)"
+          R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","class":3,)"
           R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"alert_s":30,"limit_s":60,)"
           R"("extended_s":120,"load":0.75,"free_memory_kb":123456,"cores":4,"cores_used":3,"memory_mb":2048,)"
           R"("memory_used_mb":512,"connected":true,"drained":true,"settings":"slots=0","note":"on probation",)"

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <set>
 
+#include <boost/core/demangle.hpp>
+
 #include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/limits.h"
@@ -21,9 +23,9 @@ Result<AnyMessage> decode(std::string_view frame) {
 }
 
 // A frame of the right shape around any payload: length and checksum agree.
-FrameHeader header_for(std::uint16_t kind, std::string_view payload) {
+FrameHeader header_for(std::uint16_t kind, std::string_view payload, Form form) {
     FrameHeader h;
-    h.kind = kind, h.protocol = protocol_version;
+    h.kind = kind, h.protocol = form;
     h.length = static_cast<std::uint32_t>(payload.size());
     h.crc = crc32c(payload);
     return h;
@@ -34,6 +36,19 @@ std::string le32(std::uint32_t v) {
     w.u32(v);
     return w.bytes();
 }
+
+constexpr Form both[] = {positional_form, newest_form};
+
+// Those that the form can say.
+std::vector<AnyMessage> sayable(Form form) {
+    std::vector<AnyMessage> all = samples::all();
+    std::erase_if(all, [&](const AnyMessage &m) { return !encode(m, 5, form); });
+    return all;
+}
+
+std::string frame_in(Form form, const AnyMessage &m) { return *encode(m, 5, form); }
+Form form_in(std::string_view frame) { return decode_header(frame.substr(0, header_bytes), 1u << 30)->protocol; }
+std::string old_payload(const AnyMessage &m) { return frame_in(positional_form, m).substr(header_bytes); }
 
 }  // namespace
 
@@ -48,7 +63,9 @@ TEST_CASE("every message survives the way there and back") {
         const std::string frame = encode(messages[i], 1000 + i);
         auto header = decode_header(std::string_view(frame).substr(0, header_bytes), frame.size());
         REQUIRE(header);
-        CHECK(header->request == 1000 + i);
+        const bool first = opens(header->kind);
+        CHECK(header->request == (first ? offer_of(our_forms) : 1000 + i));
+        CHECK(header->protocol == (first ? opening_form : newest_form));
         CHECK(header->kind == kind_of(messages[i]));
         CHECK(header->kind == i + 1);
         auto back = decode(frame);
@@ -68,9 +85,8 @@ TEST_CASE("fields arrive in their own places") {
     CHECK(g.spec.argv == want.argv);
     CHECK(g.spec.env == want.env);
     CHECK(g.spec.input == want.input);
-    CHECK(g.spec.host_class == want.host_class);
-    CHECK(g.spec.urgent);
-    CHECK(g.spec.attempts == 7);
+    CHECK(g.spec.demands == want.demands);
+    CHECK(g.spec.demands.attempts == 7);
     CHECK(g.spec.directory == want.directory);
     auto row = decode(encode(QueryReply{{}, {}, {}, {samples::grain_row()}, true}, 1));
     REQUIRE(row);
@@ -79,8 +95,8 @@ TEST_CASE("fields arrive in their own places") {
     CHECK(r.out_length == 1ull << 40);
     CHECK(r.exit_code == -1);
     CHECK(r.argv == samples::grain_row().argv);
-    CHECK(r.wall_s == 3600);
-    CHECK(r.urgent);
+    CHECK(r.demands == samples::demands());
+    CHECK(r.starts == 3);
     CHECK(r.nogo == std::vector<std::string>{"local2", "local3"});
     REQUIRE(r.moves.size() == 2);
     CHECK(r.moves[0].reason == "usurped");
@@ -99,7 +115,7 @@ TEST_CASE("fields arrive in their own places") {
     REQUIRE(batch);
     CHECK(std::get<GexecMany>(*batch).session == 3);
     REQUIRE(std::get<GexecMany>(*batch).orders.size() == 2);
-    CHECK(std::get<GexecMany>(*batch).orders[0].spec.wall_s == 3600);
+    CHECK(std::get<GexecMany>(*batch).orders[0].spec.demands.wall_s == 3600);
     CHECK(std::get<GexecMany>(*batch).orders[1].grain == 18);
     auto wait = decode(encode(GwaitMany{3, 8, 256, true}, 1));
     REQUIRE(wait);
@@ -156,86 +172,31 @@ TEST_CASE("what people order about hosts arrives in its own places") {
 }
 
 TEST_CASE("kind names are those of the structs") {
-#define SAME_NAME(type) CHECK(std::string(kind_name(type{})) == #type)
-    SAME_NAME(Hello);
-    SAME_NAME(Welcome);
-    SAME_NAME(GetAuth);
-    SAME_NAME(AuthReply);
-    SAME_NAME(OpenSession);
-    SAME_NAME(OpenReply);
-    SAME_NAME(CloseSession);
-    SAME_NAME(CleanSession);
-    SAME_NAME(Gexec);
-    SAME_NAME(Gkill);
-    SAME_NAME(Done);
-    SAME_NAME(Gwait);
-    SAME_NAME(GrainResult);
-    SAME_NAME(Fetch);
-    SAME_NAME(Piece);
-    SAME_NAME(Query);
-    SAME_NAME(QueryReply);
-    SAME_NAME(ErrorReply);
-    SAME_NAME(FirstCall);
-    SAME_NAME(CallIn);
-    SAME_NAME(GrainReport);
-    SAME_NAME(LaunchResult);
-    SAME_NAME(Configure);
-    SAME_NAME(Refused);
-    SAME_NAME(Launch);
-    SAME_NAME(ReportAck);
-    SAME_NAME(Withdraw);
-    SAME_NAME(Explain);
-    SAME_NAME(Explanation);
-    SAME_NAME(SetHost);
-    SAME_NAME(RestartGrain);
-    SAME_NAME(Reload);
-    SAME_NAME(SetLogLevel);
-    SAME_NAME(LogLevel);
-    SAME_NAME(AskContents);
-    SAME_NAME(MissingContents);
-    SAME_NAME(PutContent);
-    SAME_NAME(ContentTaken);
-    SAME_NAME(WantContent);
-    SAME_NAME(ContentPiece);
-    SAME_NAME(GexecMany);
-    SAME_NAME(GwaitMany);
-    SAME_NAME(GrainResults);
-    SAME_NAME(HeldByBackup);
-    SAME_NAME(BackupReady);
-    SAME_NAME(BackupHas);
-    SAME_NAME(BackupCall);
-    SAME_NAME(BackupKnown);
-    SAME_NAME(HandOver);
-    SAME_NAME(HandOverTaken);
-    SAME_NAME(AskBackup);
-    SAME_NAME(BackupStatus);
-    SAME_NAME(BackupPlace);
-    SAME_NAME(MemberKeys);
-    SAME_NAME(MirrorCall);
-    SAME_NAME(MirrorContents);
-    SAME_NAME(MirrorPage);
-    SAME_NAME(MirrorHas);
-    SAME_NAME(AskMirror);
-    SAME_NAME(MirrorStatus);
-#undef SAME_NAME
+    for (const AnyMessage &m : samples::all()) {
+        const std::string type = std::visit([](const auto &x) { return boost::core::demangle(typeid(x).name()); }, m);
+        CHECK("dcs::wire::" + std::string(kind_name(m)) == type);
+    }
 }
 
 TEST_CASE("golden bytes of a frame") {
-    const std::string frame = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 9, 0, 9, 0, 0, 0,
+    const std::string frame = *encode(Gwait{3, 8, true}, 0x0102030405060708ull, positional_form);
+    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 8, 0, 9, 0, 0, 0,
         8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
+    const std::string tagged = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
+    CHECK(tagged.substr(0, 12) == std::string("DCS1\x0c\0\x09\0\x07\0\0\0", 12));
+    CHECK(tagged.substr(header_bytes) == std::string("\x09\x06\x11\x10\x18\x01\0", 7));
     CHECK(crc32c("123456789") == 0xe3069283u);  // the check value of CRC-32C
 }
 
 TEST_CASE("golden bytes of the backup's messages") {
-    const std::string frame = encode(HandOverTaken{"h1", 0x0b}, 0);
+    const std::string frame = frame_in(positional_form, HandOverTaken{"h1", 0x0b});
     CHECK(frame.substr(4, 2) == std::string("\x46\0", 2));  // kinds are places: never reordered
     CHECK(frame.substr(header_bytes) == le32(2) + "h1" + le32(0x0b) + le32(0));
-    CHECK(encode(HeldByBackup{1, 2}, 0).substr(4, 2) == std::string("\x40\0", 2));
-    CHECK(encode(HeldByBackup{1, 2}, 0).substr(header_bytes) == le32(1) + le32(0) + le32(2) + le32(0));
-    const std::string has = encode(MirrorHas{1, true, 2}, 0);
+    CHECK(frame_in(positional_form, HeldByBackup{1, 2}).substr(4, 2) == std::string("\x40\0", 2));
+    CHECK(frame_in(positional_form, HeldByBackup{1, 2}).substr(header_bytes) == le32(1) + le32(0) + le32(2) + le32(0));
+    const std::string has = frame_in(positional_form, MirrorHas{1, true, 2});
     CHECK(has.substr(4, 2) == std::string("\x4e\0", 2));
     CHECK(has.substr(header_bytes) == le32(1) + le32(0) + "\1" + le32(2) + le32(0));
 }
@@ -243,9 +204,9 @@ TEST_CASE("golden bytes of the backup's messages") {
 TEST_CASE("golden bytes of packed parameters") {
     GrainSpec s;
     s.argv = {"a"};
-    s.thrash = -2;
+    s.demands.thrash = -2;
     s.label = "L";
-    s.cores = 2, s.memory_mb = 3, s.wall_s = 4;
+    s.demands.cores = 2, s.demands.memory_mb = 3, s.demands.wall_s = 4;
     const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
                              std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" +
                              le32(2) + le32(3) + le32(4);
@@ -255,7 +216,7 @@ TEST_CASE("golden bytes of packed parameters") {
                              le32(0) + le32(1) + "c";
     CHECK(pack(s) == want + le32(1) + file);
     CHECK(unpack_spec(pack(s))->files == s.files);
-    s.cores = s.memory_mb = s.wall_s = 0;
+    s.demands.cores = s.demands.memory_mb = s.demands.wall_s = 0;
     CHECK(unpack_spec(pack(s))->files == s.files);
     s.files.clear();
     CHECK(pack(s) == want.substr(0, want.size() - 12));
@@ -263,47 +224,51 @@ TEST_CASE("golden bytes of packed parameters") {
 }
 
 TEST_CASE("a frame that is cut anywhere is an error") {
-    for (const AnyMessage &m : samples::all()) {
-        const std::string frame = encode(m, 5);
-        const std::string_view payload = std::string_view(frame).substr(header_bytes);
-        for (std::size_t n = 0; n < payload.size(); ++n) {
-            INFO(kind_name(m) << " cut to " << n);
-            const std::string_view cut = payload.substr(0, n);
-            auto header = decode_header(std::string_view(frame).substr(0, header_bytes), 1 << 20);
-            REQUIRE(header);
-            CHECK(!decode_payload(*header, cut));                       // length disagrees
-            auto fixed = decode_payload(header_for(kind_of(m), cut), cut);  // all agrees but the fields
-            REQUIRE(!fixed);
-            CHECK(fixed.status().code == Code::protocol);
+    for (const Form form : both)
+        for (const AnyMessage &m : sayable(form)) {
+            const std::string frame = frame_in(form, m);
+            const std::string_view payload = std::string_view(frame).substr(header_bytes);
+            for (std::size_t n = 0; n < payload.size(); ++n) {
+                INFO(kind_name(m) << " in form " << form << " cut to " << n);
+                const std::string_view cut = payload.substr(0, n);
+                auto header = decode_header(std::string_view(frame).substr(0, header_bytes), 1 << 20);
+                REQUIRE(header);
+                CHECK(!decode_payload(*header, cut));  // length disagrees
+                // All agrees but the fields.
+                auto fixed = decode_payload(header_for(kind_of(m), cut, header->protocol), cut);
+                REQUIRE(!fixed);
+                CHECK(fixed.status().code == Code::protocol);
+            }
         }
-    }
 }
 
 TEST_CASE("bytes after the last field are an error") {
-    for (const AnyMessage &m : samples::all()) {
-        const std::string payload = encode(m, 5).substr(header_bytes) + "x";
-        auto r = decode_payload(header_for(kind_of(m), payload), payload);
-        REQUIRE(!r);
-        CHECK(r.status().text.find("too many") != std::string::npos);
-    }
+    for (const Form form : both)
+        for (const AnyMessage &m : sayable(form)) {
+            const std::string frame = frame_in(form, m), payload = frame.substr(header_bytes) + "x";
+            auto r = decode_payload(header_for(kind_of(m), payload, form_in(frame)), payload);
+            REQUIRE(!r);
+            CHECK(r.status().text.find("too many") != std::string::npos);
+        }
     CHECK(!unpack_spec(pack(samples::spec()) + "x"));
 }
 
 TEST_CASE("every flipped bit of a payload is noticed") {
-    for (const AnyMessage &m : samples::all()) {
-        std::string frame = encode(m, 5);
-        for (std::size_t bit = header_bytes * 8; bit < frame.size() * 8; ++bit) {
-            frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
-            auto r = decode(frame);
-            REQUIRE(!r);
-            REQUIRE(r.status().code == Code::protocol);
-            frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
+    for (const Form form : both)
+        for (const AnyMessage &m : sayable(form)) {
+            std::string frame = frame_in(form, m);
+            for (std::size_t bit = header_bytes * 8; bit < frame.size() * 8; ++bit) {
+                frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
+                auto r = decode(frame);
+                REQUIRE(!r);
+                REQUIRE(r.status().code == Code::protocol);
+                frame[bit / 8] = static_cast<char>(frame[bit / 8] ^ (1 << (bit % 8)));
+            }
         }
-    }
 }
 
 TEST_CASE("a header is checked before its payload is believed") {
-    const std::string good = encode(Gwait{}, 1).substr(0, header_bytes);
+    const std::string good = frame_in(positional_form, Gwait{}).substr(0, header_bytes);
     CHECK(decode_header(good, 9));
     CHECK(decode_header(good, 8).status().code == Code::limit);
     auto with = [&](std::size_t at, char value) {
@@ -318,50 +283,57 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(!with(4, static_cast<char>(last + 1)));
     CHECK(with(4, last));
     CHECK(!with(5, 1));    // kind 256 + ...
-    CHECK(with(6, 10).status().text.find("protocol version 10") != std::string::npos);
+    CHECK(with(6, 9));
+    CHECK(with(6, 10).status().text ==
+          "the peer speaks protocol version 10, this program 8 to 9: upgrade this program");
+    CHECK(with(6, 7).status().text == "the peer speaks protocol version 7, this program 8 to 9: upgrade the peer");
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
     CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
 }
 
 TEST_CASE("values that a type does not have are refused") {
     auto refuse = [](std::uint16_t kind, const std::string &payload, const char *field) {
-        auto r = decode_payload(header_for(kind, payload), payload);
+        auto r = decode_payload(header_for(kind, payload, positional_form), payload);
         REQUIRE(!r);
         INFO(r.status().text);
         CHECK(r.status().text.find(field) != std::string::npos);
     };
-    std::string open = encode(OpenSession{3, OpenMode::open, false}, 1).substr(header_bytes);
+    std::string open = old_payload(OpenSession{3, OpenMode::open, false});
     open[4] = 3;
     refuse(5, open, "mode");
     open[4] = 2, open[5] = 2;
     refuse(5, open, "sent_reset");
-    std::string fetch = encode(Fetch{"", 1, 2, Stream::out, 0, 1}, 1).substr(header_bytes);
+    std::string fetch = old_payload(Fetch{"", 1, 2, Stream::out, 0, 1});
     fetch[12] = 7;
     refuse(14, fetch, "stream");
-    std::string query = encode(Query{}, 1).substr(header_bytes);
+    std::string query = old_payload(Query{});
     query[0] = 9;
     refuse(16, query, "type");
-    std::string set = encode(SetHost{}, 1).substr(header_bytes);
+    std::string set = old_payload(SetHost{});
     set[15] = '\x7f', set[14] = '\xf8';  // the interval is not a number
     refuse(36, set, "interval_s");
-    std::string why = encode(Explanation{}, 1).substr(header_bytes);
+    std::string why = old_payload(Explanation{});
     why[8] = 2;
     refuse(35, why, "can_run");
-    std::string ack = encode(ReportAck{}, 1).substr(header_bytes);
+    std::string ack = old_payload(ReportAck{});
     ack.back() = 4;
     refuse(26, ack, "verdict");
-    std::string call_in = encode(CallIn{}, 1).substr(header_bytes);
+    std::string call_in = old_payload(CallIn{});
     call_in[7] = '\x7f', call_in[6] = '\xf8';  // not a number
     refuse(20, call_in, "load");
-    std::string report = encode(GrainReport{}, 1).substr(header_bytes);
+    std::string report = old_payload(GrainReport{});
     report[report.size() - 5] = 4;  // before the number of its files
     refuse(21, report, "given_back");
 }
 
 TEST_CASE("caps of fields hold") {
-    auto refused = [](const AnyMessage &m) {
-        auto r = decode(encode(m, 1));
+    auto refused_in = [](const AnyMessage &m, Form form) {
+        auto r = decode(frame_in(form, m));
         return !r && r.status().code == Code::protocol;
+    };
+    auto refused = [&](const AnyMessage &m) {
+        CHECK(refused_in(m, newest_form) == refused_in(m, positional_form));
+        return refused_in(m, newest_form);
     };
     CHECK(refused(Hello{1, std::string(33, 'x')}));
     CHECK(!refused(Hello{1, std::string(32, 'x')}));
@@ -387,9 +359,11 @@ TEST_CASE("caps of fields hold") {
     spec.files[0].name.assign(limits::path_bytes + 1, 'x');
     CHECK(refused(Gexec{1, 1, spec}));
     GexecMany batch;
-    batch.orders.resize(limits::batch_grains);
-    CHECK(!refused(batch));
     batch.orders.resize(limits::batch_grains + 1);
+    for (GrainOrder &order : batch.orders) order.spec.argv = {"/bin/true"};
+    batch.orders.pop_back();
+    CHECK(!refused(batch));
+    batch.orders.emplace_back();
     CHECK(refused(batch));
     batch.orders.resize(1);
     batch.orders[0].spec.label.assign(limits::label_bytes + 1, 'x');

@@ -6,19 +6,16 @@
 
 namespace dcs::wire::samples {
 
+inline Demands demands() { return {0x80000001u, 64, true, 5, 7, 2, 512, 3600}; }
+
 inline GrainSpec spec() {
     GrainSpec s;
     s.argv = {"bin/ecm", "-n", "1234567", ""};
     s.env = {"A=1", "EMPTY="};
     s.input = std::string("line\n\0\xff tail", 12);
-    s.host_class = 0x80000001u;
-    s.thrash = 64;
-    s.urgent = true;
-    s.notice = 5;
-    s.attempts = 7;
+    s.demands = demands();
     s.directory = "work/dir";
     s.label = "a label";
-    s.cores = 2, s.memory_mb = 512, s.wall_s = 3600;
     s.files = {{FileRole::program, "", std::string(32, 'p'), 9000, "x86_64-linux-gnu"},
                {FileRole::data, "in/table", std::string(32, '\0'), 0, ""},
                {FileRole::output, "out/result", "", 0, ""}};
@@ -31,11 +28,11 @@ inline GrainRow grain_row() {
     GrainRow r;
     r.session = 3, r.grain = 17;
     r.user = "ann", r.state = "running", r.host = "local1", r.label = "x";
-    r.incarnation = 4, r.host_class = 1;
+    r.incarnation = 4;
     r.starts = 3, r.restarts = 2, r.failures = 1, r.exit_code = -1, r.signal = 9, r.result_index = 5;
     r.cpu_s = 1.5, r.run_cpu_s = 0.5, r.saved_cpu_s = 7200.25, r.last_contact_s = 0.25, r.checkpoint_age_s = 1e9;
     r.out_length = 1ull << 40, r.err_length = 2, r.checkpoint_length = 3;
-    r.thrash = 64, r.notice = 5, r.attempts = 7, r.cores = 2, r.memory_mb = 512, r.wall_s = 3600, r.urgent = true;
+    r.demands = demands();
     r.message = "half way";
     r.argv = {"bin/ecm", "12"};
     r.nogo = {"local2", "local3"};
@@ -92,10 +89,10 @@ inline std::vector<AnyMessage> all() {
     Launch launch;
     launch.key = key, launch.incarnation = 2, launch.argv = {"a", "b"}, launch.env = {"C=d"};
     launch.directory = "dir", launch.input = "input", launch.checkpoint_length = 2;
-    launch.input_base = 77, launch.next_seq = 5, launch.notice = 3;
-    launch.wall_s = 3600, launch.memory_mb = 512, launch.account = true, launch.tentative = true;
+    launch.input_base = 77, launch.next_seq = 5, launch.demands = demands();
+    launch.account = true, launch.tentative = true;
     launch.files = spec().files;
-    return {Hello{protocol_version, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
+    return {Hello{opening_form, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
         AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true},
         OpenReply{OpenedAs::replay, 4, 5}, CloseSession{"ann", 3, 9}, CleanSession{"ann", 3},
         Gexec{3, 17, spec()}, Gkill{"ann", 3, 17}, Done{}, Gwait{3, 8, true},
@@ -104,7 +101,7 @@ inline std::vector<AnyMessage> all() {
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
         ErrorReply{11, "differs", 17},
-        FirstCall{protocol_version, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
+        FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
         CallIn{0.5, 1000, true, "the owner works"},
         report, LaunchResult{key, 2, true, true, 21, "gone"}, Configure{2.5, 3, 4},
         Refused{"not in the table"}, launch, ReportAck{key, 2, 4, true, Verdict::later},
@@ -118,19 +115,19 @@ inline std::vector<AnyMessage> all() {
         ContentPiece{digest, 1ull << 33, 3, "bytes", 21, "gone"},
         GexecMany{3, {{17, spec()}, {18, {}}}}, GwaitMany{3, 8, 256, true},
         GrainResults{{{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"}, {18, 2, 3, 0, 0, usage(), 0, 0, "", ""}}},
-        CreateToken{"h1", 3600}, TokenCreated{std::string(32, 't'), "0a1b", "pool:7001", digest, 1ll << 33},
+        CreateToken{"h1", 3600, 1}, TokenCreated{std::string(32, 't'), "0a1b", "pool:7001", digest, 1ll << 33},
         ListTokens{}, TokenList{{{"0a1b", "h1", "ann", -5, digest}}, {{"h2", "192.0.2.1", digest, 1.5}}, "p:1", digest},
-        RevokeToken{"0a1b"}, ApproveHost{"h1", "lusab-babad"}, RemoveHost{"h1"},
-        JoinHost{protocol_version, "h1", "box", digest, "request"}, Joined{"h1", "certificate", "authority"},
+        RevokeToken{"0a1b"}, ApproveHost{"h1", "lusab-babad", 1}, RemoveHost{"h1"},
+        JoinHost{opening_form, "h1", "box", digest, "request", 1}, Joined{"h1", "certificate", "authority"},
         JoinPending{"h1"}, RenewCertificate{"request"}, Renewed{"certificate"},
-        BeginControl{protocol_version, "ann", "find_factor", "key"}, Begun{"token", "certificate", "authority"},
+        BeginControl{opening_form, "ann", "find_factor", "key"}, Begun{"token", "certificate", "authority"},
         HeldByBackup{1ull << 40, 5}, BackupReady{2, 3}, BackupHas{2, 3, ReportAck{key, 2, 4, true, Verdict::have_it}},
-        BackupCall{protocol_version, 7}, BackupKnown{9}, HandOver{"h1", 11, report}, HandOverTaken{"h1", 11},
-        AskBackup{protocol_version}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5},
+        BackupCall{opening_form, 7}, BackupKnown{9}, HandOver{"h1", 11, report}, HandOverTaken{"h1", 11},
+        AskBackup{opening_form}, BackupStatus{1, 2, 3, 4, 5, 6, 7, 8, 9, true, 1.5},
         BackupPlace{"bk", "bk:7002", std::string(32, 'k')}, MemberKeys{{{"h1", std::string(32, 'k')}}},
-        MirrorCall{3, 4, 5, 6, 7, 8}, MirrorContents{std::string(64, 'd'), true},
+        MirrorCall{opening_form, 4, 5, 6, 7, 8}, MirrorContents{std::string(64, 'd'), true},
         MirrorPage{1, MirrorStep::content, 2, 3, 4, "sessions/ann/3/status", std::string(32, 'k'), 5, 6, "bytes"},
-        MirrorHas{7, true, 8}, AskMirror{3, true},
+        MirrorHas{7, true, 8}, AskMirror{opening_form, true},
         MirrorStatus{"sync", "behind", 1, 2, 3, 4, 5, 6, 1.5, true, true, 2.5, "why"}};
 }
 

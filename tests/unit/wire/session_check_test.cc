@@ -55,15 +55,15 @@ const std::vector<Wrongly> of_finished = {
     {"\"label\" has more than", [](G &g) { g.spec.label.resize(limits::label_bytes + 1, 'x'); }},
     {"\"usage\" has an absurd figure", [](G &g) { g.usage.user_us = -1; }},
     {"\"usage\" has an absurd figure", [](G &g) { g.usage.out_blocks = INT64_MAX; }},
-    {"\"attempts\" must be", [](G &g) { g.spec.attempts = 0; }},
-    {"\"attempts\" must be", [](G &g) { g.spec.attempts = 256; }},
-    {"\"thrash\" and", [](G &g) { g.spec.thrash = -1; }},
-    {"\"thrash\" and", [](G &g) { g.spec.notice = -1; }},
-    {"\"cores\"", [](G &g) { g.spec.cores = -1; }},
-    {"\"cores\"", [](G &g) { g.spec.memory_mb = -1; }},
-    {"\"cores\"", [](G &g) { g.spec.wall_s = -1; }},
+    {"attempts is ", [](G &g) { g.spec.demands.attempts = 0; }},
+    {"attempts is ", [](G &g) { g.spec.demands.attempts = 256; }},
+    {"thrash is -1: it must be 0 to 2147483647", [](G &g) { g.spec.demands.thrash = -1; }},
+    {"notice is -1", [](G &g) { g.spec.demands.notice = -1; }},
+    {"cores is -1: it must be 0 to 65536", [](G &g) { g.spec.demands.cores = -1; }},
+    {"memory_mb is -1", [](G &g) { g.spec.demands.memory_mb = -1; }},
+    {"wall_s is -1", [](G &g) { g.spec.demands.wall_s = -1; }},
     {"\"failures\" is more", [](G &g) { g.failures = -1; }},
-    {"\"failures\" is more", [](G &g) { g.failures = g.spec.attempts + 1; }},
+    {"\"failures\" is more", [](G &g) { g.failures = g.spec.demands.attempts + 1; }},
     {"\"sequence\" is absurd", [](G &g) { g.sequence = UINT32_MAX; }},
     {"\"result\" is missing", [](G &g) { g.result_index = -1; }},
     {"\"queue\" must be null", [](G &g) { g.queued = true; }},
@@ -93,11 +93,11 @@ const std::vector<Wrongly> of_finished = {
     {"", [](G &g) { g.host = "a.b_c-D9", g.spec.files = {content(FileRole::output, "o")}; }},
     {"", [](G &g) { g.input_position = 7, g.spec.files = {content(FileRole::input, "")}; }}};
 const std::vector<Wrongly> of_ready = {
-    {"\"failures\" leaves no attempt", [](G &g) { g.failures = g.spec.attempts; }},
+    {"\"failures\" leaves no attempt", [](G &g) { g.failures = g.spec.demands.attempts; }},
     {"\"result\" must be null", [](G &g) { g.result_index = 0; }},
     {"has a digest, but the grain is ready", [](G &g) { g.spec.files = {content(FileRole::output, "o")}; }},
     {"", [](G &g) { g.state = "running", g.queued = false, g.host.clear(); }},
-    {"", [](G &g) { g.state = "killed", g.queued = false, g.failures = g.spec.attempts; }}};
+    {"", [](G &g) { g.state = "killed", g.queued = false, g.failures = g.spec.demands.attempts; }}};
 
 std::string refusal(const std::string &line) {
     const auto read = grain_of_line(line);
@@ -167,7 +167,8 @@ TEST_CASE("one thing wrong in a line") {
         {"\"urgent\":false", "\"urgent\":null", "is null"},
         {"\"thrash\":0", "\"thrash\":true", "a truth value"},
         {"\"thrash\":0", "\"thrash\":1.5", "a whole number"},
-        {"\"thrash\":0", "\"thrash\":99999999999", "must be 0 to"},
+        {"\"thrash\":0", "\"thrash\":99999999999", "must be -2147483648 to"},
+        {"\"thrash\":0", "\"thrash\":-1", "thrash is -1: it must be 0 to 2147483647"},
         {"\"label\":\"\"", "\"label\":{\"hex\":1}", "hex"},
         {"\"label\":\"\"", "\"label\":{\"hex\":\"0\"}", "pairs of hex digits"},
         {"\"label\":\"\"", "\"label\":[]", "is a list"},

@@ -211,15 +211,23 @@ int d_resume_ses(int number, int sent_reset) {
     return NO_ERROR;
 }
 
-int d_gexec(int number, int grain, char *const argv[], char *const[], const char *input,
-            unsigned host_class, int thrash, int urgent, int notice) {
+void d_grain_init_sized(struct d_grain *grain, size_t struct_size) {
+    *grain = {};
+    grain->struct_size = struct_size;
+}
+
+int d_gexec_grain(int number, int grain, const struct d_grain *what) {
     Call call;
+    char *const *const argv = what->gargv;
+    const std::string input(static_cast<const char *>(what->input), what->input_length);
     Session *x = held(number);
     if (!x) return error(D_E_SESSION_UNKNOWN, "not opened");
     std::string spec;
     for (char *const *word = argv; *word; word++) put(spec, *word);
     put(spec, input);
-    for (long long v : {static_cast<long long>(host_class), 0LL + thrash, 0LL + urgent, 0LL + notice}) put(spec, v);
+    for (long long v : {static_cast<long long>(what->host_class), 0LL + what->thrash, 0LL + what->urgent,
+                        0LL + what->notice})
+        put(spec, v);
     auto old = x->grains.find(grain);
     if (old != x->grains.end())
         return old->second.spec == spec ? NO_ERROR : error(D_E_GRAIN_DIFFERS, "input differs");
@@ -229,8 +237,7 @@ int d_gexec(int number, int grain, char *const argv[], char *const[], const char
     return NO_ERROR;
 }
 
-int d_gwait(int block, int number, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
-            struct rusage *, size_t *outlen, char **output, size_t *errlen, char **errors) {
+int d_gwait_result(int block, int number, struct d_result *result) {
     Call call;
     static thread_local std::string out, err;
     Session *x = held(number);
@@ -247,15 +254,43 @@ int d_gwait(int block, int number, int *grain_num, int *completed, int *sent, in
     Grain &g = x->grains[n];
     if (next > x->shown) x->shown = next;
     out = g.out, err = g.err;
-    if (grain_num) *grain_num = n;
-    if (completed) *completed = static_cast<int>(x->results.size());
-    if (sent) *sent = next;
-    if (termsig) *termsig = g.signal;
-    if (retcode) *retcode = g.code;
-    if (outlen) *outlen = out.size();
-    if (output) *output = out.data();
-    if (errlen) *errlen = err.size();
-    if (errors) *errors = err.data();
+    result->grain_num = n;
+    result->completed = static_cast<int>(x->results.size());
+    result->sent = next;
+    result->termsig = g.signal;
+    result->retcode = g.code;
+    result->outlen = out.size();
+    result->output = out.data();
+    result->errlen = err.size();
+    result->error = err.data();
+    return NO_ERROR;
+}
+
+// The 1990 paper's forms, for its Appendix B.
+int d_gexec(int number, int grain, char *const argv[], char *const env[], const char *input, unsigned host_class,
+            int thrash, int urgent, int notice) {
+    struct d_grain what;
+    d_grain_init(&what);
+    what.gargv = argv, what.genvv = env, what.input = input, what.input_length = std::strlen(input);
+    what.host_class = host_class, what.thrash = thrash, what.urgent = urgent, what.notice = notice;
+    return d_gexec_grain(number, grain, &what);
+}
+
+int d_gwait(int block, int number, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
+            struct rusage *, size_t *outlen, char **output, size_t *errlen, char **errors) {
+    struct d_result result;
+    d_result_init(&result, 1);
+    const int error = d_gwait_result(block, number, &result);
+    if (error != NO_ERROR) return error;
+    if (grain_num) *grain_num = result.grain_num;
+    if (completed) *completed = result.completed;
+    if (sent) *sent = result.sent;
+    if (termsig) *termsig = result.termsig;
+    if (retcode) *retcode = result.retcode;
+    if (outlen) *outlen = result.outlen;
+    if (output) *output = result.output;
+    if (errlen) *errlen = result.errlen;
+    if (errors) *errors = result.error;
     return NO_ERROR;
 }
 
@@ -279,7 +314,8 @@ int d_close_ses(int number) {
     return NO_ERROR;
 }
 
-int d_query(int type, const char *, int, int, struct d_info **info) {
+int d_pool_query_sized(struct d_pool *, const struct d_row_sizes *, int type, const char *, int, int,
+                       struct d_info **info) {
     Call call;
     if (type != D_Q_SESSIONS) return error(D_E_INVALID, "not played");
     const passwd *entry = getpwuid(geteuid());

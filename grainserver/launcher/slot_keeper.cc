@@ -1,0 +1,148 @@
+#include "grainserver/launcher/slot_keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <map>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd_packet.h"
+#include "base/require.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/launcher/grain_processes.h"
+
+namespace dcs::launcher {
+namespace {
+constexpr std::size_t packet_max = 512;
+constexpr int answer_ms = 2000;  // one that is stopped is as good as dead
+constexpr int first_look_ms = 50, last_look_ms = 5000;  // for the end of grains, when the launcher is dead
+
+// The keeper's side: everything below runs in its process.
+struct Kept {
+    const std::string &grains;
+    const Cgroups &cgroups;
+    int socket;
+    std::map<std::string, Fd> slots;
+
+    // "hold <dir>" with a descriptor, or "drop <dir>". False when the launcher is gone.
+    bool take_call() {
+        Fd slot;
+        const auto packet = receive_packet(socket, packet_max, slot);
+        if (!packet) return false;
+        const std::string word = packet->substr(0, 5), dir = packet->substr(word.size());
+        if (word == "hold " && slot) slots[dir] = std::move(slot);
+        else slots.erase(dir);
+        if (word == "drop ") (void)!::send(socket, "ok", 2, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return true;
+    }
+
+    bool lives(const std::string &dir) const {
+        const std::string path = grains + "/" + dir;
+        Orphan orphan{0, 0, path, dir, {}};
+        if (const Result<Fd> grain = open_directory(AT_FDCWD, path)) {
+            orphan.account = account_of(grain->get());
+            if (const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max))
+                if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
+                    ProcessStat stat;
+                    orphan.pid = pid->pid;
+                    orphan.start_time = pid->start_time;
+                    if (read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
+                        return true;
+                }
+        }
+        return !look_for(orphan, cgroups).processes.empty();
+    }
+
+    void outlive() {
+        for (int pause = first_look_ms; !slots.empty(); pause = std::min(pause * 2, last_look_ms)) {
+            for (auto it = slots.begin(); it != slots.end();) {
+                if (lives(it->first)) {
+                    ++it;
+                    continue;
+                }
+                cgroups.remove(it->first);
+                it = slots.erase(it);
+                pause = first_look_ms;
+            }
+            if (!slots.empty()) ::poll(nullptr, 0, pause);
+        }
+        if (cgroups.leaves().empty()) cgroups.remove_group();
+    }
+};
+
+[[noreturn]] void keep(const std::string &grains, const Cgroups &cgroups, int socket) {
+    ::setsid();
+    ::prctl(PR_SET_NAME, "dcs_slot_keeper", 0, 0, 0);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+    const auto ours = static_cast<unsigned>(socket);
+    if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
+    ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
+    DCS_REQUIRE(socket > 2, "the standard streams stay open");
+    Kept kept{grains, cgroups, socket, {}};
+    while (kept.take_call()) {}
+    kept.outlive();
+    ::_exit(0);
+}
+}  // namespace
+
+Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
+    if (pid_ > 0) {  // ours, and of no use any more
+        ::kill(pid_, SIGKILL);
+        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    }
+    pid_ = 0;
+    socket_ = Fd();
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return fail_errno(Code::io_error, "socket to the keeper of slots", errno);
+    Fd ours(ends[0]);
+    const Fd its(ends[1]);
+    const pid_t pid = ::fork();
+    if (pid == 0) keep(grains, cgroups, its.get());
+    if (pid < 0) return fail_errno(Code::io_error, "no process for the keeper of slots", errno);
+    DCS_REQUIRE(pid > 1, "the other process stays in keep()");
+    pid_ = pid;
+    socket_ = std::move(ours);
+    return Status::ok();
+}
+
+void SlotKeeper::finish() {
+    socket_ = Fd();
+    if (pid_ <= 0) return;
+    DCS_REQUIRE(pid_ != ::getpid(), "nobody waits for itself");
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    pid_ = 0;
+}
+
+bool SlotKeeper::hold(const std::string &dir, int slot) {
+    const std::string text = "hold " + dir;
+    DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the name of a directory and the lock of a slot");
+    return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT));
+}
+
+bool SlotKeeper::drop(const std::string &dir) {
+    const std::string text = "drop " + dir;
+    if (!socket_ || ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return known(false);
+    pollfd answer{socket_.get(), POLLIN, 0};
+    int ready;
+    do ready = ::poll(&answer, 1, answer_ms);
+    while (ready < 0 && errno == EINTR);
+    char word[8];
+    return known(ready == 1 && ::recv(socket_.get(), word, sizeof word, MSG_DONTWAIT) > 0);
+}
+
+// One that does not answer is none: what it holds, start() ends with it.
+bool SlotKeeper::known(bool good) {
+    if (!good) socket_ = Fd();
+    return good;
+}
+
+}  // namespace dcs::launcher

@@ -1,0 +1,36 @@
+#pragma once
+// A file descriptor that is closed when its owner goes.
+#include <cerrno>
+#include <utility>
+
+#include <unistd.h>
+
+namespace dcs {
+
+class Fd {
+public:
+    Fd() = default;
+    explicit Fd(int fd) noexcept : fd_(fd) {}
+    Fd(Fd &&other) noexcept : fd_(other.release()) {}
+    Fd &operator=(Fd &&other) noexcept {
+        Fd(std::move(other)).swap(*this);
+        return *this;
+    }
+    // Leaves errno alone: it is often that of the call that failed before.
+    ~Fd() {
+        const int error = errno;
+        if (fd_ >= 0) ::close(fd_);
+        errno = error;
+    }
+    void swap(Fd &other) noexcept { std::swap(fd_, other.fd_); }
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+    int release() { return std::exchange(fd_, -1); }
+    // How a file that was written to is closed: Linux reports late errors here. An interrupted close has closed.
+    bool close_checked() { return ::close(release()) == 0 || errno == EINTR; }
+
+private:
+    int fd_ = -1;
+};
+
+}  // namespace dcs

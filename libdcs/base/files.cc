@@ -1,0 +1,232 @@
+#include "base/files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/planted.h"
+#include "base/require.h"
+
+namespace dcs {
+namespace {
+constexpr int depth_max = 200;  // of a tree that a grain left in its directory
+constexpr std::size_t first_read = 16384;  // most files of the kernel in one go
+
+// For people: where the descriptor leads now.
+std::string path_of(int fd) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    char path[4096];
+    const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+    return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : link;
+}
+
+// Only a directory's own: by now there may be a link to somebody's file under its name.
+bool unlock(int parent, const std::string &name) {
+    const Fd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return fd && ::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700) == 0;
+}
+
+Status remove_tree_below(int parent, const std::string &name, int depth) {
+    if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return Status::ok();
+    const int why = errno;
+    if (why != EISDIR && why != EPERM) return file_error(name, why);
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Status::ok();
+    if (depth > depth_max) return fail(Code::io_error, name + ": nested too deeply to be removed");
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (planted("files.remove.follow") ? 0 : O_NOFOLLOW);
+    const auto enter = [&] {
+        const bool plain = parent == AT_FDCWD || (flags & O_NOFOLLOW) == 0;
+        return Fd(plain ? ::openat(parent, name.c_str(), flags) : open_beneath(parent, name.c_str(), flags));
+    };
+    Fd fd = enter();
+    if (!fd && errno == EACCES && unlock(parent, name)) fd = enter();
+    if (!fd) return errno == ENOENT ? Status::ok() : file_error(name, errno);
+    Result<std::vector<std::string>> names = list_directory(fd.get());
+    if (!names) return names.status();
+    for (const std::string &inner : *names)
+        if (Status s = remove_tree_below(fd.get(), inner, depth + 1); !s) {
+            // Once more only where that could help: two attempts at each level of a deep tree would never end.
+            struct stat st{};
+            if (::fstat(fd.get(), &st) != 0 || (st.st_mode & 0700) == 0700 || ::fchmod(fd.get(), 0700) != 0) return s;
+            if (s = remove_tree_below(fd.get(), inner, depth + 1); !s) return s;
+        }
+    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) return file_error(name, errno);
+    return Status::ok();
+}
+}  // namespace
+
+Status file_error(const std::string &what, int error) {
+    Code code = Code::io_error;
+    if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
+    if (error == ENOSPC || error == EDQUOT) code = Code::no_space;
+    return fail_errno(code, what, error);
+}
+
+Result<Fd> open_directory(int parent, const std::string &name) {
+    Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd) return file_error(name, errno);
+    return fd;
+}
+
+Status make_directory(const std::string &path) {
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
+    return file_error("making the directory " + path, errno);
+}
+
+Status make_directories(const std::string &path, mode_t above) {
+    for (std::size_t slash = 1; slash != std::string::npos;) {
+        slash = path.find('/', slash);
+        const std::string part = path.substr(0, slash);
+        const bool made = ::mkdir(part.c_str(), 0700) == 0;
+        if (!made && errno != EEXIST) return file_error("making the directory " + part, errno);
+        if (made && slash != std::string::npos && above != 0700 && ::chmod(part.c_str(), above) != 0)
+            return file_error("making the directory " + part, errno);
+        if (slash != std::string::npos) ++slash;
+    }
+    struct stat st{};
+    if (::stat(path.c_str(), &st) != 0) return file_error("making the directory " + path, errno);
+    return S_ISDIR(st.st_mode) ? Status::ok() : fail(Code::io_error, path + " is not a directory");
+}
+
+Status sync_directory(const std::string &directory) {
+    const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd && ::fsync(fd.get()) == 0) return Status::ok();
+    return fail_errno(Code::io_error, "syncing " + directory, errno);
+}
+
+bool read_to_end(int fd, std::size_t max, std::string &content, std::size_t expected) {
+    DCS_REQUIRE(max < SIZE_MAX, "there is room for the byte that tells of more");
+    content.resize(std::min(std::max(expected, first_read) + 1, max + 1));
+    std::size_t length = 0;
+    for (;;) {
+        if (length == content.size()) {
+            if (length > max) break;
+            content.resize(std::min(content.size() * 2 + 1, max + 1));
+        }
+        const ssize_t n = ::read(fd, content.data() + length, content.size() - length);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        if (n == 0) break;
+        length += static_cast<std::size_t>(n);
+    }
+    content.resize(length);
+    return true;
+}
+
+Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut) {
+    struct stat st{};
+    if (::fstat(fd, &st) != 0) return file_error(name, errno);
+    if (!S_ISREG(st.st_mode)) return fail(Code::io_error, name + " is not a regular file");
+    std::string content;
+    if (!read_to_end(fd, max, content, static_cast<std::size_t>(st.st_size))) return file_error(name, errno);
+    if (content.size() > max && !cut)
+        return fail(Code::limit, name + " is longer than " + std::to_string(max) + " bytes");
+    content.resize(std::min(content.size(), max));
+    return content;
+}
+
+Result<std::string> read_file(int directory, const std::string &name, std::size_t max) {
+    const Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    return fd ? read_open(fd.get(), name, max, false) : file_error(name, errno);
+}
+
+bool write_all(int fd, std::string_view bytes) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+}
+
+bool pwrite_all(int fd, std::string_view bytes, std::int64_t at) noexcept {
+    DCS_REQUIRE(at >= 0, "a place in a file");
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+        at += n;
+    }
+    return true;
+}
+
+bool pread_all(int fd, std::string &bytes, std::int64_t at) {
+    DCS_REQUIRE(at >= 0, "a place in a file");
+    std::size_t have = 0;
+    while (have < bytes.size()) {
+        const ssize_t n = ::pread(fd, bytes.data() + have, bytes.size() - have, at + static_cast<off_t>(have));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
+        if (n == 0) break;
+        have += static_cast<std::size_t>(n);
+    }
+    bytes.resize(have);
+    return true;
+}
+
+namespace {
+Status replace(int directory, const std::string &name, std::string_view content, bool durably) {
+    DCS_REQUIRE(directory == AT_FDCWD || name.find('/') == std::string::npos, "one plain name in the directory");
+    const std::string temporary = name + ".tmp";
+    ::unlinkat(directory, temporary.c_str(), 0);
+    Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return file_error(temporary, errno);
+    Status s;
+    if (!write_all(fd.get(), content) || (durably && ::fsync(fd.get()) != 0) || !fd.close_checked())
+        s = file_error(temporary, errno);
+    if (s && ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) s = file_error(name, errno);
+    if (!s) ::unlinkat(directory, temporary.c_str(), 0);
+    if (s && durably && ::fsync(directory) != 0) s = file_error(name, errno);
+    return s;
+}
+}  // namespace
+
+Status replace_file(int directory, const std::string &name, std::string_view content) {
+    return replace(directory, name, content, false);
+}
+Status replace_durably(int directory, const std::string &name, std::string_view content) {
+    return replace(directory, name, content, true);
+}
+
+bool file_exists(int directory, const std::string &name) {
+    struct stat st{};
+    return ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::int64_t file_size(int directory, const std::string &name) {
+    struct stat st{};
+    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return -1;
+    return st.st_size;
+}
+
+void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
+
+Result<std::vector<std::string>> list_directory(int directory) {
+    const auto failed = [&](int error) { return file_error("listing " + path_of(directory), error); };
+    Fd copy(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *dir = copy ? ::fdopendir(copy.get()) : nullptr;
+    if (dir == nullptr) return failed(errno);
+    copy.release();
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent *entry = ::readdir(dir)) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+        errno = 0;
+    }
+    const int error = errno;
+    ::closedir(dir);
+    if (error != 0) return failed(error);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+Status remove_tree(int parent, const std::string &name) { return remove_tree_below(parent, name, 0); }
+
+}  // namespace dcs

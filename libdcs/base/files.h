@@ -1,0 +1,55 @@
+#pragma once
+// Files and directories of our own, by a descriptor of the directory and one plain name: no symbolic link is followed
+// and nothing but a regular file is opened. `directory` may be AT_FDCWD with a path only where the path is our own.
+// Files in a place that others may write to are opened by beneath.h.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace dcs {
+
+// Code::not_found if missing, no_space for a full disk, io_error otherwise; text names the file.
+Status file_error(const std::string &what, int error);
+
+Result<Fd> open_directory(int parent, const std::string &name);
+// One that is there already is fine. Of mode 0700.
+Status make_directory(const std::string &path);
+// mkdir -p: the last one of mode 0700, those above it that are missing of mode `above`.
+Status make_directories(const std::string &path, mode_t above = 0700);
+// After it, names that were made, renamed or removed in the directory survive a power failure. io_error otherwise.
+Status sync_directory(const std::string &directory);
+
+// Whole content; Code::limit if longer than `max`.
+Result<std::string> read_file(int directory, const std::string &name, std::size_t max);
+// The rest of an open regular file; `cut`: the first `max` bytes of a longer one. `name` is for the error.
+Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut);
+// What is left to read of any descriptor, up to `max` bytes and one more, which tells that it is longer. False with
+// errno. `expected`: how much it will be, if that is known.
+bool read_to_end(int fd, std::size_t max, std::string &content, std::size_t expected = 0);
+
+// False with errno; some of it may have been written.
+bool write_all(int fd, std::string_view bytes) noexcept;
+bool pwrite_all(int fd, std::string_view bytes, std::int64_t at) noexcept;
+// As many bytes of a file as `bytes` has, from a place on, or as there are: then it becomes shorter. False with errno.
+bool pread_all(int fd, std::string &bytes, std::int64_t at);
+// `name`.tmp, then rename: a reader, also one after kill -9, sees the old content or the new one.
+Status replace_file(int directory, const std::string &name, std::string_view content);
+// The same, and after a power failure too.
+Status replace_durably(int directory, const std::string &name, std::string_view content);
+
+bool file_exists(int directory, const std::string &name);
+// -1 unless it is a regular file.
+std::int64_t file_size(int directory, const std::string &name);
+void remove_file(int directory, const std::string &name);
+// Names without "." and "..", sorted.
+Result<std::vector<std::string>> list_directory(int directory);
+// A directory with all that is in it; symbolic links are removed, not followed. Missing is ok.
+Status remove_tree(int parent, const std::string &name);
+
+}  // namespace dcs

@@ -1,0 +1,249 @@
+#include "base/option_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+
+namespace dcs {
+namespace {
+
+constexpr std::size_t widest_left = 18, widest_line = 110;  // longer names have their help below them
+
+std::vector<std::string> split(const std::string &text, char separator) {
+    std::vector<std::string> parts;
+    std::size_t from = 0;
+    for (std::size_t to = 0; to != std::string::npos; from = to + 1) {
+        to = text.find(separator, from);
+        parts.push_back(text.substr(from, to == std::string::npos ? to : to - from));
+    }
+    return parts;
+}
+
+// "a, b or c"
+std::string listed(const std::vector<std::string> &words) {
+    std::string list;
+    for (std::size_t i = 0; i < words.size(); ++i)
+        list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+    return list;
+}
+
+std::string plain(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.10g", number);
+    return text;
+}
+
+Status unknown_option(const std::string &word, const OptionTable &known) {
+    std::vector<std::string> names;
+    for (const OptionRow &row : known) names.push_back(row.name);
+    const std::string meant = word[1] == '-' ? nearest(word.substr(2), names) : "";
+    return fail(Code::invalid, "unknown option " + word + (meant.empty() ? "" : "; did you mean --" + meant + "?"));
+}
+
+// What the value may be, as an error says it; empty: `value` is that.
+std::string wrong_with(const Takes &takes, const std::string &value) {
+    const bool open = takes.most >= (takes.kind == Takes::Kind::seconds ? most_seconds : INT32_MAX);
+    const std::string range = open ? ", at least " + plain(takes.least)
+                                   : " from " + plain(takes.least) + " to " + plain(takes.most);
+    switch (takes.kind) {
+    case Takes::Kind::text: return static_cast<double>(value.size()) < takes.least ? "it is empty" : "";
+    case Takes::Kind::whole:
+        if (number_of(value, static_cast<std::int64_t>(takes.least), static_cast<std::int64_t>(takes.most))) return "";
+        return "a whole number" + range;
+    case Takes::Kind::seconds:
+        if (const auto s = seconds_of_text(value); s && *s >= takes.least && *s <= takes.most) return "";
+        return "a number of seconds" + range + ", or such as 90s, 5m, 2h";
+    case Takes::Kind::mask:
+        if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
+        return "a mask of host classes, such as 0x1 or 3";
+    case Takes::Kind::word: {
+        const auto words = split(takes.words, '|');
+        return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);
+    }
+    }
+    return "";
+}
+
+// Edit distance with transpositions of neighbours, the usual typing errors.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+    for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i)
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            d[i][j] = std::min(
+                {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string shown(const OptionRow &row) { return std::string("--") + row.name; }
+
+Status check_value(const OptionRow &row, const std::string &value) {
+    const std::string wrong = wrong_with(row.takes, value);
+    if (wrong.empty()) return Status::ok();
+    return fail(Code::invalid, shown(row) + " " + (value.empty() ? "''" : value) + ": " + wrong);
+}
+
+const OptionRow *OptionReader::by_name(std::string_view name) const {
+    const auto row = std::find_if(known.begin(), known.end(), [&](const OptionRow &r) { return name == r.name; });
+    return row == known.end() ? nullptr : &*row;
+}
+
+Result<const OptionRow *> OptionReader::with_value(const OptionRow &row, std::optional<std::string> joined,
+                                                   std::string &value) {
+    ++at;
+    letter = 0;
+    if (!joined && at == line.size()) return fail(Code::invalid, shown(row) + " needs a value: " + row.value);
+    value = joined ? *joined : line[at++];
+    if (Status s = check_value(row, value); !s) return s;
+    return &row;
+}
+
+Result<const OptionRow *> OptionReader::next(std::string &value) {
+    value.clear();
+    if (only_words || at == line.size()) return nullptr;
+    const std::string &word = line[at];
+    if (word == "--") {
+        ++at;
+        only_words = true;
+        return nullptr;
+    }
+    if (word.size() < 2 || word[0] != '-') return nullptr;
+    if (word[1] == '-') {
+        const std::size_t equals = word.find('=');
+        const OptionRow *row = by_name(std::string_view(word).substr(2, equals == word.npos ? equals : equals - 2));
+        if (row == nullptr) return unknown_option(word.substr(0, equals), known);
+        std::optional<std::string> joined;
+        if (equals != word.npos) joined = word.substr(equals + 1);
+        if (row->value != nullptr) return with_value(*row, joined, value);
+        if (joined) return fail(Code::invalid, shown(*row) + " takes no value");
+        ++at;
+        return row;
+    }
+    if (letter == 0) letter = 1;
+    const auto row = std::find_if(known.begin(), known.end(), [&](const OptionRow &r) {
+        return r.letter != 0 && r.letter == word[letter];
+    });
+    if (row == known.end()) return unknown_option("-" + word.substr(letter, 1), known);
+    ++letter;
+    const bool last = letter == word.size();
+    if (row->value != nullptr) return with_value(*row, last ? std::nullopt : std::optional(word.substr(letter)), value);
+    if (last) {
+        letter = 0;
+        ++at;
+    }
+    return &*row;
+}
+
+std::string option_list(const OptionTable &table) {
+    std::vector<std::string> left;
+    std::size_t width = 0;
+    for (const OptionRow &row : table) {
+        std::string text = (row.letter != 0 ? std::string("-") + row.letter + ", " : "") + shown(row);
+        if (row.value != nullptr) text += std::string(" ") + row.value;
+        if (text.size() <= widest_left) width = std::max(width, text.size());
+        left.push_back(std::move(text));
+    }
+    std::string list;
+    const std::string margin(width + 4, ' ');
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (*table[i].group != '\0') list += std::string(list.empty() ? "" : "\n") + table[i].group + ":\n";
+        list += "  " + left[i];
+        list += left[i].size() > width ? "\n" + margin : std::string(width - left[i].size() + 2, ' ');
+        const auto lines = split(table[i].help, '\n');
+        for (std::size_t l = 0; l < lines.size(); ++l) list += (l == 0 ? "" : margin) + lines[l] + "\n";
+    }
+    return list;
+}
+
+std::string usage_line(const std::string &command, const OptionTable &table, const std::string &words) {
+    std::vector<std::string> parts;
+    for (const OptionRow &row : table) {
+        std::string part = shown(row) + (row.value != nullptr ? std::string(" ") + row.value : "");
+        if (row.given != Given::always) part = "[" + part + "]";
+        parts.push_back(part + (row.given == Given::many ? "..." : ""));
+    }
+    if (!words.empty()) parts.push_back(words);
+    const std::string start = "Usage: " + command;
+    std::string text = start;
+    std::size_t column = start.size();
+    for (const std::string &part : parts) {
+        const bool wraps = column + 1 + part.size() > widest_line;
+        text += wraps ? "\n" + std::string(start.size(), ' ') : "";
+        column = (wraps ? start.size() : column) + 1 + part.size();
+        text += " " + part;
+    }
+    return text + "\n";
+}
+
+std::string line_for_programs(const std::string &key, const std::string &text) {
+    std::string line = key + "\t";
+    for (const char c : text) line += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
+    return line + "\n";
+}
+
+std::string table_for_programs(const OptionTable &table) {
+    std::string text;
+    for (const OptionRow &row : table)
+        text += line_for_programs("option", row.name + ("\t" + std::string(row.letter != 0, row.letter)) + "\t" +
+                                                (row.value != nullptr ? row.value : "") + "\t" + row.help + "\t" +
+                                                row.group);
+    return text;
+}
+
+std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
+                                      std::int64_t most) {
+    int base = 10;
+    if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        base = 16;
+        text.remove_prefix(2);
+        if (text[0] == '-') return std::nullopt;
+    }
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+        return std::nullopt;
+    if (value < least || value > most) return std::nullopt;
+    return value;
+}
+
+std::optional<double> seconds_of_text(std::string_view text) {
+    const char last = text.empty() ? ' ' : text.back();
+    const double unit = last == 'h' ? 3600 : last == 'm' ? 60 : 1;
+    if (last == 's' || last == 'm' || last == 'h') text.remove_suffix(1);
+    // Digits and a point only: strtod takes more.
+    if (text.empty() || text.find_first_not_of("0123456789.") != text.npos) return std::nullopt;
+    const std::string digits(text);
+    char *end = nullptr;
+    const double value = std::strtod(digits.c_str(), &end) * unit;
+    if (end == digits.c_str() || *end != '\0' || value > most_seconds) return std::nullopt;
+    return value;
+}
+
+std::optional<std::uint32_t> class_of(std::string_view text) {
+    const auto value = number_of(text, 0, 0xffffffffLL);
+    if (!value) return std::nullopt;
+    return static_cast<std::uint32_t>(*value);
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string> &candidates) {
+    std::string best;
+    std::size_t least = std::max<std::size_t>(1, std::min<std::size_t>(3, word.size() / 2)) + 1;
+    for (const std::string &candidate : candidates) {
+        const bool begins = word.size() >= 2 && candidate.rfind(word, 0) == 0;
+        const std::size_t d = begins ? 1 : distance(word.substr(0, 64), candidate);
+        if (d < least) {
+            least = d;
+            best = candidate;
+        }
+    }
+    return best;
+}
+
+}  // namespace dcs

@@ -1,0 +1,73 @@
+#include "base/text.h"
+
+#include "base/require.h"
+
+namespace dcs {
+namespace {
+
+constexpr std::string_view capital_digits = "0123456789ABCDEF";
+
+bool is_plain(char c, std::string_view plain) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           plain.find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::size_t utf8_character(std::string_view text, char32_t *value) noexcept {
+    if (text.empty()) return 0;
+    const auto lead = static_cast<unsigned char>(text[0]);
+    const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
+                               : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || text.size() < length) return 0;
+    char32_t v = length == 1 ? lead : lead & (0x7fu >> length);
+    for (std::size_t i = 1; i < length; ++i) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        if ((byte & 0xc0) != 0x80) return 0;
+        v = v << 6 | (byte & 0x3fu);
+    }
+    constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const bool half_of_a_pair = v >= 0xd800 && v < 0xe000;
+    if (v < least[length] || v > 0x10ffff || half_of_a_pair) return 0;
+    if (value != nullptr) *value = v;
+    return length;
+}
+
+bool valid_utf8(std::string_view text) noexcept {
+    while (!text.empty()) {
+        const std::size_t length = utf8_character(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+std::string percent_encoded(std::string_view text, std::string_view plain) {
+    DCS_REQUIRE(plain.find('%') == std::string_view::npos, "the sign of an encoded byte is never plain");
+    std::string encoded;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (is_plain(c, plain)) encoded += c;
+        else encoded.append({'%', capital_digits[byte >> 4], capital_digits[byte & 15]});
+    }
+    return encoded;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text, std::string_view plain) {
+    std::string decoded;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (is_plain(text[i], plain)) {
+            decoded += text[i];
+            continue;
+        }
+        if (text[i] != '%' || i + 2 >= text.size()) return std::nullopt;
+        const std::size_t high = capital_digits.find(text[i + 1]), low = capital_digits.find(text[i + 2]);
+        if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+        decoded += static_cast<char>(high << 4 | low);
+        if (is_plain(decoded.back(), plain)) return std::nullopt;  // "%41" is no way to write "A"
+        i += 2;
+    }
+    return decoded;
+}
+
+}  // namespace dcs

@@ -1,0 +1,275 @@
+#include "client/pool.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <utility>
+
+#include <pthread.h>
+#include <sys/random.h>
+
+namespace dcs::client {
+
+// What all pools share: one mutex, so that a fork has one thing to hold.
+struct Forks {
+    std::mutex mutex;
+    std::condition_variable *freed = new std::condition_variable;
+    std::vector<Pool *> pools;
+    std::uint64_t opened = 0, last_request = 0;
+
+    static void before();
+    static void after_in_parent();
+    static void after_in_child();
+};
+
+namespace {
+
+std::uint64_t random_bits() {
+    std::uint64_t v = 0;
+    std::size_t have = 0;
+    while (have < sizeof v) {
+        const ssize_t n = ::getrandom(reinterpret_cast<char *>(&v) + have, sizeof v - have, 0);
+        DCS_REQUIRE(n > 0 || errno == EINTR, "the kernel has no random bytes");
+        if (n > 0) have += static_cast<std::size_t>(n);
+    }
+    return v;
+}
+
+Forks &process() {
+    // Never destroyed: threads may still be in a call while the process exits.
+    static Forks *p = [] {
+        auto *made = new Forks;
+        made->last_request = random_bits();
+        ::pthread_atfork(Forks::before, Forks::after_in_parent, Forks::after_in_child);
+        return made;
+    }();
+    return *p;
+}
+
+using Held = std::lock_guard<std::mutex>;
+
+// Of one thread, to the pools that it has spoken to. The pool has a weak pointer to each, to close them.
+struct ThreadLine {
+    std::uint64_t pool = 0;
+    std::shared_ptr<Line> line;
+};
+
+}  // namespace
+
+void Forks::before() { process().mutex.lock(); }
+void Forks::after_in_parent() { process().mutex.unlock(); }
+void Forks::after_in_child() {
+    Forks &p = process();
+    p.last_request = random_bits();  // else two processes would use the same ids
+    p.freed = new std::condition_variable;  // the old one counts waiters that are not here
+    for (Pool *pool : p.pools)
+        for (auto &[number, session] : pool->sessions_) session.taking = false;
+    p.mutex.unlock();
+}
+
+Pool &default_pool() {
+    static Pool *pool = new Pool(PoolOptions{});  // never closed, as process() is not
+    return *pool;
+}
+
+std::uint64_t next_request_id() {
+    const Held held(process().mutex);
+    if (++process().last_request == 0) ++process().last_request;
+    return process().last_request;
+}
+
+std::uint64_t random_seed() { return random_bits(); }
+
+TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number_(number) {
+    Forks &p = process();
+    std::unique_lock lock(p.mutex);
+    for (;;) {
+        const auto it = pool.sessions_.find(number);
+        if (it == pool.sessions_.end()) {
+            status_ = fail(Code::session_unknown, "session " + std::to_string(number) +
+                                                      " was not opened by this program");
+            return;
+        }
+        if (it->second.closed) {
+            status_ = fail(Code::session_closed,
+                           "session " + std::to_string(number) + " was closed by this program");
+            return;
+        }
+        if (!it->second.taking) {
+            it->second.taking = holds_ = true;
+            opening_ = it->second.opening;
+            next_ = it->second.next;
+            return;
+        }
+        if (!block) {
+            status_ = fail(Code::nothing_yet, "another thread waits for the next result of session " +
+                                                  std::to_string(number));
+            return;
+        }
+        p.freed->wait(lock);
+    }
+}
+
+OpenSession *TakeResult::mine() {
+    const auto it = pool_.sessions_.find(number_);
+    return it != pool_.sessions_.end() && it->second.opening == opening_ ? &it->second : nullptr;
+}
+
+TakeResult::~TakeResult() {
+    if (!holds_) return;
+    const Held held(process().mutex);
+    if (OpenSession *session = mine()) session->taking = false;
+    process().freed->notify_all();
+}
+
+void TakeResult::taken(std::int32_t new_next) {
+    const Held held(process().mutex);
+    // Opened anew by another thread in the meantime: that opening said where to go on.
+    if (OpenSession *session = mine()) session->next = new_next;
+}
+
+}  // namespace dcs::client
+
+using namespace dcs;
+using namespace dcs::client;
+
+d_pool::d_pool(PoolOptions options)
+    : options_(std::move(options)), patience_s_(options_.patience_s), number_([this] {
+          const Held held(process().mutex);
+          process().pools.push_back(this);
+          return ++process().opened;
+      }()) {}
+
+d_pool::~d_pool() {
+    std::vector<std::shared_ptr<Line>> lines;
+    {
+        const Held held(process().mutex);
+        auto &pools = process().pools;
+        pools.erase(std::remove(pools.begin(), pools.end(), this), pools.end());
+        for (const auto &line : lines_)
+            if (auto standing = line.lock()) lines.push_back(std::move(standing));
+    }
+    for (const auto &line : lines) {
+        line->transport.close();
+        line->handed_out.clear();
+        line->over = true;
+    }
+}
+
+Duration d_pool::patience() const {
+    if (const double own = patience_s_; own >= 0) return seconds_of(own);
+    const char *text = std::getenv("DCS_PATIENCE_S");
+    if (text && *text) {
+        char *end = nullptr;
+        const double s = std::strtod(text, &end);
+        if (*end == '\0' && std::isfinite(s) && s >= 0 && s <= 1e6) return seconds_of(s);
+    }
+    return seconds(30);
+}
+
+Credentials d_pool::credentials() const {
+    const Held held(process().mutex);
+    return credentials_;
+}
+
+void d_pool::set_credentials(Credentials c) {
+    const Held held(process().mutex);
+    credentials_ = std::move(c);
+    inherited_.clear();
+}
+
+void d_pool::forget_token(const std::string &token) {
+    const Held held(process().mutex);
+    if (credentials_.token == token) credentials_ = {};
+    if (inherited_ == token) inherited_.clear();
+}
+
+std::string d_pool::inherited_token() const {
+    const Held held(process().mutex);
+    return inherited_;
+}
+
+void d_pool::set_inherited_token(std::string token) {
+    const Held held(process().mutex);
+    inherited_ = std::move(token);
+}
+
+bool d_pool::scheduler_met() const {
+    const Held held(process().mutex);
+    return met_;
+}
+
+void d_pool::note_scheduler_met() {
+    const Held held(process().mutex);
+    met_ = true;
+}
+
+std::uint64_t d_pool::epoch_met() const {
+    const Held held(process().mutex);
+    return epoch_;
+}
+
+void d_pool::note_epoch(std::uint64_t epoch) {
+    const Held held(process().mutex);
+    epoch_ = std::max(epoch_, epoch);
+}
+
+void d_pool::session_opened(int number, std::int32_t next) {
+    const Held held(process().mutex);
+    sessions_[number] = OpenSession{++openings_, next};
+    process().freed->notify_all();
+}
+
+void d_pool::session_closed(int number) {
+    const Held held(process().mutex);
+    const auto it = sessions_.find(number);
+    if (it != sessions_.end()) it->second.closed = true;
+}
+
+std::optional<std::int32_t> d_pool::session_next(int number) const {
+    const Held held(process().mutex);
+    const auto it = sessions_.find(number);
+    if (it == sessions_.end() || it->second.closed) return std::nullopt;
+    return it->second.next;
+}
+
+RemotePtr d_pool::remote() const {
+    const Held held(process().mutex);
+    return remote_;
+}
+
+void d_pool::set_remote(RemotePtr remote) {
+    const Held held(process().mutex);
+    remote_ = std::move(remote);
+}
+
+bool d_pool::take_renewal(Instant now, Duration pause, bool (*due)(const Remote &)) {
+    const Held held(process().mutex);
+    if (!remote_ || now < renewal_not_before_ || !due(*remote_)) return false;
+    renewal_not_before_ = now + pause;
+    return true;
+}
+
+Instant d_pool::renewal_not_before() const {
+    const Held held(process().mutex);
+    return renewal_not_before_;
+}
+
+Line &d_pool::line() {
+    static thread_local std::vector<ThreadLine> mine;
+    for (const ThreadLine &own : mine)
+        if (own.pool == number_) return *own.line;
+    const auto made = std::make_shared<Line>();
+    {
+        const Held held(process().mutex);
+        const auto gone = [](const std::weak_ptr<Line> &line) { return line.expired(); };
+        lines_.erase(std::remove_if(lines_.begin(), lines_.end(), gone), lines_.end());
+        lines_.push_back(made);
+    }
+    mine.erase(std::remove_if(mine.begin(), mine.end(), [](const ThreadLine &own) { return own.line->over.load(); }),
+               mine.end());
+    mine.push_back({number_, made});
+    return *made;
+}

@@ -1,0 +1,137 @@
+#pragma once
+// A pool as this program uses it: how it is found, who the program is there, the sessions that it opened and how far
+// their results were handed out, and a connection for each thread. Thread-safe, and sound in the child of a fork (which
+// goes on with the same tokens and sessions, but with request ids and connections of its own).
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/instant.h"
+#include "base/status.h"
+#include "client/line.h"
+#include "dcs.h"
+
+namespace dcs::client {
+
+struct Credentials {
+    std::string ident;   // empty: d_get_auth has not succeeded
+    std::string token;   // 32 bytes, or empty
+};
+
+struct PoolOptions {
+    std::string directory;       // empty: the environment names it
+    std::string ident;           // to authorize with unasked; empty: none
+    double patience_s = -1;      // negative: the environment says it
+    bool by_environment = true;  // it is the one for which dcs_begin has begun this program, if it has
+};
+
+// Place of the waits in a session.
+struct OpenSession {
+    std::uint64_t opening = 0;  // which d_open_ses this entry is from
+    std::int32_t next = 0;
+    bool taking = false, closed = false;
+};
+
+}  // namespace dcs::client
+
+struct d_pool {
+public:
+    explicit d_pool(dcs::client::PoolOptions options);
+    ~d_pool();  // closes the connections of all threads
+    d_pool(const d_pool &) = delete;
+    d_pool &operator=(const d_pool &) = delete;
+
+    const std::string &directory() const { return options_.directory; }
+    const std::string &ident() const { return options_.ident; }
+    bool by_environment() const { return options_.by_environment; }
+    dcs::Duration patience() const;
+    void set_patience(double seconds) { patience_s_ = seconds; }  // negative: as the environment says
+
+    dcs::client::Credentials credentials() const;
+    void set_credentials(dcs::client::Credentials c);
+    // The scheduler does not know this token any more: the next d_get_auth asks for a new one.
+    void forget_token(const std::string &token);
+    // The token that dcs_begin left, until set_credentials or forget_token.
+    std::string inherited_token() const;
+    void set_inherited_token(std::string token);
+
+    bool scheduler_met() const;  // a scheduler welcomed this program at least once
+    void note_scheduler_met();
+    // The highest epoch of a scheduler of another host that welcomed this program; a fork knows it too.
+    std::uint64_t epoch_met() const;
+    void note_epoch(std::uint64_t epoch);
+
+    void session_opened(int number, std::int32_t next);
+    void session_closed(int number);
+    std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
+
+    // How to get to a scheduler on another host; null: it is on this one (remote.h).
+    dcs::client::RemotePtr remote() const;
+    void set_remote(dcs::client::RemotePtr remote);
+    // True when `due` says so of the remote: for one thread, and then not again before `pause` has passed.
+    bool take_renewal(dcs::Instant now, dcs::Duration pause, bool (*due)(const dcs::client::Remote &));
+    dcs::Instant renewal_not_before() const;
+
+    // This thread's connection.
+    dcs::client::Line &line();
+
+private:
+    friend class dcs::client::TakeResult;
+    friend struct dcs::client::Forks;
+
+    const dcs::client::PoolOptions options_;
+    std::atomic<double> patience_s_;
+    const std::uint64_t number_;  // of all pools that this process opened
+
+    // All that follows is guarded by the one mutex of pool.cc, which a fork holds.
+    dcs::client::Credentials credentials_;
+    std::string inherited_;
+    std::map<int, dcs::client::OpenSession> sessions_;
+    std::uint64_t openings_ = 0;
+    bool met_ = false;
+    std::uint64_t epoch_ = 0;
+    dcs::client::RemotePtr remote_;
+    dcs::Instant renewal_not_before_{};
+    std::vector<std::weak_ptr<dcs::client::Line>> lines_;  // of all threads
+};
+
+namespace dcs::client {
+
+using Pool = ::d_pool;
+Pool &default_pool();  // opened by its first use, never closed
+inline Pool &pool_of(d_pool *pool) { return pool != nullptr ? *pool : default_pool(); }
+
+std::uint64_t next_request_id();  // never 0, and another one for each request of this process
+std::uint64_t random_seed();
+
+// The turn of one thread to take a session's next result. Several threads may wait on one session;
+// they get different results, one after the other.
+class TakeResult {
+public:
+    // block false: Code::nothing_yet while another thread waits (there is nothing, or it had it).
+    TakeResult(Pool &pool, int number, bool block);
+    ~TakeResult();
+    TakeResult(const TakeResult &) = delete;
+    TakeResult &operator=(const TakeResult &) = delete;
+
+    const Status &status() const { return status_; }
+    std::int32_t next() const { return next_; }
+    void taken(std::int32_t new_next);
+
+private:
+    OpenSession *mine();  // null: opened anew meanwhile
+
+    Pool &pool_;
+    int number_;
+    std::uint64_t opening_ = 0;
+    std::int32_t next_ = 0;
+    bool holds_ = false;
+    Status status_;
+};
+
+}  // namespace dcs::client

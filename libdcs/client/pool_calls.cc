@@ -1,0 +1,125 @@
+// Opening and closing pools, the version, and the forms of the calls for the default pool.
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include "base/sized.h"
+#include "client/call.h"
+
+static_assert(std::string_view(D_VERSION_STRING) == DCS_VERSION, "dcs.h and the project have one version");
+
+namespace dcs::client {
+
+namespace {
+
+Result<std::unique_ptr<Pool>> open_pool(const d_pool_options *from) {
+    d_pool_options options;
+    d_pool_options_init(&options);
+    if (from) {
+        auto taken = known(from, "options", options);
+        if (!taken) return taken.status();
+        options = *taken;
+    }
+    PoolOptions with;
+    with.directory = text_or_empty(options.directory);
+    with.ident = text_or_empty(options.ident);
+    with.patience_s = options.patience_s;
+    with.by_environment = !options.directory && options.auth_fd < 0;
+    if (options.directory && (with.directory.empty() || with.directory[0] != '/'))
+        return fail(Code::invalid, "directory is \"" + with.directory + "\": give it as an absolute path");
+    if (options.ident)
+        if (Status s = check_ident(options.ident); !s) return s;
+    if (std::isnan(options.patience_s)) return fail(Code::invalid, "patience_s is not a number");
+    auto pool = std::make_unique<Pool>(std::move(with));
+    if (options.auth_fd >= 0)
+        if (Status s = adopt(*pool, options.auth_fd); !s) return s;
+    return pool;
+}
+
+}  // namespace
+}  // namespace dcs::client
+
+using namespace dcs;
+using namespace dcs::client;
+
+extern "C" {
+
+int d_version(void) { return D_VERSION; }
+const char *d_version_string(void) { return D_VERSION_STRING; }
+
+void d_pool_options_init_sized(struct d_pool_options *options, size_t struct_size) {
+    d_pool_options defaults{};
+    defaults.patience_s = -1;
+    defaults.auth_fd = -1;
+    hand_out(defaults, options, struct_size);
+}
+
+struct d_pool *d_pool_open(const struct d_pool_options *options) {
+    std::unique_ptr<Pool> made;
+    c_call(nullptr, [&](Pool &) {
+        auto opened = open_pool(options);
+        if (!opened) return opened.status();
+        made = std::move(*opened);
+        return Status::ok();
+    });
+    return made.release();
+}
+
+void d_pool_close(struct d_pool *pool) { delete pool; }
+
+int d_pool_set_patience(struct d_pool *pool, double patience_s) {
+    return c_call(pool, [&](Pool &p) {
+        if (std::isnan(patience_s)) return fail(Code::invalid, "patience_s is not a number");
+        p.set_patience(patience_s);
+        return Status::ok();
+    });
+}
+
+int d_get_auth(const char *control_ident) { return d_pool_get_auth(nullptr, control_ident); }
+int d_open_ses(int session_num) { return d_pool_open_ses(nullptr, session_num); }
+int d_resume_ses(int session_num, int sent_reset) { return d_pool_resume_ses(nullptr, session_num, sent_reset); }
+int d_reopen_ses(int session_num, int sent_reset) { return d_pool_reopen_ses(nullptr, session_num, sent_reset); }
+int d_close_ses(int session_num) { return d_pool_close_ses(nullptr, session_num); }
+int d_clean_ses(int session_num) { return d_pool_clean_ses(nullptr, session_num); }
+int d_gkill(int session_num, int grain_num) { return d_pool_gkill(nullptr, session_num, grain_num); }
+
+int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain) {
+    return d_pool_gexec_grain(nullptr, session_num, grain_num, grain);
+}
+
+int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t count, size_t *taken, size_t *refused) {
+    return d_pool_gexec_many(nullptr, session_num, orders, count, taken, refused);
+}
+
+int d_gwait_result(int block, int session_num, struct d_result *result) {
+    return d_pool_gwait_result(nullptr, block, session_num, result);
+}
+
+int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count) {
+    return d_pool_gwait_many(nullptr, block, session_num, max, results, count);
+}
+
+int d_grain_stream(const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
+    return d_pool_grain_stream(nullptr, user, session_num, grain_num, stream, file);
+}
+
+int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
+    return d_pool_grain_file(nullptr, user, session_num, grain_num, name, file);
+}
+
+int d_sethost(const char *host, const struct d_host_change *change) { return d_pool_sethost(nullptr, host, change); }
+
+int d_clear_nogo(const char *user, int session_num, int grain_num, const char *host) {
+    return d_pool_clear_nogo(nullptr, user, session_num, grain_num, host);
+}
+
+int d_grestart(const char *user, int session_num, int grain_num) {
+    return d_pool_grestart(nullptr, user, session_num, grain_num);
+}
+
+int d_close_ses_of(const char *user, int session_num) { return d_pool_close_ses_of(nullptr, user, session_num); }
+
+int d_gkill_of(const char *user, int session_num, int grain_num) {
+    return d_pool_gkill_of(nullptr, user, session_num, grain_num);
+}
+}

@@ -1,0 +1,38 @@
+#pragma once
+// What a verb is, and one invocation of it.
+#include <string>
+#include <vector>
+
+#include "arguments.h"
+#include "failure.h"
+
+namespace dcs::commands {
+
+struct Call {
+    Format format = Format::table;
+    Arguments arguments;
+    std::string directory;  // of the pool; absolute
+    int failure_exit = 0;   // `dcs run` and `dcs map`: the exit code of every failure of their own
+
+    int fail(const Failure &failure) const {
+        const int exit = report(failure, format);
+        return failure_exit != 0 ? failure_exit : exit;
+    }
+};
+
+// --help says these one after the other, with the usage between `about` and the options.
+struct Verb {
+    const char *noun;        // "session"; "" for verbs that stand alone
+    const char *name;
+    const char *words = "";  // behind the options: "NAME...", "SEL [DIR]"; how many there may be is checked by it
+    const char *summary;     // one line
+    const char *about;       // what it does, then "Examples:" with some
+    OptionTable options = {};  // besides those that every verb has
+    const char *notes = "";
+    int (*run)(const Call &);
+    bool command_follows = false;  // the words are a command line
+    int failure_exit = 0;
+    bool formats = true;  // -o makes a difference
+};
+
+}  // namespace dcs::commands

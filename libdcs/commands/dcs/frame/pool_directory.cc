@@ -1,0 +1,226 @@
+#include "pool_directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "locks/dcs_atoms.h"
+#include "locks/lock_search.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::string_view table_mark = "# Written by `dcs up`";  // at the top of the host table
+
+// Never in scientific notation: people and the scheduler's parser read it.
+std::string decimal(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.10g", value);
+    return text;
+}
+
+// local2 before local10: names of equal stem by the number behind it.
+bool name_before(const std::string &a, const std::string &b) {
+    const std::size_t a_stem = a.find_last_not_of("0123456789") + 1,
+                      b_stem = b.find_last_not_of("0123456789") + 1;
+    if (a_stem == b_stem && a.compare(0, a_stem, b, 0, b_stem) == 0 && a.size() != b.size())
+        return a.size() < b.size();
+    return a < b;
+}
+
+}  // namespace
+
+std::string absolute_path(const std::string &path) {
+    std::string text = path;
+    if (text.empty() || text[0] != '/') {
+        char here[4096];
+        if (::getcwd(here, sizeof here) == nullptr) return path;
+        text = std::string(here) + "/" + path;
+    }
+    while (text.size() > 1 && text.back() == '/') text.pop_back();
+    return text;
+}
+
+std::string pool_text(const PoolNumbers &numbers) {
+    return "servers " + std::to_string(numbers.servers) + "\nslots " +
+           std::to_string(numbers.slots) + "\ninterval " + decimal(numbers.interval_s) + "\n" +
+           (numbers.watch ? "courtesy watch\n" : "") +
+           (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n");
+}
+
+bool is_mirror_mode(std::string_view word) { return word == "off" || word == "lagging" || word == "sync"; }
+
+Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
+    PoolNumbers numbers;
+    int line_number = 0;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        ++line_number;
+        if (line.empty() || line[0] == '#') continue;
+        const std::size_t blank = line.find(' ');
+        const std::string_view name = line.substr(0, blank);
+        const std::string_view value =
+            blank == std::string_view::npos ? "" : line.substr(blank + 1);
+        const auto servers = number_of(value, 1, most_servers),
+                   slots = number_of(value, 1, most_slots);
+        const auto interval = seconds_of_text(value);
+        if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
+        else if (name == "slots" && slots) numbers.slots = static_cast<int>(*slots);
+        else if (name == "interval" && interval && *interval >= least_interval_s &&
+                 *interval <= most_interval_s)
+            numbers.interval_s = *interval;
+        else if (name == "courtesy" && (value == "watch" || value == "priority"))
+            numbers.watch = value == "watch";
+        else if (name == "mirror" && is_mirror_mode(value))
+            numbers.mirror = std::string(value);
+        else
+            return fail(Code::invalid, "line " + std::to_string(line_number) +
+                                           " is not understood: " + std::string(line));
+    }
+    if (numbers.servers == 0) return fail(Code::invalid, "the line `servers N` is missing");
+    return numbers;
+}
+
+std::string host_table_text(const PoolNumbers &numbers, const std::string &binary_class) {
+    std::string text = std::string(table_mark) + ", which writes it again when the numbers of the pool change.\n";
+    const double s = numbers.interval_s;
+    for (int i = 1; i <= numbers.servers; ++i)
+        text += "local" + std::to_string(i) + " class=0x1 binary=" + binary_class +
+                " slots=" + std::to_string(numbers.slots) + " interval=" + decimal(s) +
+                " alert=" + decimal(3 * s) + " limit=" + decimal(6 * s) +
+                " extended=" + decimal(12 * s) + "\n";
+    return text;
+}
+
+std::string binary_class_of_this_host() {
+    utsname host = {};
+    if (::uname(&host) != 0) return "unknown-linux-gnu";
+    return std::string(host.machine) + "-linux-gnu";
+}
+
+bool Pool::exists() const {
+    struct stat st = {};
+    return ::stat(directory_.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+Pool::Maker Pool::maker() const {
+    const auto there = [this](const char *name) { return ::access(path(name).c_str(), F_OK) == 0 || errno == EACCES; };
+    if (there("pool")) return ::access(path("pool").c_str(), R_OK) == 0 ? Maker::dcs_up : Maker::other;
+    const auto hosts = read_file(path("scheduler/hosts"), 16u << 20);
+    if (hosts) return hosts->compare(0, table_mark.size(), table_mark) == 0 ? Maker::dcs_up : Maker::other;
+    for (const char *name : {"scheduler/hosts", "scheduler/state/.", "scheduler/lock", "scheduler/user.sock"})
+        if (there(name)) return Maker::other;
+    return Maker::none;
+}
+
+std::string not_by_up(const Pool &pool) {
+    return pool.directory() +
+           " holds a pool that `dcs up` did not make: its host table and its daemons are an administrator's";
+}
+
+Result<PoolNumbers> Pool::numbers() const {
+    const auto text = read_file(path("pool"), 4096);
+    if (!text) return text.status();
+    auto numbers = numbers_of_pool_text(*text);
+    if (!numbers) return fail(numbers.status().code, path("pool") + ": " + numbers.status().text);
+    return numbers;
+}
+
+std::vector<std::string> Pool::server_names() const {
+    std::vector<std::string> names;
+    DIR *list = ::opendir(path("servers").c_str());
+    if (list == nullptr) return names;
+    while (const dirent *entry = ::readdir(list))
+        if (entry->d_name[0] != '.') names.push_back(entry->d_name);
+    ::closedir(list);
+    std::sort(names.begin(), names.end(), name_before);
+    return names;
+}
+
+Daemon Pool::look(const char *role, const std::string &name, const std::string &directory,
+                  const char *lock) const {
+    Daemon daemon{role, name, directory, directory + "/" + lock};
+    daemon.known = ::access(daemon.lock.c_str(), R_OK) == 0 || errno == ENOENT;
+    daemon.up = locks::is_held(daemon.lock);
+    if (daemon.up) daemon.pid = locks::holder_of(daemon.lock);
+    return daemon;
+}
+
+Daemon Pool::scheduler() const { return look("scheduler", "scheduler", path("scheduler"), "lock"); }
+Daemon Pool::backup() const { return look("backup", "backup", path("backup"), "lock"); }
+Daemon Pool::server(const std::string &name) const {
+    return look("grainserver", name, server_directory(name), "lock");
+}
+Daemon Pool::launcher(const std::string &name) const {
+    return look("launcher", name, server_directory(name), "launcher.lock");
+}
+
+std::vector<Daemon> Pool::daemons() const {
+    std::vector<Daemon> all;
+    const auto recorded = numbers();
+    if (!recorded && !exists()) return all;
+    all.push_back(scheduler());
+    if (::access(path("backup").c_str(), F_OK) == 0) all.push_back(backup());
+    std::vector<std::string> names = server_names();
+    for (int i = 1; recorded && i <= recorded->servers; ++i) {
+        const std::string name = "local" + std::to_string(i);
+        all.push_back(server(name));
+        names.erase(std::remove(names.begin(), names.end(), name), names.end());
+    }
+    for (const std::string &name : names) {
+        Daemon daemon = server(name);
+        if (daemon.up) all.push_back(daemon);
+    }
+    return all;
+}
+
+Result<std::string> read_file(const std::string &path, std::size_t most) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, path, errno);
+    std::string text;
+    char buffer[8192];
+    ssize_t n = 0;
+    while (text.size() <= most && (n = ::read(fd, buffer, sizeof buffer)) > 0)
+        text.append(buffer, static_cast<std::size_t>(n));
+    const int error = errno;
+    ::close(fd);
+    if (n < 0) return fail_errno(Code::io_error, path, error);
+    if (text.size() > most)
+        return fail(Code::limit, path + " is larger than " + std::to_string(most) + " bytes");
+    return text;
+}
+
+Status write_file(const std::string &path, const std::string &text) {
+    const std::string temporary = path + ".tmp";
+    const int fd =
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return fail_errno(Code::io_error, temporary, errno);
+    std::size_t written = 0;
+    bool good = true;
+    while (good && written < text.size()) {
+        const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
+        if (n < 0 && errno == EINTR) continue;
+        good = n > 0;
+        if (good) written += static_cast<std::size_t>(n);
+    }
+    good = good && ::fsync(fd) == 0;
+    int error = errno;
+    if (::close(fd) != 0 && good) {
+        good = false;
+        error = errno;
+    }
+    if (good && ::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
+    if (good) error = errno;
+    ::unlink(temporary.c_str());
+    return fail_errno(Code::io_error, path, error);
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,13 @@
+#pragma once
+// The pool that this command works with, as a handle of the library.
+#include <string>
+
+struct d_pool;
+
+namespace dcs::commands {
+
+// Before open_this_pool: the library's default pool, which the environment names.
+d_pool &this_pool();
+void open_this_pool(const std::string &directory);
+
+}  // namespace dcs::commands

@@ -1,0 +1,144 @@
+// dcs grain explain, restart, kill.
+#include <cstdio>
+#include <optional>
+
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/query/row_text.h"
+#include "restart_and_after.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/frame/json.h"
+#include "dcs.h"
+
+namespace dcs::commands {
+namespace {
+
+bool is_over(const wire::GrainRow &row) { return row.state == "finished" || row.state == "killed"; }
+
+int explain_grains(const Call &call) {
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    for (std::size_t i = 0; i < chosen.grains.count(); ++i) {
+        const wire::GrainRow &row = chosen.grains.rows[i];
+        const auto why = commands::explain(row.user, row.session, row.grain);
+        if (!why) return call.fail(call_failure("grain " + chosen.name(i), why.status()));
+        if (call.format == Format::name) {
+            std::printf("%s\n", chosen.name(i).c_str());
+        } else if (call.format == Format::json) {
+            JsonObject json;
+            json.add("schema", "dcs.grain.explain/1").add("user", row.user).add("session", row.session);
+            std::vector<std::string> words;
+            for (const std::string &line : failed_starts(row)) words.push_back(json_string(line));
+            json.add("grain", row.grain).add_members(wire::to_json(*why)).add_raw("failed_starts", json_array(words));
+            std::printf("%s\n", json.text().c_str());
+        } else {
+            std::fputs(explanation_text(chosen.name(i), *why).c_str(), stdout);
+            if (is_over(row)) continue;
+            for (const std::string &line : failed_starts(row))
+                std::printf("  it was not started on %s\n", line.c_str());
+        }
+    }
+    return exits::ok;
+}
+
+struct Order {
+    const char *name, *done, *schema;  // "restart", "restarted"
+    int (*call)(d_pool *pool, const char *user, int session, int grain);
+};
+
+// It may have ended since it was looked at.
+bool is_over_now(const wire::GrainRow &row) {
+    Info info;
+    return info.ask(wire::QueryType::grain, row.user, row.session, row.grain) && info.grains.size() == 1 &&
+           is_over(info.grains[0]);
+}
+
+// What has ended already is passed over, unless somebody named that very grain.
+int carry_out(const Call &call, const Order &order) {
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    std::vector<std::string> done;
+    for (std::size_t i = 0; i < chosen.grains.count(); ++i) {
+        const wire::GrainRow &row = chosen.grains.rows[i];
+        const std::string name = chosen.name(i);
+        if (!chosen.named_alone[i] && is_over(row)) continue;
+        if (const int error = order.call(&this_pool(), row.user.c_str(), row.session, row.grain); error != NO_ERROR) {
+            const Failure failure = call_failure("grain " + name + " was not " + order.done, error);
+            if (!chosen.named_alone[i] && is_over_now(row)) continue;
+            return call.fail(failure);
+        }
+        done.push_back(json_string(name));
+        if (call.format == Format::name) std::printf("%s\n", name.c_str());
+        else if (call.format == Format::table) std::printf("grain %s %s\n", name.c_str(), order.done);
+    }
+    if (call.format == Format::json) print_document(order.schema, order.done, json_array(done));
+    else if (done.empty() && call.format == Format::table)
+        std::printf("nothing to do: none of these grains is ready or running\n");
+    return exits::ok;
+}
+
+int restart(const Call &call) {
+    if (call.arguments.has("and-after")) return forget_after(call);
+    return carry_out(call, {"restart", "restarted", "dcs.grain.restart/1", d_pool_grestart});
+}
+
+int kill(const Call &call) { return carry_out(call, {"kill", "killed", "dcs.grain.kill/1", d_pool_gkill_of}); }
+
+}  // namespace
+
+extern const Verb grain_explain_verb = {
+    .noun = "grain", .name = "explain", .words = "SEL...",
+    .summary = "say why a grain is where it is",
+    .about = R"(Says why grains are where they are: above all, what a grain waits for. First a sentence, then a line
+for each reason with the hosts that it holds for, and what can be done about it.
+
+Examples:
+  dcs grain explain 7:12
+  dcs grain explain last:all -o json | jq 'select(.can_run | not)'
+)",
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number). With -o json one document per grain. Grains of other users need root, scheduler_master or the
+pool's owner.
+)",
+    .run = explain_grains};
+
+extern const Verb grain_restart_verb = {
+    .noun = "grain", .name = "restart", .words = "SEL...",
+    .summary = "begin a grain anew from its last checkpoint",
+    .about = R"(Makes ready and running grains begin anew from their last checkpoints, wherever they may run. Their
+failures, the hosts that they avoid and what holds them back are forgotten.
+
+Examples:
+  dcs grain restart last:all
+  dcs grain restart 7:12 --and-after       its result was wrong: forget it and what was decided on it
+)",
+    .options = {
+     {"and-after", 0, nullptr, {}, "forget its result too, and all that was decided on it"},
+     {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number). Several grains: those that have finished or were killed are passed over. One that is named by
+itself and has finished or was killed is refused: that is final.
+
+--and-after takes one that has finished or was killed, and forgets its result and all that its control program was
+given, submitted or killed after it; the grain runs anew. What goes is listed first, and asked for on a terminal. A
+closed session becomes active again. Run the control program again: it goes on from before that result.
+)",
+    .run = restart};
+
+extern const Verb grain_kill_verb = {
+    .noun = "grain", .name = "kill", .words = "SEL...",
+    .summary = "kill a grain for good",
+    .about = R"(Kills grains: they do not run again, and no result of them is handed out. Input, checkpoint and outputs
+stay until the session is removed.
+
+Examples:
+  dcs grain kill 7:12
+  dcs grain kill 7:100-199
+)",
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number). Several grains: those that have finished keep their results. One that is named by itself and has
+finished loses its result, if the control program did not get it yet.
+)",
+    .run = kill};
+
+}  // namespace dcs::commands

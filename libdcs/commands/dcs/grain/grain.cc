@@ -1,0 +1,189 @@
+// dcs grain ls, show, cat.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/query/row_text.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "dcs.h"
+
+namespace dcs::commands {
+namespace {
+
+void print_table(const ChosenGrains &chosen) {
+    Table table{">GRAIN", "STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR"};
+    int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
+    double cpu_s = 0;
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
+        const wire::GrainRow &row = chosen.grains.rows[i];
+        const std::string &state = row.state, &host = row.host;
+        table.add({chosen.name(i), state,
+                   host.empty() ? "-" : host, std::to_string(row.starts),
+                   std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
+                   bytes_text(row.out_length), bytes_text(row.err_length)});
+        ready += state == "ready";
+        running += state == "running";
+        finished += state == "finished";
+        killed += state == "killed";
+        failed += is_failed(row);
+        cpu_s += row.cpu_s;
+    }
+    if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
+    std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed; %s of CPU\n",
+                counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(),
+                ready, running, finished, failed, killed, seconds_text(cpu_s).c_str());
+}
+
+int list_grains(const Call &call) {
+    const std::string state = call.arguments.value("state").value_or("");
+    const auto words =
+        call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
+    const ChosenGrains chosen = choose_grains(words, true, state);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    if (call.format == Format::json) {
+        std::vector<std::string> rows;
+        chosen.grains.each([&](const wire::GrainRow &row) { rows.push_back(wire::to_json(row)); });
+        print_document("dcs.grain.list/1", "grains", json_array(rows));
+    } else if (call.format == Format::name) {
+        print_grain_names(chosen);
+    } else {
+        print_table(chosen);
+    }
+    return exits::ok;
+}
+
+int show_grain(const Call &call) {
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "");
+    if (chosen.failure) return call.fail(*chosen.failure);
+    if (call.format == Format::name) {
+        print_grain_names(chosen);
+        return exits::ok;
+    }
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
+        const wire::GrainRow &row = chosen.grains.rows[i];
+        Info info;
+        if (const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain); !s)
+            return call.fail(call_failure("grain " + chosen.name(i), s));
+        if (info.grains.empty())
+            return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
+        if (call.format == Format::json) {
+            print_document("dcs.grain.show/1", "grain", wire::to_json(info.grains[0]));
+        } else {
+            if (i > 0) std::printf("\n");
+            std::fputs(grain_facts(chosen.name(i), info.grains[0]).c_str(), stdout);
+        }
+    }
+    return exits::ok;
+}
+
+// `output`: of a file that came back, instead of a stream.
+std::optional<Failure> cat_one(const std::string &name, const wire::GrainRow &row, const char *stream,
+                               const std::optional<std::string> &output) {
+    FILE *file = nullptr;
+    const char *user = row.user.c_str();
+    const int error = output ? d_pool_grain_file(&this_pool(), user, row.session, row.grain, output->c_str(), &file)
+                             : d_pool_grain_stream(&this_pool(), user, row.session, row.grain, stream, &file);
+    if (error != NO_ERROR)
+        return call_failure((output ? "the file " + *output : std::string("the stream ") + stream) + " of grain " +
+                                name, error);
+    char buffer[65536];
+    std::size_t n = 0;
+    bool good = true;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+        good = std::fwrite(buffer, 1, n, stdout) == n;
+    const int why = errno;
+    const bool read_well = std::ferror(file) == 0;
+    std::fclose(file);
+    if (!good) return failure_of("", fail_errno(Code::io_error, "standard output", why));
+    if (!read_well)
+        return failure_of("", fail_errno(Code::io_error, "the stream of grain " + name, why));
+    return std::nullopt;
+}
+
+int cat(const Call &call) {
+    const char *stream = "out";
+    int chosen_streams = 0;
+    for (const char *option : {"out", "err", "checkpoint", "message", "input"})
+        if (call.arguments.has(option)) {
+            stream = option;
+            ++chosen_streams;
+        }
+    const auto output = call.arguments.value("file");
+    if (chosen_streams + output.has_value() > 1)
+        return call.fail(usage_failure("dcs grain cat prints one stream at a time"));
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "");
+    if (chosen.failure) return call.fail(*chosen.failure);
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
+        const wire::GrainRow &row = chosen.grains.rows[i];
+        if (const auto failure =
+                cat_one(chosen.name(i), row, stream, output))
+            return call.fail(*failure);
+    }
+    if (std::fflush(stdout) != 0)
+        return call.fail(failure_of("", fail_errno(Code::io_error, "standard output", errno)));
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb grain_ls_verb = {
+    .noun = "grain", .name = "ls", .words = "[SEL...]",
+    .summary = "list grains of a session",
+    .about = R"(Lists grains, with their states, hosts, ends and sizes of outputs.
+
+Examples:
+  dcs grain ls                       of your last session
+  dcs grain ls 7 --state failed
+  dcs grain ls 7:1-20 -o json | jq '.grains[].cpu_s'
+)",
+    .options = {
+     {"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
+      "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
+    .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number).
+)",
+    .run = list_grains};
+
+extern const Verb grain_show_verb = {
+    .noun = "grain", .name = "show", .words = "SEL...",
+    .summary = "show one grain in detail",
+    .about = R"(Shows grains in detail: command, host, starts, what they ask for, hosts that they avoid, their latest
+moves, checkpoint, latest message, files that it brought back. `dcs grain explain` says why a grain does not run.
+
+Examples:
+  dcs grain show 7:12
+  dcs grain show last:1 -o json
+)",
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number). With -o json one document per grain.
+)",
+    .run = show_grain};
+
+extern const Verb grain_cat_verb = {
+    .noun = "grain", .name = "cat", .words = "SEL...",
+    .summary = "print a grain's output",
+    .about = R"(Prints what grains have written so far, one after the other.
+
+Examples:
+  dcs grain cat 7:12
+  dcs grain cat 7:all >everything
+  dcs grain cat --err last:1
+)",
+    .options = {
+     {"out", 0, nullptr, {}, "standard output (the default)"},
+     {"err", 0, nullptr, {}, "standard error"},
+     {"checkpoint", 0, nullptr, {}, "the newest checkpoint"},
+     {"message", 0, nullptr, {}, "the latest message"},
+     {"input", 0, nullptr, {}, "the input that it was given"},
+     {"file", 0, "NAME", {}, "a file that it brought back; `dcs grain show` lists them"}},
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
+highest number).
+)",
+    .run = cat, .formats = false};
+
+}  // namespace dcs::commands

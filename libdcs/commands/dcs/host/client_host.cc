@@ -1,0 +1,67 @@
+#include "client_host.h"
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/pool/start_daemon.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string conf_of(const std::string &directory) { return directory + "/pool.conf"; }
+
+// The value of a line "word value" of pool.conf; '#' begins a comment.
+std::string value_of(const std::string &directory, const std::string &wanted) {
+    std::ifstream file(conf_of(directory));
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line.substr(0, line.find('#')));
+        std::string word, value;
+        if (words >> word >> value && word == wanted) return value;
+    }
+    return "";
+}
+
+}  // namespace
+
+std::string scheduler_of(const std::string &directory) { return value_of(directory, "scheduler"); }
+
+Status run_by_begin(const std::vector<std::string> &words, const std::string &scheduler) {
+    std::string own = own_path();
+    const std::string begin = own_folder() + "/dcs_begin";
+    std::vector<char *> argv = {const_cast<char *>("dcs_begin"), own.data()};
+    for (const std::string &word : words) argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    ::execv(begin.c_str(), argv.data());
+    return fail_errno(errno == ENOENT ? Code::not_found : Code::refused,
+                      "the pool's scheduler is on another host, " + scheduler + ", and " + begin +
+                          " is needed to get there", errno);
+}
+
+Status prepare_client(const std::string &directory, const std::string &scheduler) {
+    if (::mkdir(directory.c_str(), 0755) == 0) (void)::chmod(directory.c_str(), 0755);
+    else if (errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
+    const std::string named = scheduler_of(directory), own = value_of(directory, "dir");
+    if (!own.empty())
+        return fail(Code::refused, conf_of(directory) + " says that the scheduler runs on this host, in " + own +
+                                       ": it has no need to join");
+    if (named.empty() || named == scheduler) return Status::ok();
+    return fail(Code::refused, conf_of(directory) + " names another scheduler, " + named +
+                                   ": take that file away if this host is to belong to the pool at " + scheduler);
+}
+
+Status write_client(const std::string &directory, const std::string &scheduler) {
+    if (scheduler_of(directory) == scheduler) return Status::ok();
+    const std::string conf = conf_of(directory);
+    std::string text = "# The pool whose control programs dcs_begin starts here; written by `dcs host join`.\n"
+                       "scheduler " + scheduler + "\n";
+    if (directory != client_directory) text += "pki " + directory + "/pki\n";
+    if (Status s = write_file(conf, text); !s) return s;
+    return ::chmod(conf.c_str(), 0644) == 0 ? Status::ok() : fail_errno(Code::io_error, conf, errno);
+}
+
+}  // namespace dcs::commands

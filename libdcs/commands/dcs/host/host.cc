@@ -1,0 +1,102 @@
+// dcs host ls, show.
+#include <cstdio>
+
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/query/row_text.h"
+#include "host_changes.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/table.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string load_text(double load) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.2f", load);
+    return digits;
+}
+
+void print_table(const std::vector<wire::HostRow> &rows) {
+    Table table{"HOST",     ">CLASS",        "BINARY", "STATE",       ">SLOTS",
+                ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY",
+                ">FINISHED", ">FAILED", "CONFINEMENT"};
+    int active = 0, slots = 0, running = 0;
+    for (const wire::HostRow &row : rows) {
+        const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
+        table.add(
+            {row.name, class_text(row.host_class), row.binary_class,
+             state_text(row), std::to_string(row.slots), std::to_string(row.running),
+             seconds_text(row.last_call_in_s), figures ? load_text(row.load) : "-",
+             figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+             std::to_string(row.finished), std::to_string(row.failed),
+             known ? row.confinement : "-"});
+        if (row.state == "active") {
+            ++active;
+            slots += row.slots;
+        }
+        running += row.running;
+    }
+    if (!rows.empty()) std::printf("%s\n", table.text().c_str());
+    std::printf("%s, %d active with %s, %d running\n",
+                counted(static_cast<std::int64_t>(rows.size()), "host").c_str(), active,
+                counted(slots, "slot").c_str(), running);
+}
+
+int list_hosts(const Call &call) {
+    const ChosenHosts chosen = choose_hosts(call.arguments.words);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    const std::vector<wire::HostRow> &rows = chosen.rows;
+    if (call.format == Format::json) {
+        std::vector<std::string> json;
+        for (const wire::HostRow &row : rows) json.push_back(wire::to_json(row));
+        print_document("dcs.host.list/1", "hosts", json_array(json));
+    } else if (call.format == Format::name) {
+        for (const wire::HostRow &row : rows) std::printf("%s\n", row.name.c_str());
+    } else {
+        print_table(rows);
+    }
+    return exits::ok;
+}
+
+int show_host(const Call &call) {
+    const ChosenHosts chosen = choose_hosts(call.arguments.words);
+    if (chosen.failure) return call.fail(*chosen.failure);
+    for (std::size_t i = 0; i < chosen.rows.size(); ++i) {
+        if (call.format == Format::json) print_document("dcs.host/1", "host", wire::to_json(chosen.rows[i]));
+        else if (call.format == Format::name) std::printf("%s\n", chosen.rows[i].name.c_str());
+        else std::printf("%s%s", i > 0 ? "\n" : "", host_facts(chosen.rows[i]).c_str());
+    }
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb host_ls_verb = {
+    .noun = "host", .name = "ls", .words = "[NAME...]",
+    .summary = "list the hosts of the pool",
+    .about = R"(Lists the grain hosts with their classes, states and slots.
+
+Examples:
+  dcs host ls
+  dcs host ls -o json | jq '.hosts[] | select(.state != "active").name'
+)",
+    .notes = R"(States: active; delinquent (late with its report); dead (its grains went elsewhere); unknown (has not
+called in yet). A drained host gets nothing new.
+)",
+    .run = list_hosts};
+
+extern const Verb host_show_verb = {
+    .noun = "host", .name = "show", .words = "NAME...",
+    .summary = "show everything about one host",
+    .about = R"(Shows hosts in detail, one fact a line: state and what is being waited for, what was set against the
+host table, intervals, memory and cores, what became of the grains that it was given.
+
+Examples:
+  dcs host show local1
+  dcs host show all -o json | jq .host.settings
+)",
+    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host.
+)",
+    .run = show_host};
+
+}  // namespace dcs::commands

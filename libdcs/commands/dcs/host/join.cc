@@ -1,0 +1,260 @@
+// dcs host join: run on the host that joins. Nothing of a pool is here yet.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/limits.h"
+#include "base/words.h"
+#include "commands/dcs/frame/call.h"
+#include "client_host.h"
+#include "commands/dcs/frame/json.h"
+#include "net/loop.h"
+#include "net/tcp_socket.h"
+#include "pki/authority.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "roles.h"
+#include "commands/dcs/frame/table.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
+constexpr double usual_wait_s = 600;
+constexpr const char *usual_place = "/var/lib/dcs";
+
+struct JoinOrder {
+    std::string address, token, directory;  // address: as it was said
+    std::vector<std::string> addresses;
+    TokenHash authority{};
+    wire::JoinHost call;
+    Duration wait;
+    bool client() const { return call.role == 1; }
+    bool backup() const { return call.role == 2; }
+};
+
+std::string own_name() {
+    char name[256] = "";
+    if (::gethostname(name, sizeof name - 1) != 0) return "";
+    const std::string whole = name;
+    return whole.substr(0, whole.find('.')).substr(0, limits::name_bytes);
+}
+
+std::string usual_directory(const JoinOrder &order) {
+    if (order.client()) return client_directory;
+    const std::string name = order.backup() ? "backup" : "server";
+    if (::geteuid() == 0) return std::string(usual_place) + "/" + name;
+    const char *home = std::getenv("HOME");
+    return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-" + name : "";
+}
+
+// The directory and those above it. What root makes above it lets others pass: grains under accounts of their own get
+// to their rooms that way. Earlier releases closed /var/lib/dcs when they made it: it is opened, too.
+Status make_place(const std::string &directory, bool last = true) {
+    const std::string above = directory.substr(0, directory.rfind('/'));
+    if (!above.empty())
+        if (Status s = make_place(above, false); !s) return s;
+    const bool made = ::mkdir(directory.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
+    const bool ours = !last && ::geteuid() == 0 && (made || directory == usual_place);
+    if (ours && ::chmod(directory.c_str(), 0711) != 0) return fail_errno(Code::io_error, directory, errno);
+    return Status::ok();
+}
+
+Result<JoinOrder> take_order(const Call &call) {
+    const auto wrong = [](const std::string &text) { return fail(Code::invalid, text); };
+    JoinOrder order;
+    order.address = call.arguments.words[0];
+    auto addresses = net::parse_tcp_addresses(order.address);
+    if (!addresses) return addresses.status();
+    order.addresses = std::move(*addresses);
+    const auto hash = bytes_of_hex(call.arguments.value("ca-hash").value_or(""), order.authority.size());
+    if (!hash)
+        return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it nobody knows "
+                     "whether the right scheduler answers");
+    std::copy(hash->begin(), hash->end(), order.authority.begin());
+    if (auto text = call.arguments.value("token")) {
+        if (*text == "-") std::getline(std::cin, *text);
+        const auto token = bytes_of_hex(*text, std::tuple_size<Token>::value);
+        if (!token) return wrong("--token is the 64 hexadecimal digits that `dcs token create` prints");
+        order.call.token = *token;
+    }
+    order.wait = seconds_of(call.arguments.seconds("wait").value_or(usual_wait_s));
+    order.call.role = number_of_role(call.arguments.value("role").value_or("server"));
+    const auto directory = call.arguments.value("dir");
+    order.directory = directory ? absolute_path(*directory) : usual_directory(order);
+    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of the daemon that is to run here");
+    order.call.host = call.arguments.value("host").value_or("");
+    order.call.own_name = own_name();
+    return order;
+}
+
+// One connection, one question, its answer.
+Result<wire::AnyMessage> ask_at(const JoinOrder &order, const std::string &address) {
+    const std::unique_ptr<net::Loop> loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
+    net::TlsTrust trust;
+    trust.authority_hash = order.authority;
+    trust.role = pki::Role::scheduler;
+    auto context = net::tls_context({}, trust);
+    if (!context) return context.status();
+    net::Limits limits;
+    limits.max_payload = 4 * limits::certificate_bytes;
+    limits.hello = answer_patience;
+    const ConnId conn = loop->connect_tls(address, limits, std::move(*context));
+    (void)loop->send(conn, order.call);
+    for (;;)
+        for (const net::Arrival &a : loop->wait(Instant::never(), 1)) {
+            if (a.what == net::What::closed) return fail(Code::unreachable, address + ": " + a.why);
+            if (a.what == net::What::frame) return wire::decode_payload(a.header, a.payload);
+        }
+}
+
+Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
+    Status why = Status::ok();
+    for (const std::string &address : order.addresses) {
+        auto answer = ask_at(order, address);
+        if (answer || answer.status().code != Code::unreachable) return answer;
+        why = fail(Code::unreachable, (why.text.empty() ? "" : why.text + "; ") + answer.status().text);
+    }
+    return why;
+}
+
+// Asks until there is an answer that is one, or the time is over.
+Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &words) {
+    const Instant end = boot_clock() + order.wait;
+    for (bool told = false;; told = true) {
+        auto reply = ask_once(order);
+        if (!reply) return reply.status();
+        if (auto *joined = std::get_if<wire::Joined>(&*reply)) return std::move(*joined);
+        if (const auto *error = std::get_if<wire::ErrorReply>(&*reply))
+            return fail(static_cast<Code>(error->code), error->text);
+        const auto *pending = std::get_if<wire::JoinPending>(&*reply);
+        if (pending == nullptr) return fail(Code::protocol, "the scheduler answers with something else");
+        if (!told)
+            std::fprintf(stderr,
+                         "dcs: waits to be let in. On the scheduler's host, `dcs host approve` must show the same "
+                         "words:\n  %s\n  dcs host approve %s %s\n",
+                         words.c_str(), pending->host.c_str(), words.c_str());
+        if (boot_clock() + ask_again > end) return fail(Code::nothing_yet, "nobody has let this host in");
+        ::usleep(static_cast<useconds_t>(ask_again.ns / 1000));
+    }
+}
+
+// What the scheduler sent is believed only as far as it can be checked.
+Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, const wire::Joined &joined) {
+    auto authority = pki::read_certificate(joined.authority), own = pki::read_certificate(joined.certificate);
+    if (!authority || authority->fingerprint != order.authority)
+        return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
+    if (!own) return fail(Code::protocol, "the certificate that came: " + own.status().text);
+    const auto role = order.client()   ? pki::Role::client
+                      : order.backup() ? pki::Role::backup
+                                       : pki::Role::grain_server;
+    const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
+    if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
+    if (pki::sha256(*pki::public_key_of(key)) != own->key)
+        return fail(Code::protocol, "the certificate that came is for another key");
+    return pki::Identity{key, std::move(*own), std::move(*authority)};
+}
+
+int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
+    const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
+    const std::string start =
+        order.client()
+            ? "dcs_begin PROGRAM"
+        : order.backup()
+            ? "dcs_backupd --dir " + order.directory + " --scheduler " + order.address + " --tls ADDRESS:PORT"
+            : "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
+        json.add("key_words", words).add("serial", who.certificate.serial);
+        json.add("expires", who.certificate.not_after_s).add("command", start);
+        print_document("dcs.host.join/1", "host", json.text());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", name.c_str());
+    } else {
+        std::printf("host %s has joined the pool, key %s\n%s: %s\n", name.c_str(), words.c_str(),
+                    order.client() ? "members of the group dcs start programs by (installed root:dcs, mode 4750)"
+                                   : "start its server",
+                    start.c_str());
+    }
+    return exits::ok;
+}
+
+int join(const Call &call) {
+    auto order = take_order(call);
+    if (!order) return call.fail(usage_failure(order.status().text, "`dcs host join --help` shows how it is used"));
+    const std::string place = order->directory + "/pki";
+    if (order->client())
+        if (Status s = prepare_client(order->directory, order->address); !s)
+            return call.fail(failure_of("this host has not joined", s));
+    if (!order->client())
+        if (Status s = make_place(order->directory); !s) return call.fail(failure_of("this host has not joined", s));
+    const auto key = pki::key_in(place);
+    if (!key) return call.fail(failure_of("this host's key", key.status()));
+    order->call.request = *pki::make_request(*key);
+    const auto joined = ask_to_join(*order, in_words(pki::sha256(*pki::public_key_of(*key))));
+    if (!joined && joined.status().code == Code::nothing_yet)
+        return call.fail({exits::timeout, "timeout", joined.status().text,
+                          "repeat the command: the key stays the same, and so do the words"});
+    if (!joined) {
+        Failure failure = failure_of("this host has not joined", joined.status());
+        if (failure.exit == exits::usage) failure.exit = exits::refused;
+        if (joined.status().code == Code::unreachable)
+            failure.hint = "is the address right, and was the scheduler started with --tls?";
+        return call.fail(failure);
+    }
+    const auto who = checked(*order, *key, *joined);
+    if (!who) return call.fail(failure_of("this host has not joined", who.status()));
+    if (Status s = pki::write_identity(place, *who); !s)
+        return call.fail(failure_of("the certificate was not kept, repeat the command", s));
+    if (order->client())
+        if (Status s = write_client(order->directory, order->address); !s)
+            return call.fail(failure_of("pool.conf was not written, repeat the command", s));
+    return tell(call, *order, *who);
+}
+
+}  // namespace
+
+extern const Verb host_join_verb = {
+    .noun = "host", .name = "join", .words = "HOST:PORT[,HOST:PORT...]",
+    .summary = "make this host one of a pool's",
+    .about = R"(Run on the host that is to join, by who runs its grain server; a client, by root.
+`dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
+host, and gets a certificate for it. Without --token somebody has to let the host in with `dcs host approve`;
+both sides show the same words. May be repeated.
+
+Examples:
+  dcs host join pool.example:7001 --token 6f1c... --ca-hash 93aa...
+  dcs host join pool.example:7001 --ca-hash 93aa... --host h1 --wait 1h
+  dcs host join pool.example:7001 --role client --token 6f1c... --ca-hash 93aa...
+  dcs host join pool.example:7001 --role backup --token 6f1c... --ca-hash 93aa...
+)",
+    .options = {
+     {"token", 0, "CODE", {},
+      "made by `dcs token create`; works once. With - it is read from standard input, where no list of\n"
+      "processes and no shell's history shows it"},
+     {"ca-hash", 0, "HASH", {}, "of the certificate of the pool's authority, from the same line", "",
+      Given::always},
+     {"host", 0, "NAME", {},
+      "of this host in the pool's host table (default: what the code says, else what this host is called)"},
+     {"role", 0, "ROLE", one_of(role_words),
+      "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"
+      "backup: it takes grain servers' reports while the scheduler is away"},
+     {"wait", 0, "S", seconds_from(0), "without a code: wait so long to be let in (default 10m)"},
+     {"dir", 0, "DIR", some_text, "of its grain server or backup; key and certificate come into DIR/pki\n"
+      "(default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);\n"
+      "of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)"}},
+    .notes = R"(HOST:PORT is where the scheduler is; several with commas: where it may be, as after a backup was
+promoted.
+)",
+    .run = join};
+
+}  // namespace dcs::commands

@@ -1,0 +1,36 @@
+#pragma once
+// The files that a map's command line and inputs name: whether they have changed since an earlier run, by a
+// fingerprint that the session's ident carries.
+//
+// What counts: the program; each further word of CMD and each input that as a whole is the path of a regular file. Of
+// inputs the first 10,000 are looked at. Contents count for files up to 16 MiB, and up to 64 MiB of all together, in
+// that order; of the others size and time of modification do.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan.h"
+
+namespace dcs::commands {
+
+struct MapFile {
+    enum Part { program, word_odd, word_even, input };
+    Part part = program;
+    std::string name;    // as written on the command line
+    std::string digest;  // of its place there and its contents
+    std::int64_t modified_ns = 0;
+};
+
+// `program`: path of CMD's program; empty where it depends on the input.
+std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program);
+
+// 24 hex digits. Each part has some of them, so that a change can be told with the file's name.
+std::string fingerprint_of(const std::vector<MapFile> &files);
+
+// What has changed since `recorded` was the fingerprint, in words for people: "work.py"; empty: nothing, or
+// `recorded` is empty. Of CMD a file that was not there then does not count, as grains may
+// have made it; where two share a part this cannot be told.
+std::string changed_in_command(const std::string &recorded, const std::vector<MapFile> &files);
+std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files);
+
+}  // namespace dcs::commands

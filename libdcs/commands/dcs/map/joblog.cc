@@ -1,0 +1,58 @@
+#include "joblog.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace dcs::commands {
+
+Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
+    std::FILE *file = std::fopen(path.c_str(), "we");
+    if (file == nullptr) return fail_errno(Code::io_error, path, errno);
+    std::unique_ptr<JobLog> log(new JobLog(path, file));
+    std::fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", file);
+    if (std::fflush(file) != 0) return fail_errno(Code::io_error, "writing " + path, errno);
+    return log;
+}
+
+Status JobLog::add(int session, const std::vector<JobLine> &lines) {
+    if (!source_) {
+        Session which;
+        which.number = session;
+        source_ = std::make_unique<EventSource>(which);
+    }
+    std::vector<wire::Event> events;
+    if (Status s = source_->read(events); !s) return s;
+    for (const wire::Event &event : events) history_.take(event);
+    for (const JobLine &line : lines) {
+        wire::Stay none, *stay = &none;
+        const auto found = history_.grains.find(line.grain);
+        if (found != history_.grains.end() && !found->second.stays.empty()) stay = &found->second.stays.back();
+        std::string command;
+        for (const std::string &word : line.words) command += (command.empty() ? "" : " ") + shell_word(word);
+        std::fprintf(file_.get(), "%d\t%s\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", line.grain, stay->host.c_str(),
+                     static_cast<double>(stay->from_ms) / 1000,
+                     static_cast<double>(std::max<std::int64_t>(0, stay->to_ms - stay->from_ms)) / 1000,
+                     static_cast<unsigned long long>(line.received), line.exit_code, line.signal, command.c_str());
+    }
+    if (std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "writing " + path_, errno);
+    return Status::ok();
+}
+
+std::string shell_word(const std::string &word) {
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    if (word.find_first_of("\n\t\r") != std::string::npos) {  // a line of the log stays a line, and has its columns
+        std::string r = "$'";
+        for (const char c : word) {
+            if (c == '\'' || c == '\\') r += '\\';
+            r += c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : std::string(1, c);
+        }
+        return r + "'";
+    }
+    std::string r = "'";
+    for (const char c : word) r += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return r + "'";
+}
+
+}  // namespace dcs::commands

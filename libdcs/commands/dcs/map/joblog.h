@@ -1,0 +1,41 @@
+#pragma once
+// `dcs map --joblog FILE`: a line for each grain, in the order in which they finished, as GNU parallel writes it. Where
+// and when a grain ran is what the session's event log says.
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/dcs/query/session_events.h"
+
+namespace dcs::commands {
+
+struct JobLine {
+    std::int32_t grain = 0;
+    std::uint64_t received = 0;  // bytes of standard output
+    int exit_code = 0, signal = 0;
+    std::vector<std::string> words;
+};
+
+class JobLog {
+public:
+    // Begins the file anew: a rerun gets all results again.
+    static Result<std::unique_ptr<JobLog>> create(const std::string &path);
+    // Of grains of this session that have ended; they are there when it returns.
+    Status add(int session, const std::vector<JobLine> &lines);
+
+private:
+    struct CloseFile { void operator()(std::FILE *f) const { std::fclose(f); } };
+    JobLog(std::string path, std::FILE *file) : path_(std::move(path)), file_(file) {}
+
+    const std::string path_;
+    std::unique_ptr<std::FILE, CloseFile> file_;
+    std::unique_ptr<EventSource> source_;
+    wire::History history_;
+};
+
+// A word as a shell takes it.
+std::string shell_word(const std::string &word);
+
+}  // namespace dcs::commands

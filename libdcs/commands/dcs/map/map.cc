@@ -1,0 +1,281 @@
+// dcs map: a bag of grains; an ordinary control program over dcs.h.
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/ending_signals.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/run/placeholders.h"
+#include "locks/lock_search.h"
+#include "files.h"
+#include "progress.h"
+#include "session.h"
+#include "work.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::size_t most_input_bytes = 1u << 30;
+static_assert(most_input_bytes < INT_MAX, "each input is a byte at least, and each is a grain");
+constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
+
+Result<std::string> read_all(int fd, const std::string &name) {
+    std::string text;
+    char buffer[65536];
+    struct stat about = {};
+    if (::fstat(fd, &about) != 0) return fail_errno(Code::io_error, name, errno);
+    bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
+    while (!too_large) {
+        const ssize_t n = ::read(fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(Code::io_error, name, errno);
+        if (n == 0) return text;
+        text.append(buffer, static_cast<std::size_t>(n));
+        too_large = text.size() > most_input_bytes;
+    }
+    return fail(Code::limit, name + " is larger than 1 GiB: give its lines to several runs of dcs map");
+}
+
+Result<std::string> input_text(const Call &call) {
+    const auto path = call.arguments.value("arg-file");
+    if (!path || *path == "-") {
+        if (::isatty(STDIN_FILENO) == 1)
+            std::fputs("dcs map: reads its inputs from the terminal, one a line, up to Ctrl-D; -a FILE or ::: ARG... "
+                       "give others\n",
+                       stderr);
+        return read_all(STDIN_FILENO, "standard input");
+    }
+    const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(Code::not_found, *path, errno);
+    auto text = read_all(fd, *path);
+    ::close(fd);
+    return text;
+}
+
+std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
+    const std::vector<std::string> &words = call.arguments.words;
+    const auto colons = std::find(words.begin(), words.end(), ":::");
+    plan.command.assign(words.begin(), colons);
+    if (plan.command.empty())
+        return usage_failure("dcs map: CMD is missing",
+                             "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
+    const auto directory = current_directory();
+    if (!directory) return failure_of("", directory.status());
+    plan.directory = *directory;
+    if (colons != words.end()) {
+        if (std::find(colons + 1, words.end(), ":::") != words.end())
+            return usage_failure("dcs map: ::: stands more than once",
+                                 "one list of arguments follows it");
+        if (call.arguments.has("arg-file"))
+            return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
+        plan.inputs.assign(colons + 1, words.end());
+    } else {
+        const auto text = input_text(call);
+        if (!text) return failure_of("dcs map", text.status());
+        auto inputs = split_inputs(*text, call.arguments.has("null") ? '\0' : '\n');
+        if (!inputs)
+            return usage_failure("dcs map: " + inputs.status().text,
+                                 "--null takes inputs that end in a NUL byte");
+        plan.inputs = std::move(*inputs);
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
+    options.demands = demands_of(call.arguments);
+    if (auto failure = take_file_words(call.arguments, options.files)) return failure;
+    options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
+    const char *path = std::getenv("PATH");
+    options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
+    options.environment = steady_environment(environ, call.directory, plan.directory);
+    options.format = call.format;
+    return std::nullopt;
+}
+
+// One word that is a line for a shell, as parallel would take it, is no program; but one may have such a name.
+std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &options, std::string &path) {
+    const std::string &word = plan.command[0];
+    const bool depends = has_placeholder(word);
+    if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
+    const std::string name = words_of(plan.command, plan.inputs[0], 1)[0];
+    const auto program = find_program(name, options.search_path, plan.directory);
+    if (program && !depends) path = *program;
+    if (program) return std::nullopt;
+    Failure failure = failure_of("dcs map", program.status());
+    if (is_shell_text(word))
+        failure.hint = "dcs map starts programs without a shell: dcs map -- " + through_a_shell(word);
+    return failure;
+}
+
+std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &joblog) {
+    const auto path = call.arguments.value("joblog");
+    if (!path) return std::nullopt;
+    auto created = JobLog::create(*path);
+    if (!created) return failure_of("--joblog", created.status());
+    joblog = std::move(*created);
+    return std::nullopt;
+}
+
+// Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
+// them, because everything that is done is kept.
+void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
+           const MapLook &look, const std::string &hint, Console &console) {
+    const bool can_look = locks::is_held(lock);
+    const std::string up_again = hint.empty() ? "" : "; " + hint;
+    int missing = 0;
+    while (true) {
+        const timespec tick = {0, 250'000'000};
+        const int number = ::sigtimedwait(&signals, nullptr, &tick);
+        if (number > 0) {
+            const std::string n = std::to_string(session);
+            console.note("interrupted; session " + n +
+                         " goes on in the pool. The same command again takes its results; `dcs session close " + n +
+                         "` stops it");
+            console.flush();
+            std::_Exit(128 + number);
+        }
+        Progress progress = work.progress();
+        look.add_to(progress);
+        console.show(progress);
+        const bool away = can_look && !locks::is_held(lock);
+        if (away && ++missing == 4)
+            console.note("waiting for the scheduler, grains go on meanwhile" + up_again);
+        if (!away && missing >= 4) console.note("the scheduler is back");
+        if (!away) missing = 0;
+    }
+}
+
+// What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
+// command begins anew.
+void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
+              double elapsed_s, Console &console) {
+    const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
+                      session = std::to_string(opened.session);
+    // On a terminal the bar is gone; elsewhere the exit code and the outputs say it.
+    if (console.shown() == Shown::bar)
+        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) +
+                     " failed, session " + session);
+    if (failures == 0) return;
+    const bool nothing =
+        opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+    console.note(std::to_string(failures) + " of " + of_all + " failed" +
+                 (nothing ? "; none ran, and session " + session + " is removed"
+                          : "; `dcs grain ls " + session + " --state failed` lists them"));
+}
+
+int map(const Call &call) {
+    MapPlan plan;
+    MapOptions options;
+    std::string program;
+    if (const auto failure = make_plan(call, plan)) return call.fail(*failure);
+    if (const auto failure = make_options(call, plan, options)) return call.fail(*failure);
+    if (const auto failure = find_the_program(plan, options, program)) return call.fail(*failure);
+    if (plan.inputs.empty()) {
+        std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
+        return exits::ok;
+    }
+    std::unique_ptr<JobLog> joblog;
+    if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
+    options.joblog = joblog.get();
+    ::signal(SIGPIPE, SIG_IGN);
+    set_patience(begin_patience_s);
+    const OpenedMap opened = open_map(call, plan, files_of(plan, program));
+    if (opened.failure) return call.fail(*opened.failure);
+    set_patience(work_patience_s);
+    const sigset_t signals = block_ending_signals();
+
+    Console console("dcs map", options.shown);
+    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+    MapWork work(plan, options, opened, console);
+    const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
+    MapLook look(opened.session);
+    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
+    std::thread([&] { watch(signals, opened.session, lock, work, look, hint, console); }).detach();
+    const std::int64_t failures = work.run();
+    Progress whole = work.progress();
+    look.add_to(whole);
+    console.show(whole);
+    const int error = d_pool_close_ses(&this_pool(), opened.session);
+    if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
+        console.give_up(
+            call_failure("session " + std::to_string(opened.session) + " was not closed", error),
+            call.format, exits::map_failed);
+    console.clear();
+    conclude(work, plan, opened, failures, whole.elapsed_s, console);
+    std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
+}
+
+}  // namespace
+
+extern const Verb map_verb = {
+    .noun = "", .name = "map", .words = "[--] CMD [WORD...] [::: ARG...]",
+    .summary = "run a command on many inputs, a grain for each",
+    .about = R"(Runs a command once for each input, each time as a grain of the pool, and prints the outputs in the
+order of the inputs.
+
+Examples:
+  seq 100 | dcs map -- factor {}
+  dcs map -a files.txt -- sh -c 'gzip -9 <"$1" >"$1.gz"' sh {}
+  dcs map -- md5sum {} ::: *.iso
+  find . -name '*.c' -print0 | dcs map --null -- wc -l {}
+)",
+    .options = with_demands({
+     {"arg-file", 'a', "FILE", {},
+      "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
+      "Inputs, files and what is shown"},
+     {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
+     {"file", 0, "[NAME=]PATH", {}, "this file lies in the directory of each grain, under its own name or NAME", "",
+      Given::many},
+     {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
+     {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
+      "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
+      "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
+     {"session", 0, "N", whole_number(0, INT32_MAX),
+      "use this session: it goes on, or when it is complete its outputs are printed again", "The session"},
+     {"new", 0, nullptr, {}, "start afresh, whatever an earlier run did"},
+     {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
+     {"resume-failed", 0, nullptr, {},
+      "grains that failed in an earlier run of the same map run again, whatever has changed"}}),
+    .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
+last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
+on. Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current
+directory (with --file each in one of its own), with empty standard input.
+
+The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
+kill -9, a reboot) it goes on where it was, in its session, until all of its output was written. After that it begins
+anew; where grains failed and no file has changed since, only those run again, and the other outputs come from the
+record. Standard error says which of it happens. While a map runs, the same one is refused on this host. Results stay
+until `dcs session clean N`. Options other than those about the session should stay the same as well.
+
+Files count: the program, and words of CMD and inputs that are paths of regular files (of inputs the first 10,000; by
+contents up to 16 MiB each and 64 MiB in all, else by size and time). Where one that CMD names has changed, an
+interrupted map says so and what to say: it neither goes on nor begins anew by itself.
+
+Grains get the environment, without variables that differ between terminals and mean nothing to a
+program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and alike); PWD is the directory.
+Where another variable differs from the first run's, grains that it submitted keep the environment
+of the first run, and a warning names the variable.
+
+Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
+)",
+    .run = map, .command_follows = true, .failure_exit = exits::map_failed, .formats = false};
+
+}  // namespace dcs::commands

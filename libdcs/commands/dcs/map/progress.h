@@ -1,0 +1,23 @@
+#pragma once
+// What the scheduler says of a map's session every few seconds, for the line of progress.
+#include <atomic>
+#include <cstdint>
+
+#include "commands/dcs/frame/console.h"
+
+namespace dcs::commands {
+
+class MapLook {
+public:
+    explicit MapLook(int session) : session_(session) {}
+
+    // Body of a thread of its own, because a question waits while the scheduler is away. Never returns.
+    [[noreturn]] void run(double interval_s);
+    void add_to(Progress &progress) const;  // what was heard last; from any thread
+
+private:
+    const int session_;
+    std::atomic<std::int64_t> running_{-1}, saved_ms_{0};  // -1: nothing was heard yet
+};
+
+}  // namespace dcs::commands

@@ -1,0 +1,283 @@
+#include "session.h"
+
+#include <climits>
+#include <ctime>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/call.h"
+#include "client/remote.h"
+#include "dcs.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/run/fresh_session.h"
+#include "process/stat.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+namespace {
+
+// A run that was killed a moment ago may take so long to be gone.
+constexpr std::int64_t claim_patience_s = 2, door_patience_s = 20;
+
+locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s)).ns}; }
+
+OpenedMap failed(const Failure &failure) {
+    OpenedMap opened;
+    opened.failure = failure;
+    return opened;
+}
+
+std::string name_of(const Session &session) { return "session " + std::to_string(session.number); }
+
+// "since 07:12:03", with the day if that is another one; empty if it cannot be told.
+std::string since_text(pid_t pid) {
+    ProcessStat stat;
+    if (pid <= 0 || !read_stat(pid, stat)) return "";
+    const double age = static_cast<double>(boot_clock().ns) / 1e9 -
+                       static_cast<double>(stat.start_time) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    const std::time_t now = std::time(nullptr), began = now - static_cast<std::time_t>(age);
+    std::tm then = {};
+    char text[40];
+    if (::localtime_r(&began, &then) == nullptr) return "";
+    std::strftime(text, sizeof text, age < 43'200 ? " since %H:%M:%S" : " since %Y-%m-%d %H:%M", &then);
+    return text;
+}
+
+Result<locks::SessionClaims> open_claims(const std::string &directory) {
+    if (const auto elsewhere = client::adopt_remote(this_pool()) ? this_pool().remote() : nullptr)
+        return locks::SessionClaims::open_for(elsewhere->address);
+    struct stat st = {};
+    const bool own = ::stat(directory.c_str(), &st) == 0 && st.st_uid == ::geteuid();
+    return own ? locks::SessionClaims::open_in(directory) : locks::SessionClaims::open_for(directory);
+}
+
+class Opening {
+public:
+    Opening(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files)
+        : call_(call), base_(ident_of(plan)), files_(files), total_(static_cast<std::int64_t>(plan.inputs.size())) {}
+
+    OpenedMap open();
+
+private:
+    bool asked(const char *option) const { return call_.arguments.has(option); }
+    OpenedMap named(int number, const std::vector<Session> &own);
+    OpenedMap newest(const std::vector<Session> &own);
+    OpenedMap begin_anew(std::optional<int> number, const std::string &how);
+    OpenedMap again(const Session &session);
+    OpenedMap take_up(const Session &session, bool reopen, const std::string &how);
+    OpenedMap resume(const Session &session);
+    OpenedMap run_failed_ones(const Session &session);
+    OpenedMap after_complete(const Session &session);
+    bool claim(int session);
+    std::string changed_since(const Session &session) const;
+    Failure runs_already(const Session &session) const;
+    std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
+    std::string of_grains(std::int64_t n) const { return std::to_string(n) + " of " + counted(total_, "grain"); }
+
+    const Call &call_;
+    const std::string base_;
+    const std::vector<MapFile> &files_;
+    const std::int64_t total_;
+    std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
+};
+
+// True: no other process of this host works for it.
+bool Opening::claim(int session) {
+    if (!claims_) return true;
+    const auto taken = claims_->take(session, in_seconds(claim_patience_s));
+    return !taken || *taken;
+}
+
+Failure Opening::runs_already(const Session &session) const {
+    const pid_t pid = claims_->holder(session.number);
+    return {exits::map_failed, "running",
+            "dcs map: this map runs already" + since_text(pid) + ", " +
+                (pid > 0 ? "as process " + std::to_string(pid) + ", " : "") + "in " + name_of(session),
+            "wait for it (`dcs session watch " + std::to_string(session.number) +
+                "` shows it), or let --new run it a second time"};
+}
+
+std::string Opening::changed_since(const Session &session) const {
+    const std::string command = changed_in_command(recorded(session), files_);
+    return command.empty() ? changed_in_inputs(recorded(session), files_) : command;
+}
+
+OpenedMap Opening::take_up(const Session &session, bool reopen, const std::string &how) {
+    if (!claim(session.number)) return failed(runs_already(session));
+    if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
+        return failed(call_failure("the authorization", error));
+    const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.number, TRUE)
+                             : d_pool_resume_ses(&this_pool(), session.number, TRUE);
+    if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
+    OpenedMap opened;
+    opened.session = session.number;
+    opened.done_before = session.finished;
+    opened.how = how;
+    return opened;
+}
+
+OpenedMap Opening::begin_anew(std::optional<int> number, const std::string &how) {
+    const std::string ident = ident_of_run(base_, fingerprint_of(files_), random_suffix());
+    OpenedMap opened;
+    opened.fresh = true;
+    opened.how = counted(total_, "grain") + how;
+    if (!number) {
+        const OpenedSession fresh = open_fresh_session(ident);
+        if (fresh.failed) return failed(fresh.failure);
+        opened.session = fresh.number;
+    } else {
+        if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR)
+            return failed(call_failure("the authorization", error));
+        if (const int error = d_pool_resume_ses(&this_pool(), *number, TRUE); error != NO_ERROR)
+            return failed(call_failure("session " + std::to_string(*number), error));
+        opened.session = *number;
+    }
+    claim(opened.session);
+    return opened;
+}
+
+// Whatever has changed since: what is done of it comes from its record, the rest runs.
+OpenedMap Opening::again(const Session &session) {
+    const bool whole = session.ready + session.running == 0 && session.finished + session.killed >= total_;
+    const bool complete = whole && end_of_run(session) == RunEnd::complete;
+    OpenedMap opened = take_up(session, session.terminated() && !whole,
+                               complete ? "is complete; its results again"
+                                        : "resumed, " + of_grains(session.finished) + " done already");
+    const std::string changed = changed_since(session);
+    if (!changed.empty())
+        opened.warning = changed + " has changed since " + name_of(session) +
+                         " began; what had finished by then is of its old state. --new runs all anew";
+    return opened;
+}
+
+// A run that was interrupted goes on, unless that would mix the results of two programs.
+OpenedMap Opening::resume(const Session &session) {
+    const std::string changed = changed_in_command(recorded(session), files_);
+    if (changed.empty()) return again(session);
+    const std::string number = std::to_string(session.number);
+    return failed({exits::refused, "changed",
+                   "dcs map: " + changed + " has changed since session " + number + " began, which has done " +
+                       of_grains(session.finished),
+                   "--session " + number + " goes on with it all the same; --new begins anew, and `dcs session close " +
+                       number + "` ends the old one"});
+}
+
+// Nothing was decided on a result of a map, so a failed grain may simply begin anew.
+std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
+    for (const int grain : grains) {
+        const wire::RestartGrain order{session.user, session.number, grain, true, -1};
+        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
+            return failure_of("grain " + session.name() + ":" + std::to_string(grain), s);
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number); !s)
+        return call_failure(name_of(session), s);
+    for (const wire::GrainRow &row : info.grains)
+        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
+    return std::nullopt;
+}
+
+OpenedMap Opening::run_failed_ones(const Session &session) {
+    if (!claim(session.number)) return failed(runs_already(session));
+    std::vector<int> grains;
+    if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
+    if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
+    const SessionsAnswer now = sessions_of({session.name()});
+    return now.failed ? failed(now.failure) : again(now.sessions[0]);
+}
+
+// All of it was written out. Run again it begins anew, but for what failed if nothing has changed since.
+OpenedMap Opening::after_complete(const Session &session) {
+    std::vector<int> grains;
+    if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
+    // Those without a program to start were never submitted.
+    const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
+    const std::string last = "; the last run, " + name_of(session) + ", ";
+    if (bad == 0) return begin_anew({}, last + "is complete (--replay prints its outputs again)");
+    const std::string changed = changed_since(session);
+    if (!changed.empty())
+        return begin_anew({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
+                                  " has changed since: all run (--resume-failed runs only what failed)");
+    if (!claim(session.number)) return failed(runs_already(session));
+    if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
+    const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
+    if (now.failed) return failed(now.failure);
+    OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
+                               of_grains(bad) + " failed in the last run and " + (bad == 1 ? "runs" : "run") +
+                                   " again, the other outputs are that run's (--new runs all)");
+    opened.done_before = total_ - bad;
+    return opened;
+}
+
+OpenedMap Opening::named(int number, const std::vector<Session> &own) {
+    for (const Session &session : own) {
+        if (session.number != number) continue;
+        const std::string name = name_of(session);
+        const bool other = !is_run_of(session.ident, base_);
+        if (asked("new") || other)
+            return failed({exits::refused, "session_taken",
+                           name + (asked("new") ? " exists already"
+                                                  : " belongs to another command (" + session.ident +
+                                                        "), directory or list of inputs"),
+                           "leave --session out, or name a free number"});
+        if (asked("replay") && end_of_run(session) != RunEnd::complete)
+            return failed(not_found_failure("dcs map: there is nothing to replay: " + name + " is not complete",
+                                            "without --replay it goes on"));
+        return asked("resume-failed") ? run_failed_ones(session) : again(session);
+    }
+    if (asked("replay"))
+        return failed(not_found_failure("there is no session " + std::to_string(number),
+                                        "`dcs session ls` lists the sessions that there are"));
+    return begin_anew(number, "");
+}
+
+OpenedMap Opening::newest(const std::vector<Session> &own) {
+    const Session *last = nullptr;
+    for (const Session &session : own)
+        if (is_run_of(session.ident, base_) && !session.damaged()) last = &session;
+    const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
+    if (asked("replay") && !complete) {
+        const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
+        return failed(not_found_failure("dcs map: there is nothing to replay: " + why, "without --replay it runs"));
+    }
+    if (last == nullptr || asked("new")) return begin_anew({}, "");
+    if (asked("resume-failed")) return run_failed_ones(*last);
+    if (asked("replay")) return again(*last);
+    return complete ? after_complete(*last) : resume(*last);
+}
+
+OpenedMap Opening::open() {
+    const auto number = call_.arguments.number("session");
+    if (asked("replay") && (asked("new") || asked("resume-failed")))
+        return failed(usage_failure("dcs map: --replay runs nothing: --new and --resume-failed do not go with it"));
+    if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
+    if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
+    const SessionsAnswer own = own_sessions();
+    if (own.failed) return failed(own.failure);
+    OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
+    if (claims_) {
+        claims_->leave();
+        opened.claims = std::move(claims_);
+    }
+    return opened;
+}
+
+}  // namespace
+
+RunEnd end_of_run(const Session &session) {
+    const bool over = session.terminated() && session.ready + session.running == 0 && session.sent >= session.finished;
+    return over ? RunEnd::complete : RunEnd::interrupted;
+}
+
+OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files) {
+    return Opening(call, plan, files).open();
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,35 @@
+#pragma once
+// Which session a `dcs map` works in: a new one, or one of an earlier run of the same map.
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/frame/call.h"
+#include "locks/session_claims.h"
+#include "files.h"
+#include "plan.h"
+
+namespace dcs::commands {
+
+// How an earlier run ended, as its session's row tells it.
+enum class RunEnd {
+    interrupted,  // active; or grains wait, or results were not all handed out: it never wrote all of its output
+    complete,     // closed after all output was written
+};
+RunEnd end_of_run(const Session &session);
+
+struct OpenedMap {
+    int session = 0;
+    std::int64_t done_before = 0;
+    bool fresh = false;                            // nothing of an earlier run is in it
+    std::string how;                               // for people, behind "session N: "
+    std::string warning;                           // for people, may be empty
+    std::optional<locks::SessionClaims> claims;    // that this process works for the session, while it lives
+    std::optional<Failure> failure;
+};
+
+// Takes --session, --new, --replay and --resume-failed of the call.
+OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files);
+
+}  // namespace dcs::commands

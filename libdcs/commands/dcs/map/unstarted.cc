@@ -1,0 +1,105 @@
+// Grains of a map that give no result: their program is not there, no host could start it, or they were killed.
+#include <map>
+#include <utility>
+
+#include "commands/dcs/query/row_text.h"
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/run/placeholders.h"
+#include "dcs.h"
+#include "work.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::size_t most_told = 20;  // reasons that are told one by one
+
+}  // namespace
+
+std::vector<std::string> MapWork::words_for(std::int32_t grain) const {
+    return words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain);
+}
+
+void MapWork::fail_without_result(std::int32_t grain, int code, const std::string &why) {
+    Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (taken.there) return;
+    taken.there = taken.failed = true;
+    ++done_;
+    ++failed_;
+    if (options_.joblog != nullptr)
+        job_lines_.push_back({grain, 0, code, 0, words_for(grain)});
+    if (told_.size() < most_told && told_.insert(why).second) console_.note(why);
+}
+
+// As in a shell: 127 it is not there, 126 it cannot be executed.
+void MapWork::take_missing() {
+    std::vector<Missing> missing;
+    {
+        std::lock_guard guard(mutex_);
+        missing.swap(missing_);
+    }
+    for (const Missing &one : missing)
+        fail_without_result(one.grain, one.why.code == Code::refused ? exits::not_executable : exits::no_program,
+                            one.why.text);
+}
+
+void MapWork::finish_without_results() {
+    take_missing();
+    for (std::int32_t grain = 1; grain <= total_; ++grain)
+        if (!results_[static_cast<std::size_t>(grain - 1)].there)
+            fail_without_result(grain, -1,
+                                "grain " + std::to_string(session_) + ":" + std::to_string(grain) + " was killed");
+}
+
+std::vector<std::int32_t> MapWork::waiting_grains() {
+    std::vector<std::int32_t> grains;
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, "", session_, -1, "ready"); !s)
+        give_up(call_failure("the grains of session " + std::to_string(session_), s));
+    for (const wire::GrainRow &row : info.grains)
+        if (row.grain >= 1 && row.grain <= total_) grains.push_back(row.grain);
+    return grains;
+}
+
+void MapWork::start_again(const std::vector<std::int32_t> &grains) {
+    for (const std::int32_t grain : grains)
+        if (const int error = d_pool_grestart(&this_pool(), nullptr, session_, grain); error != NO_ERROR)
+            give_up(call_failure("grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
+}
+
+// Those whose program no host can start have failed. When nothing else came of the session there is nothing to keep
+// of it; otherwise they are killed, and the same map run again starts them again.
+bool MapWork::fail_unstartable(const std::vector<std::int32_t> &grains) {
+    std::map<std::string, std::string> reasons;  // by program; empty: it is not for that
+    bool found = false;
+    for (const std::int32_t grain : grains) {
+        const std::string program = words_for(grain)[0];
+        if (reasons[program].empty() && reasons.size() <= most_told) {
+            Info info;
+            if (!info.ask(wire::QueryType::grain, "", session_, grain) || info.grains.size() != 1) continue;
+            const std::vector<std::string> lines = failed_starts(info.grains[0]);
+            if (!lines.empty()) reasons[program] = lines[0];
+        }
+    }
+    for (const std::int32_t grain : grains) {
+        const std::string program = words_for(grain)[0];
+        const auto reason = reasons.find(program);
+        if (reason == reasons.end() || reason->second.empty()) continue;
+        found = true;
+        if (some_result_ || !fresh_) d_pool_gkill(&this_pool(), session_, grain);
+        fail_without_result(grain, exits::not_executable, program + " was not started on " + reason->second);
+    }
+    return found;
+}
+
+// No host can run what remains. What an earlier run or another session could not start may be mended by now, so it is
+// tried once more.
+bool MapWork::after_cannot_run() {
+    const std::vector<std::int32_t> grains = waiting_grains();
+    if (fresh_ && fail_unstartable(grains)) return true;
+    if (std::exchange(started_again_, true)) return fail_unstartable(grains);
+    start_again(grains);
+    return true;
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,319 @@
+#include "work.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <deque>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "dcs.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/run/placeholders.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::int64_t first_batch = 16, largest_batch = limits::batch_grains;
+constexpr int results_at_once = 256;
+constexpr std::size_t kept_bytes_most = 64u << 20;  // outputs that wait for their turn in memory
+
+}  // namespace
+
+MapWork::MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap &opened, Console &console)
+    : plan_(plan),
+      options_(options),
+      session_(opened.session),
+      fresh_(opened.fresh),
+      total_(static_cast<std::int64_t>(plan.inputs.size())),
+      done_before_(opened.done_before),
+      began_(boot_clock()),
+      console_(console),
+      results_(plan.inputs.size()) {}
+
+Progress MapWork::progress() {
+    Progress progress;
+    progress.total = total_;
+    progress.done = done_.load();
+    progress.failed = failed_.load();
+    progress.done_before = std::min(done_before_, progress.done);
+    progress.elapsed_s = (boot_clock() - began_).seconds();
+    return progress;
+}
+
+void MapWork::give_up(const Failure &failure) {
+    console_.flush();
+    console_.give_up(failure, options_.format, exits::map_failed);
+}
+
+// What is wrong here does not end the session.
+void MapWork::give_up(const std::string &what, const Status &status) {
+    const std::string session = std::to_string(session_);
+    Failure failure = failure_of(what, status);
+    failure.hint = "session " + session +
+                   " goes on: run the same command again, or `dcs session close " + session + "`";
+    console_.give_up(failure, options_.format, exits::map_failed);
+}
+
+void MapWork::output_failed() {
+    give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno));
+}
+
+// What a rerun under a changed environment meets: the grain is there as the first run submitted it.
+bool MapWork::present_though_different(std::int32_t grain, const std::string &difference) {
+    std::string variable;
+    if (!only_environment_differs(difference, options_.environment, variable)) return false;
+    if (!told_environment_)
+        console_.note(
+            "warning: " +
+            (variable.empty() ? "the environment" : "the environment variable " + variable) +
+            " is not as it was in the first run; grains that it submitted (" +
+            std::to_string(session_) + ":" + std::to_string(grain) +
+            " for one) keep their environment. --new starts afresh");
+    told_environment_ = true;
+    return true;
+}
+
+const Result<std::string> &MapWork::program_path(const std::string &name) {
+    auto known = programs_.find(name);
+    if (known == programs_.end()) {
+        if (programs_.size() >= 1000) programs_.clear();
+        known = programs_.emplace(name, find_program(name, options_.search_path, plan_.directory)).first;
+    }
+    return known->second;
+}
+
+// Everything that the orders of one call point to.
+struct MapWork::Batch {
+    struct Texts {
+        std::vector<std::string> words;
+        std::optional<WordArray> argv;
+        std::string label;
+        FileWords files;
+    };
+    std::deque<Texts> texts;
+    std::vector<d_grain_order> orders;
+};
+
+void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environment) {
+    const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
+    std::vector<std::string> words = words_of(plan_.command, input, number);
+    const Result<std::string> &program = program_path(words[0]);
+    if (!program) {
+        std::lock_guard guard(mutex_);
+        missing_.push_back({number, program.status()});
+        return;
+    }
+    Batch::Texts &texts = batch.texts.emplace_back();
+    texts.words = std::move(words);
+    texts.words[0] = *program;
+    texts.argv.emplace(texts.words);
+    texts.label = label_of({input}, 60);
+    texts.files = options_.files;  // its pointers are of this call
+    d_grain_order &order = batch.orders.emplace_back();
+    d_grain_order_init(&order, number);
+    order.grain.gargv = texts.argv->data();
+    order.grain.genvv = environment.data();
+    put_into(order.grain, options_.demands);
+    order.grain.directory = plan_.directory.c_str();
+    texts.files.put_into(order.grain);
+    order.grain.label = texts.label.c_str();
+}
+
+void MapWork::wait_for_room() {
+    if (!std::exchange(told_no_space_, true))
+        console_.note("the scheduler's disk is full; waiting until there is room");
+    pause_ms(1000);
+}
+
+void MapWork::not_submitted(const std::string &which, int error) {
+    Failure failure = call_failure(which + " not submitted", error);
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
+    if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
+        failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
+                       std::string("run the same command again, it goes on where it was");
+    give_up(failure);
+}
+
+void MapWork::submit_one(const d_grain_order &order) {
+    while (true) {
+        const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
+        if (error == NO_ERROR) return;
+        if (error == D_E_GRAIN_DIFFERS && present_though_different(order.grain_num, d_errortext())) return;
+        if (error != D_E_NO_SPACE)
+            not_submitted("grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was", error);
+        wait_for_room();
+    }
+}
+
+void MapWork::submit(const Batch &batch) {
+    const d_grain_order *order = batch.orders.data(), *const end = order + batch.orders.size();
+    while (order != end) {
+        const auto left = static_cast<std::size_t>(end - order);
+        std::size_t taken = 0, refused = 0;
+        const int error = d_pool_gexec_many(&this_pool(), session_, order, left, &taken, &refused);
+        if (error == NO_ERROR) return;
+        const std::string session = std::to_string(session_) + ":";
+        if (error == D_E_NO_SPACE) {
+            order += taken;
+            wait_for_room();
+        } else if (error == D_E_GRAIN_DIFFERS && refused < left) {
+            // By the environment only, most likely, and then most of the others do as well.
+            for (; order != end; ++order) submit_one(*order);
+        } else if (refused < left) {
+            not_submitted("grain " + session + std::to_string(order[refused].grain_num) + " was", error);
+        } else {
+            not_submitted("grains from " + session + std::to_string(order[taken].grain_num) + " on were", error);
+        }
+    }
+}
+
+// The first grains begin soon; then the scheduler has so many to give out that larger batches are in time.
+void MapWork::submit_all() {
+    const WordArray environment(options_.environment);
+    std::int64_t next = 1;
+    for (std::int64_t size = first_batch; next <= total_; size = std::min(2 * size, largest_batch)) {
+        const std::int64_t before = next;
+        Batch batch;
+        for (; next <= total_ && next < before + size; ++next) add(batch, static_cast<std::int32_t>(next), environment);
+        if (!batch.orders.empty()) submit(batch);
+        std::lock_guard guard(mutex_);
+        submitted_ = next - 1;
+        submitted_more_.notify_all();
+    }
+}
+
+void MapWork::take(const d_result &result) {
+    const int grain = result.grain_num;
+    if (grain < 1 || grain > total_) return;  // of somebody else who used the session
+    Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (taken.there) return;
+    taken.there = some_result_ = true;
+    taken.failed = result.termsig != 0 || result.retcode != 0;
+    if (options_.joblog != nullptr)
+        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig,
+                              words_for(grain)});
+    taken.out_length = result.outlen;
+    taken.err_length = result.errlen;
+    ++done_;
+    failed_ += taken.failed;
+    const bool whole = std::max(result.outlen, result.errlen) <= limits::gwait_text_bytes;
+    const std::size_t bytes = result.outlen + result.errlen;
+    if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most))
+        return;  // fetched again later
+    kept_bytes_ += bytes;
+    kept_.emplace(grain, Outputs{{result.output, result.outlen}, {result.error, result.errlen}});
+}
+
+void MapWork::print_stream(std::int32_t grain, const char *stream) {
+    FILE *file = nullptr;
+    const int error = d_pool_grain_stream(&this_pool(), nullptr, session_, grain, stream, &file);
+    if (error != NO_ERROR)
+        give_up(call_failure(
+            "the output of grain " + std::to_string(session_) + ":" + std::to_string(grain),
+            error));
+    const bool to_out = stream[0] == 'o';
+    char buffer[65536];
+    std::size_t n = 0;
+    while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+        if (!(to_out ? console_.out({buffer, n}) : console_.err({buffer, n}))) output_failed();
+    const int why = errno;
+    const bool good = std::ferror(file) == 0;
+    std::fclose(file);
+    if (!good) give_up("", fail_errno(Code::io_error, "the output of a grain cannot be read", why));
+}
+
+void MapWork::print(std::int32_t grain) {
+    const auto kept = kept_.find(grain);
+    if (kept != kept_.end()) {
+        if (!console_.out(kept->second.out) || !console_.err(kept->second.err)) output_failed();
+        kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
+        kept_.erase(kept);
+        return;
+    }
+    const Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (taken.out_length > 0) print_stream(grain, "out");
+    if (taken.err_length > 0) print_stream(grain, "err");
+}
+
+void MapWork::write_joblog() {
+    if (options_.joblog == nullptr || job_lines_.empty()) return;
+    if (Status s = options_.joblog->add(session_, job_lines_); !s) give_up("--joblog", s);
+    job_lines_.clear();
+}
+
+void MapWork::show_taken() {
+    write_joblog();
+    print_ready();
+}
+
+void MapWork::print_ready() {
+    bool printed = false;
+    while (printed_ < total_ && results_[static_cast<std::size_t>(printed_)].there) {
+        print(printed_ + 1);
+        ++printed_;
+        printed = true;
+    }
+    if (printed && !console_.flush()) output_failed();
+}
+
+// False when nothing is submitted any more and all that was had been at the time of `seen`.
+bool MapWork::wait_for_submissions(std::int64_t seen) {
+    std::unique_lock lock(mutex_);
+    if (seen == total_) return false;
+    submitted_more_.wait(lock, [&] { return submitted_ != seen; });
+    return true;
+}
+
+std::int64_t MapWork::run() {
+    std::thread submitting([this] { submit_all(); });
+    std::vector<d_result> results(results_at_once);
+    d_result_init(results.data(), results.size());
+    while (done_.load() < total_) {
+        std::int64_t seen = 0;
+        {
+            std::lock_guard guard(mutex_);
+            seen = submitted_;
+        }
+        take_missing();
+        show_taken();
+        if (done_.load() == total_) break;
+        int count = 0;
+        const int error = d_pool_gwait_many(&this_pool(), D_BLOCK, session_, results_at_once, results.data(), &count);
+        if (error == NO_ERROR) {
+            for (int i = 0; i < count; ++i) take(results[static_cast<std::size_t>(i)]);
+            show_taken();
+        } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
+            if (wait_for_submissions(seen)) continue;
+            finish_without_results();
+            show_taken();
+        } else if (error == D_E_CANNOT_RUN) {
+            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
+            if (wait_for_submissions(seen) || after_cannot_run()) continue;
+            const std::string session = std::to_string(session_);
+            failure.hint = "session " + session + " goes on when that changes: run the same command again then, or " +
+                           "`dcs session close " + session + "`";
+            give_up(failure);
+        } else if (error == D_E_NO_SPACE) {
+            pause_ms(1000);
+        } else {
+            Failure failure =
+                call_failure("the results of session " + std::to_string(session_), error);
+            if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
+                failure.hint = "another run of the same command has taken the session over";
+            give_up(failure);
+        }
+    }
+    submitting.join();
+    return failed_.load();
+}
+
+}  // namespace dcs::commands

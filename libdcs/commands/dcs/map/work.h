@@ -1,0 +1,112 @@
+#pragma once
+// The working part of `dcs map`: one thread submits, one takes results and prints them in the order of
+// the inputs, both in batches. Any of them may be interrupted at any point; a rerun finds what was done.
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/instant.h"
+#include "commands/dcs/frame/console.h"
+#include "dcs.h"
+#include "commands/dcs/run/demand_options.h"
+#include "commands/dcs/run/file_options.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "joblog.h"
+#include "plan.h"
+#include "session.h"
+
+namespace dcs::commands {
+
+struct MapOptions {
+    wire::Demands demands;
+    std::vector<std::string> environment;
+    std::string search_path;
+    FileWords files;
+    Format format = Format::table;
+    Shown shown = Shown::plain;
+    JobLog *joblog = nullptr;
+};
+
+class MapWork {
+public:
+    MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap &opened, Console &console);
+
+    // Until every grain has a result. Number of those that failed. Failures of DCS itself end the
+    // process (Console::give_up): the session stays, and a rerun resumes it.
+    std::int64_t run();
+    Progress progress();  // from any thread
+    bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
+
+private:
+    struct Taken {  // of one grain
+        bool there = false, failed = false;
+        std::uint64_t out_length = 0, err_length = 0;
+    };
+    struct Outputs {
+        std::string out, err;
+    };
+
+    struct Batch;
+    void submit_all();  // body of the submitting thread
+    void add(Batch &batch, std::int32_t grain, const WordArray &environment);
+    void submit(const Batch &batch);
+    void submit_one(const d_grain_order &order);
+    void wait_for_room();
+    [[noreturn]] void not_submitted(const std::string &which, int error);
+    const Result<std::string> &program_path(const std::string &name);
+    bool present_though_different(std::int32_t grain, const std::string &difference);
+    void take(const d_result &result);
+    void write_joblog();
+    void show_taken();
+    void print_ready();
+    void print(std::int32_t grain);
+    void print_stream(std::int32_t grain, const char *stream);
+    bool wait_for_submissions(std::int64_t seen);
+    std::vector<std::string> words_for(std::int32_t grain) const;
+    void fail_without_result(std::int32_t grain, int code, const std::string &why);
+    void take_missing();            // inputs whose program is not there
+    void finish_without_results();  // grains that somebody killed never report
+    bool after_cannot_run();        // false: nothing can be done about it here
+    std::vector<std::int32_t> waiting_grains();
+    void start_again(const std::vector<std::int32_t> &grains);
+    bool fail_unstartable(const std::vector<std::int32_t> &grains);
+    [[noreturn]] void give_up(const Failure &failure);
+    [[noreturn]] void give_up(const std::string &what, const Status &status);  // with the hint that the session goes on
+    [[noreturn]] void output_failed();
+
+    const MapPlan &plan_;
+    const MapOptions &options_;
+    const int session_;
+    const bool fresh_;
+    const std::int64_t total_, done_before_;
+    const Instant began_;
+    Console &console_;
+
+    std::mutex mutex_;  // of what follows, up to the blank line
+    std::condition_variable submitted_more_;
+    std::int64_t submitted_ = 0;
+    struct Missing {
+        std::int32_t grain = 0;
+        Status why;
+    };
+    std::vector<Missing> missing_;
+
+    // of the submitting thread
+    std::unordered_map<std::string, Result<std::string>> programs_;  // name -> path
+    bool told_environment_ = false, told_no_space_ = false;
+
+    std::atomic<std::int64_t> done_{0}, failed_{0};
+    std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread
+    std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
+    std::size_t kept_bytes_ = 0;
+    std::int32_t printed_ = 0;
+    std::vector<JobLine> job_lines_;  // taken, not in the log yet
+    bool some_result_ = false, started_again_ = false;
+    std::set<std::string> told_;      // why items failed without a result, each once
+};
+
+}  // namespace dcs::commands

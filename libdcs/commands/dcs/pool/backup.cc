@@ -1,0 +1,200 @@
+// dcs backup: what the passive backup has. Asked itself, because it matters most while the scheduler is away.
+#include <cstdio>
+#include <optional>
+#include <unistd.h>
+
+#include "commands/dcs/query/daemon.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
+#include "commands/dcs/frame/table.h"
+
+namespace dcs::commands {
+namespace {
+
+template <class Reply> Result<Reply> ask(const std::string &socket, const wire::AnyMessage &question) {
+    auto answer = ask_daemon(socket, question);
+    if (!answer) return answer.status();
+    if (const auto *reply = std::get_if<Reply>(&*answer)) return *reply;
+    return fail(Code::protocol, "it answered what was not asked");
+}
+
+// What both sides say of the copy of the store. The scheduler may be away.
+struct CopyStatus {
+    wire::MirrorStatus at_backup;
+    std::optional<wire::MirrorStatus> at_scheduler;
+};
+
+CopyStatus ask_copy(const Pool &pool) {
+    CopyStatus copy;
+    if (auto told = ask<wire::MirrorStatus>(pool.path("backup/backup.sock"), wire::AskMirror{}))
+        copy.at_backup = std::move(*told);
+    if (auto told = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), wire::AskMirror{}))
+        copy.at_scheduler = std::move(*told);
+    return copy;
+}
+
+// What the scheduler says. One that was started while the backup is away does not know how far the copy is.
+std::string copy_state_text(const wire::MirrorStatus &s) {
+    std::string text = s.mode + ", " + s.state;
+    if (s.copied == 0 && s.state == "away")
+        text += ", not heard of since the scheduler was started";
+    else if (s.lag_turns > 0)
+        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
+                seconds_text(s.lag_s) + " behind";
+    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
+    if (s.detached) text += "; detached, commits do not wait for it";
+    if (!s.text.empty()) text += " (" + s.text + ")";
+    return text;
+}
+
+std::string copy_text(const CopyStatus &copy) {
+    const wire::MirrorStatus &there = copy.at_backup;
+    const std::string whole = there.name == 0 ? "no whole copy of the store"
+                                              : "copy of the store as of turn " + std::to_string(there.copied);
+    if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
+    const wire::MirrorStatus &s = *copy.at_scheduler;
+    if (s.mode == "off") return whole + " (--mirror off)";
+    std::string text = whole + ", " + copy_state_text(s);
+    const bool repeats = !s.text.empty() && there.text.find(s.text) != std::string::npos;
+    if (!there.text.empty() && !repeats) text += "; the backup says: " + there.text;
+    return text;
+}
+
+std::string copy_json(const CopyStatus &copy) {
+    const wire::MirrorStatus none, &there = copy.at_backup;
+    const wire::MirrorStatus &s = copy.at_scheduler ? *copy.at_scheduler : none;
+    JsonObject json;
+    json.add("whole", there.name != 0).add("epoch", there.epoch).add("turn", there.copied);
+    json.add("mode", s.mode).add("state", copy.at_scheduler ? s.state : "away").add("scheduler_turn", s.turn);
+    json.add("lag_turns", s.lag_turns).add("lag_bytes", s.lag_bytes).add("lag_s", s.lag_s);
+    json.add("attached", s.attached).add("detached", s.detached).add("waiting_s", s.waiting_s);
+    json.add("why", s.text.empty() || there.text.empty() ? s.text + there.text : s.text + "; " + there.text);
+    return json.text();
+}
+
+void print_table(const Daemon &daemon, const wire::BackupStatus &s, const CopyStatus &copy) {
+    const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    std::printf("backup     pid %d, up %s\n", daemon.pid, seconds_text(s.up_s).c_str());
+    std::printf("scheduler  %s\n", s.scheduler ? "connected" : "not connected");
+    std::printf("servers    %d connected\n", s.servers);
+    std::printf("holds      %s of %s, %s of %s\n", counted(static_cast<std::int64_t>(s.reports), "report").c_str(),
+                counted(s.hosts, "host").c_str(), bytes_text(s.bytes).c_str(), bytes_text(s.most_bytes).c_str());
+    std::printf("since then %s taken, %s handed over, %s refused\n", number(s.taken).c_str(),
+                number(s.handed_over).c_str(), number(s.refused).c_str());
+    std::printf("copy       %s\n", copy_text(copy).c_str());
+}
+
+// The backup is on another host, or dead; what the scheduler here knows of its copy.
+int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &copy) {
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.backup.status/1").add("dir", pool.directory());
+        json.add_raw("copy", copy_json(copy));
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("backup\n");
+    } else {
+        const wire::MirrorStatus &s = *copy.at_scheduler;
+        const std::string as_of = s.copied != 0 ? "as of turn " + std::to_string(s.copied) + ", " : "";
+        std::printf("backup     not on this host\ncopy       %s%s\n", as_of.c_str(), copy_state_text(s).c_str());
+    }
+    return exits::ok;
+}
+
+std::string hint_about(const Daemon &backup, const Pool &pool) {
+    const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
+    const bool by_up = pool.maker() == Pool::Maker::dcs_up;
+    if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
+    if (none && !pool.exists()) return start_hint(pool.directory());
+    if (!none) return "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
+    return "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its own "
+           "directory is DIR/backup";
+}
+
+int show_backup(const Call &call) {
+    const Pool pool(call.directory);
+    const Daemon daemon = pool.backup();
+    const auto answer = ask<wire::BackupStatus>(daemon.directory + "/backup.sock", wire::AskBackup{});
+    if (!answer) {
+        if (const CopyStatus copy = ask_copy(pool); copy.at_scheduler && copy.at_scheduler->mode != "off")
+            return status_of_far_copy(call, pool, copy);
+        Failure failure = failure_of("the backup of " + pool.directory(), answer.status());
+        if (failure.exit == exits::unreachable) failure.hint = hint_about(daemon, pool);
+        return call.fail(failure);
+    }
+    if (call.format == Format::table) {
+        print_table(daemon, *answer, ask_copy(pool));
+    } else if (call.format == Format::name) {
+        std::printf("backup\n");
+    } else {
+        JsonObject json;
+        json.add("schema", "dcs.backup.status/1").add("dir", pool.directory()).add("pid", daemon.pid);
+        json.add("up_s", answer->up_s).add("scheduler", answer->scheduler).add("servers", answer->servers);
+        json.add("hosts", answer->hosts).add("reports", answer->reports).add("bytes", answer->bytes);
+        json.add("most_bytes", answer->most_bytes).add("taken", answer->taken);
+        json.add("handed_over", answer->handed_over).add("refused", answer->refused);
+        json.add_raw("copy", copy_json(ask_copy(pool)));
+        std::printf("%s\n", json.text().c_str());
+    }
+    return exits::ok;
+}
+
+int detach(const Call &call) {
+    const Pool pool(call.directory);
+    const wire::AskMirror order{wire::opening_form, true};
+    const auto answer = ask<wire::MirrorStatus>(pool.path("scheduler/server.sock"), order);
+    if (!answer) {
+        Failure failure = failure_of("the scheduler of " + pool.directory(), answer.status());
+        if (failure.exit == exits::unreachable) failure.hint = start_hint(pool.directory()) + "; then detach";
+        return call.fail(failure);
+    }
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.backup.detach/1").add("dir", pool.directory()).add("detached", answer->detached);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("backup\n");
+    } else {
+        std::printf("Commits do not wait for the backup's copy any more, until it is as far as the store again.\n");
+    }
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb backup_detach_verb = {
+    .noun = "backup", .name = "detach",
+    .summary = "let commits go on without the backup's copy of the store",
+    .about = R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), nobody is answered
+while the backup is away. This lets them go on without. What is acknowledged from now on is lost with the
+scheduler's disk. The decision is durable; it ends when the copy is as far as the store again.
+
+Examples:
+  dcs backup detach
+)",
+    .notes = R"(For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5
+the scheduler does not answer.
+)",
+    .run = detach};
+
+extern const Verb backup_status_verb = {
+    .noun = "backup", .name = "status",
+    .summary = "what the passive backup holds for the scheduler",
+    .about = R"(Shows whether the passive backup lives, whether the scheduler and grain servers are connected to it,
+how many reports it holds, and what it has done since it was started. It is asked itself, so this works while the
+scheduler is away. Where it keeps a copy of the scheduler's store (dcs up --mirror), it also shows how far that is,
+and what the scheduler says about it.
+
+Examples:
+  dcs backup status
+  dcs backup status -o json | jq .reports
+  dcs backup status -o json | jq .copy.lag_s
+)",
+    .notes = R"(Reports that are held go to the scheduler as soon as it is back. Exit code 5: the backup does not
+answer.
+)",
+    .run = show_backup};
+
+}  // namespace dcs::commands

@@ -1,0 +1,129 @@
+// dcs down: ends a private pool with all its grains.
+#include <cstdio>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "stop_daemons.h"
+#include "commands/dcs/frame/table.h"
+#include "up_lock.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10, backup_stop_s = 10;
+
+struct Ended {
+    int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0;
+    std::string left;  // what would not end
+};
+
+int count_up(const std::vector<Daemon> &daemons) {
+    int n = 0;
+    for (const Daemon &daemon : daemons) n += daemon.up;
+    return n;
+}
+
+// Servers first, so that nobody starts another grain; then launchers, which end their grains; then
+// grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
+// still comes.
+Ended end_pool(const Pool &pool) {
+    Ended ended;
+    const std::vector<std::string> names = pool.server_names();
+    std::vector<Daemon> servers, launchers;
+    for (const std::string &name : names) servers.push_back(pool.server(name));
+    ended.servers = count_up(servers);
+    for (const std::string &who : stop_daemons(servers, server_stop_s)) ended.left += " " + who;
+    // Looked at only now: a server that was just starting has its launcher by now.
+    for (const std::string &name : names) launchers.push_back(pool.launcher(name));
+    ended.launchers = count_up(launchers);
+    for (const std::string &who : stop_daemons(launchers, launcher_stop_s)) ended.left += " " + who;
+    ended.grains = end_grains(pool, names);
+    if (ended.grains < 0) ended.left += " some grains";
+    const std::vector<Daemon> backup = {pool.backup()};
+    ended.backups = count_up(backup);
+    for (const std::string &who : stop_daemons(backup, backup_stop_s)) ended.left += " " + who;
+    const std::vector<Daemon> scheduler = {pool.scheduler()};
+    ended.schedulers = count_up(scheduler);
+    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s))
+        ended.left += " " + who;
+    return ended;
+}
+
+void print_result(const Call &call, const Pool &pool, const Ended &ended) {
+    const bool nothing = ended.servers + ended.launchers + ended.schedulers + ended.backups + ended.grains == 0;
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.down/1").add("dir", pool.directory()).add("was_running", !nothing);
+        json.add("servers", ended.servers)
+            .add("scheduler", ended.schedulers)
+            .add("backup", ended.backups)
+            .add("grains_killed", ended.grains);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", pool.directory().c_str());
+    } else if (nothing) {
+        std::printf("Nothing was running in %s.\n", pool.directory().c_str());
+    } else {
+        std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
+                    counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
+        if (ended.grains > 0)
+            std::printf("Killed %d %s of grains that had no launcher any more.\n", ended.grains,
+                        ended.grains == 1 ? "process" : "processes");
+        std::printf("Sessions and results stay; `dcs up` goes on where it was.\n");
+    }
+}
+
+int down(const Call &call) {
+    const Pool pool(call.directory);
+    struct stat st = {};
+    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() &&
+        ::geteuid() != 0) {
+        Failure failure =
+            failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
+        failure.hint = "name your own by --dir DIR or DCS_DIR";
+        return call.fail(failure);
+    }
+    if (pool.maker() == Pool::Maker::other) {
+        Failure failure = failure_of("", fail(Code::refused, not_by_up(pool)));
+        failure.hint = "stop them as they were started; `dcs status` shows what runs on this host, with its pids";
+        return call.fail(failure);
+    }
+    if (::access(pool.path("scheduler").c_str(), F_OK) != 0) {
+        print_result(call, pool, {});
+        return exits::ok;
+    }
+    const auto lock = take_work_lock(pool);
+    if (!lock) return call.fail(failure_of("dcs down", lock.status()));
+    const Ended ended = end_pool(pool);
+    if (!ended.left.empty()) {
+        Failure failure = failure_of("", fail(Code::internal, "these would not end:" + ended.left));
+        failure.hint =
+            "`dcs down` again; a process that a disk holds fast ends when the disk answers";
+        return call.fail(failure);
+    }
+    print_result(call, pool, ended);
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb down_verb = {
+    .noun = "", .name = "down",
+    .summary = "stop a private pool with all its grains",
+    .about = R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler.
+Returns when everything is gone. Sessions, checkpoints and results stay on disk; `dcs up` goes on
+where it was, and grains start again from their last checkpoints.
+
+Examples:
+  dcs down
+  dcs down --dir /scratch/p
+)",
+    .notes = R"(Where nothing runs it says so and succeeds. It stops pools that `dcs up` made; one whose scheduler
+was started otherwise is left alone.
+)",
+    .run = down, .formats = false};
+
+}  // namespace dcs::commands

@@ -1,0 +1,49 @@
+#pragma once
+// Looking at processes and ending them without ever hitting a wrong one: a signal goes through a
+// pidfd, and only after it was checked, with the pidfd open, that the process still is the one
+// meant.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+
+namespace dcs::commands {
+
+// A process that is pinned: its number cannot come to mean another one.
+class Process {
+public:
+    explicit Process(int pid);  // good() is false when there is none
+    bool good() const { return fd_.get() >= 0; }
+    int pid() const { return pid_; }
+    bool gone(int wait_ms) const;   // has it ended, at the latest after that time?
+    void signal(int number) const;  // no error if it has ended
+
+private:
+    int pid_ = 0;
+    Fd fd_;
+};
+
+struct ProcessFacts {
+    bool exists = false;
+    bool dying = false;  // dead, a zombie, or about to be: kill -9 is on its way
+    int session = 0, group = 0;
+    std::uint64_t start = 0;  // clock ticks since boot
+};
+ProcessFacts facts_of(int pid);
+
+// Processes that have this file open: those that can hold the lock on it.
+std::vector<int> holders_of(const std::string &path);
+bool has_open(int pid, const std::string &path);
+
+// Grains of the servers below `servers` ("DIR/servers") that are alive: sessions whose leader a pid
+// file names ("pid start-time boot-id"), and whatever carries a grain directory of theirs in its
+// environment. The caller itself is never listed.
+struct LiveProcess {
+    int pid = 0;
+    std::uint64_t start = 0;
+};
+std::vector<LiveProcess> live_grain_processes(const std::string &servers,
+                                              const std::vector<std::string> &names);
+
+}  // namespace dcs::commands

@@ -1,0 +1,211 @@
+#include "start_daemon.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "processes.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
+constexpr int shown_lines = 12;
+constexpr std::size_t log_read = 16384;  // as much of a log's end as is looked at
+
+struct Fd {
+    int fd = -1;
+    ~Fd() { shut(); }
+    void shut() {
+        if (fd >= 0) ::close(fd);
+        fd = -1;
+    }
+};
+
+long long size_of(const std::string &path) {
+    struct stat st = {};
+    return ::stat(path.c_str(), &st) == 0 ? static_cast<long long>(st.st_size) : 0;
+}
+
+// What was appended to the log since it was `from` bytes long.
+std::string log_since(const std::string &path, long long from) {
+    Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+    if (file.fd < 0) return "";
+    const long long size = size_of(path);
+    if (size - from > static_cast<long long>(log_read))
+        from = size - static_cast<long long>(log_read);
+    std::string text(log_read, '\0');
+    const ssize_t n = ::pread(file.fd, text.data(), text.size(), from);
+    text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return text;
+}
+
+// The child gets 0 (nothing), 1 and 2 (its log), 3 (the pipe), and none of the caller's other
+// descriptors, signal dispositions or blocked signals; a session of its own; "/" as directory.
+int spawn(const std::string &path, const std::vector<std::string> &arguments,
+          const std::string &log, int pipe_end, pid_t &child) {
+    std::vector<char *> argv;
+    for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    std::vector<char *> env;
+    for (char **e = environ; *e != nullptr; ++e)
+        if (std::strncmp(*e, "DCS_AUTH_FD=", 12) != 0 && std::strncmp(*e, "DCS_GRAIN_", 10) != 0)
+            env.push_back(*e);
+    env.push_back(nullptr);
+
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                       0600);
+    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    ::posix_spawn_file_actions_adddup2(&actions, pipe_end, ready_fd);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, ready_fd + 1);
+    ::posix_spawn_file_actions_addchdir_np(&actions, "/");
+    sigset_t none, every;
+    ::sigemptyset(&none);
+    ::sigfillset(&every);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &every);
+    ::posix_spawnattr_setflags(&attributes,
+                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int error =
+        ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), env.data());
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+enum class Readiness { ready, ended, late };
+
+Readiness wait_ready(int fd, int patience_s) {
+    const Instant deadline = boot_clock() + seconds(patience_s);
+    std::string got;
+    while (got.find("ready\n") == std::string::npos) {
+        const long long left_ms = (deadline - boot_clock()).ns / 1'000'000;
+        if (left_ms <= 0) return Readiness::late;
+        pollfd wanted = {fd, POLLIN, 0};
+        if (::poll(&wanted, 1, static_cast<int>(left_ms)) <= 0) continue;
+        char buffer[64];
+        const ssize_t n = ::read(fd, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return Readiness::ended;
+        got.append(buffer, static_cast<std::size_t>(n));
+    }
+    return Readiness::ready;
+}
+
+// It is a child of ours that nobody else waits for, and not ignored (clean_start.h), so there is an answer.
+int status_of(pid_t child) {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+}
+
+std::string how_it_ended(pid_t child) {
+    const int status = status_of(child);
+    if (WIFSIGNALED(status))
+        return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
+    return "it ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+std::string own_path() {
+    char path[4096];
+    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
+    return n <= 0 ? "" : std::string(path, static_cast<std::size_t>(n));
+}
+
+std::string own_folder() {
+    const std::string path = own_path();
+    return path.substr(0, path.rfind('/'));
+}
+
+std::string last_lines(const std::string &text, int lines) {
+    std::size_t from = text.size();
+    if (from > 0 && text[from - 1] == '\n') --from;
+    while (from > 0 && lines > 0) {
+        if (text[from - 1] == '\n' && --lines == 0) break;
+        --from;
+    }
+    return text.substr(from);
+}
+
+Status start_daemon(const DaemonStart &start, int patience_s) {
+    const std::string path = own_folder() + "/" + start.program;
+    if (::access(path.c_str(), X_OK) != 0)
+        return fail_errno(Code::not_found, "the program " + path + " cannot be started", errno);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return fail_errno(Code::io_error, "a pipe for " + start.program, errno);
+    Fd read_end{ends[0]}, write_end{ends[1]};
+    std::vector<std::string> arguments = {path};
+    arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());
+    arguments.insert(arguments.end(), {"--ready-fd", std::to_string(ready_fd)});
+    const std::string log = start.directory + "/log";
+    const long long log_before = size_of(log);
+    pid_t child = 0;
+    const int error = spawn(path, arguments, log, write_end.fd, child);
+    if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
+    write_end.shut();
+    const Readiness readiness = wait_ready(read_end.fd, patience_s);
+    if (readiness == Readiness::ready) return Status::ok();
+    std::string why;
+    if (readiness == Readiness::ended) {
+        why = how_it_ended(child);
+    } else {
+        Process process(child);  // our child: the number cannot be reused before waitpid
+        process.signal(SIGTERM);
+        if (!process.gone(5000)) process.signal(SIGKILL);
+        (void)how_it_ended(child);
+        why = "it was not ready after " + std::to_string(patience_s) + " s";
+    }
+    std::string said = last_lines(log_since(log, log_before), shown_lines);
+    if (!said.empty() && said.back() == '\n') said.pop_back();
+    return fail(Code::internal, why + (said.empty() ? "" : "; the end of its log:\n" + said));
+}
+
+Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments) {
+    const std::string path = own_folder() + "/" + program;
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + program, errno);
+    Fd read_end{ends[0]}, write_end{ends[1]};
+    std::vector<char *> argv = {const_cast<char *>(path.c_str())};
+    for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 1);
+    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 2);
+    pid_t child = 0;
+    const int error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
+    write_end.shut();
+    Ran ran;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(read_end.fd, buffer, sizeof buffer)) != 0;) {
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) ran.output.append(buffer, static_cast<std::size_t>(n));
+    }
+    const int status = status_of(child);
+    ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    while (!ran.output.empty() && ran.output.back() == '\n') ran.output.pop_back();
+    return ran;
+}
+
+}  // namespace dcs::commands

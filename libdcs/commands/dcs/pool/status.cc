@@ -1,0 +1,106 @@
+// dcs status: the daemons of the pool and what they have to do.
+#include <cstdio>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/frame/call.h"
+#include "client/call.h"
+#include "client/remote.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "processes.h"
+#include "commands/dcs/frame/start_hint.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+const char *state_of(const Daemon &daemon) { return daemon.up ? "up" : daemon.known ? "down" : "unknown"; }
+
+std::string daemons_json(const std::vector<Daemon> &daemons) {
+    std::vector<std::string> rows;
+    for (const Daemon &daemon : daemons) {
+        JsonObject row;
+        row.add("role", daemon.role).add("name", daemon.name);
+        if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
+        else row.add_raw("pid", "null");
+        row.add("state", state_of(daemon));
+        rows.push_back(row.text());
+    }
+    return json_array(rows);
+}
+
+void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
+    std::printf("pool %s\n\n", where.c_str());
+    Table table{"DAEMON", "NAME", ">PID", "STATE"};
+    for (const Daemon &daemon : daemons)
+        table.add({daemon.role, daemon.name,
+                   daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
+                   state_of(daemon)});
+    if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
+    if (info == nullptr) return;
+    std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts);
+    std::printf("sessions  %d active\n", info->sessions_active);
+    std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
+                static_cast<long long>(info->running));
+    std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version.c_str(),
+                seconds_text(static_cast<double>(info->up_s)).c_str(),
+                static_cast<unsigned long long>(info->epoch),
+                static_cast<unsigned long long>(info->turn));
+}
+
+int show_status(const Call &call) {
+    const Pool pool(call.directory);
+    const client::RemotePtr elsewhere = client::adopt_remote(this_pool()) ? this_pool().remote() : nullptr;
+    std::vector<Daemon> daemons;
+    if (!elsewhere) daemons = pool.daemons();
+    for (Daemon &daemon : daemons)
+        daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
+    // Whose lock can be read and is free is down for certain: no need to wait for an answer. Where members of a group
+    // call they cannot read it; who answers is up.
+    const bool down = !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
+    Info info;
+    const Status asked = down ? fail(Code::unreachable, "") : info.ask(wire::QueryType::system);
+    if (asked && !daemons.empty()) daemons[0].up = true;
+    Failure failure;
+    if (down)
+        failure = {exits::unreachable, "unreachable",
+                   "the scheduler of " + pool.directory() + " is down", start_hint(pool.directory())};
+    else if (!asked) failure = call_failure("the scheduler's status", asked);
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", "dcs.status/1")
+            .add(elsewhere ? "scheduler" : "dir", elsewhere ? elsewhere->address : pool.directory())
+            .add_raw("daemons", daemons_json(daemons));
+        json.add_raw("page", "null").add("reachable", bool(asked));
+        if (asked) json.add_members(json_of_system(info.system));
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::name) {
+        for (const Daemon &daemon : daemons)
+            if (daemon.up) std::printf("%s\n", daemon.name.c_str());
+    } else {
+        print_table(elsewhere ? "at " + elsewhere->address : pool.directory(), daemons, asked ? &info.system : nullptr);
+    }
+    return asked ? exits::ok : call.fail(failure);
+}
+
+}  // namespace
+
+extern const Verb status_verb = {
+    .noun = "", .name = "status",
+    .summary = "the pool's daemons and what they have to do",
+    .about = R"(Shows the daemons of the pool, and how many hosts, sessions and grains there are.
+
+Examples:
+  dcs status
+  dcs status -o json | jq '.daemons[] | select(.state == "down")'
+)",
+    .notes = R"(The daemons are shown also when the scheduler does not answer; the exit code is 5 then. Their states
+are up, down, and unknown: of a daemon whose files are not yours to look at. A scheduler that answers is up. Grain
+servers and a backup that were not started by `dcs up` are not among them: `dcs host ls` and `dcs backup status`
+show those.
+)",
+    .run = show_status};
+
+}  // namespace dcs::commands

@@ -1,0 +1,346 @@
+// dcs up: a private pool of this user on this host.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "processes.h"
+#include "start_daemon.h"
+#include "stop_daemons.h"
+#include "commands/dcs/frame/table.h"
+#include "up_lock.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
+constexpr int call_in_patience_s =
+    10;  // servers call in within a moment; only a note if they do not
+
+struct Wanted {
+    PoolNumbers numbers;
+    bool changed = false;  // other than recorded, or nothing was recorded
+    bool other_mirror = false;  // which the scheduler learns when it is started
+};
+
+struct Outcome {
+    std::vector<std::string> started, stopped;
+    bool told_to_reread = false;
+};
+
+Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
+    const auto recorded = pool.numbers();
+    if (!recorded && recorded.status().code != Code::not_found)
+        return fail(Code::io_error, recorded.status().text);
+    Wanted wanted;
+    if (recorded) wanted.numbers = *recorded;
+    if (!recorded && !call.arguments.has("local"))
+        return fail(Code::invalid,
+                    "--local N is missing: " + pool.directory() + " is not a pool yet");
+    const Arguments &said = call.arguments;
+    PoolNumbers &numbers = wanted.numbers;
+    numbers.servers = static_cast<int>(said.number("local").value_or(numbers.servers));
+    numbers.slots = static_cast<int>(said.number("slots").value_or(numbers.slots));
+    numbers.interval_s = said.seconds("interval").value_or(numbers.interval_s);
+    if (const auto courtesy = said.value("courtesy")) numbers.watch = *courtesy == "watch";
+    numbers.mirror = said.value("mirror").value_or(numbers.mirror);
+    wanted.changed = !recorded || !(*recorded == wanted.numbers);
+    wanted.other_mirror = recorded && recorded->mirror != wanted.numbers.mirror;
+    return wanted;
+}
+
+// Makes the directory and those above it; what it makes itself is for the owner only.
+Status make_directory(const std::string &path) {
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
+    if (errno != ENOENT)
+        return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) return fail_errno(Code::io_error, path, ENOENT);
+    if (Status above = make_directory(path.substr(0, slash)); !above) return above;
+    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
+    return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
+}
+
+// A directory that holds other people's things must not become a pool by a slip of the finger.
+Status only_a_pool(const Pool &pool) {
+    struct stat st = {};
+    const std::string &directory = pool.directory();
+    if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
+    if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
+    if (st.st_uid != ::geteuid())
+        return fail(Code::refused, directory + " belongs to another user");
+    if (pool.maker() == Pool::Maker::other)
+        return fail(Code::refused, not_by_up(pool));
+    const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
+    DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
+    std::string stranger;
+    while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
+        const std::string name = entry->d_name;
+        bool known = false;
+        for (const char *ours :
+             {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "servers", "lost+found"})
+            known = known || name == ours;
+        if (!known) stranger = name;
+    }
+    if (list != nullptr) ::closedir(list);
+    if (!stranger.empty())
+        return fail(Code::refused,
+                    directory + " is not empty and no pool (it holds " + stranger + ")");
+    if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
+        return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
+    return Status::ok();
+}
+
+Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
+    for (const char *name : {"scheduler", "backup", "servers"})
+        if (Status made = make_directory(pool.path(name)); !made) return made;
+    for (int i = 1; i <= numbers.servers; ++i)
+        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made)
+            return made;
+    return Status::ok();
+}
+
+void tell_to_reread(const Daemon &scheduler) {
+    Process process(scheduler.pid);
+    if (process.good() && has_open(scheduler.pid, scheduler.lock)) process.signal(SIGHUP);
+}
+
+// The host table first, the file `pool` last: whoever is interrupted between them finds the numbers
+// changed again and repeats both.
+Status write_numbers(const Pool &pool, const Wanted &wanted, Outcome &outcome) {
+    const std::string hosts = pool.path("scheduler/hosts");
+    const std::string table = host_table_text(wanted.numbers, binary_class_of_this_host());
+    const auto before = read_file(hosts, 16u << 20);
+    if (!wanted.changed && before && *before == table) return Status::ok();
+    if (Status written = write_file(hosts, table); !written) return written;
+    const Daemon scheduler = pool.scheduler();
+    if (stays_up(scheduler)) {
+        tell_to_reread(pool.scheduler());
+        outcome.told_to_reread = true;
+    }
+    return write_file(pool.path("pool"), pool_text(wanted.numbers));
+}
+
+Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
+    std::vector<std::string> names;
+    std::vector<Daemon> servers, launchers;
+    for (const std::string &name : pool.server_names()) {
+        const auto number =
+            name.rfind("local", 0) == 0 ? number_of(name.substr(5), 1, INT32_MAX) : std::nullopt;
+        if (number && *number <= numbers.servers) continue;
+        const Daemon server = pool.server(name), launcher = pool.launcher(name);
+        if (!server.up && !launcher.up) continue;
+        names.push_back(name);
+        servers.push_back(server);
+        launchers.push_back(launcher);
+    }
+    if (names.empty()) return Status::ok();
+    std::string left;
+    for (const std::string &who : stop_daemons(servers, shrunk_stop_s)) left += " " + who;
+    for (const std::string &who : stop_daemons(launchers, shrunk_launcher_stop_s)) left += " " + who;
+    if (end_grains(pool, names) < 0) left += " grains";
+    if (!left.empty()) return fail(Code::internal, "these would not end:" + left);
+    outcome.stopped = names;
+    return Status::ok();
+}
+
+Status start_backup(const Pool &pool, Outcome &outcome) {
+    const Daemon backup = pool.backup();
+    if (stays_up(backup)) return Status::ok();
+    const DaemonStart start{"dcs_backupd",
+                            {"--dir", backup.directory, "--scheduler", pool.path("scheduler/server.sock")},
+                            backup.directory};
+    if (Status started = start_daemon(start, ready_patience_s); !started)
+        return fail(started.code,
+                    "the backup did not start: " + started.text + "\n  its log: " + backup.directory + "/log");
+    outcome.started.push_back("backup");
+    return Status::ok();
+}
+
+Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
+    const Daemon scheduler = pool.scheduler();
+    if (!stays_up(scheduler)) {
+        const DaemonStart start{
+            "dcs_scheduler",
+            {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts", "--mirror", numbers.mirror},
+            scheduler.directory};
+        if (Status started = start_daemon(start, ready_patience_s); !started)
+            return fail(started.code, "the scheduler did not start: " + started.text +
+                                          "\n  its log: " + scheduler.directory + "/log");
+        outcome.started.push_back("scheduler");
+    }
+    if (Status started = start_backup(pool, outcome); !started) return started;
+    for (int i = 1; i <= numbers.servers; ++i) {
+        const std::string name = "local" + std::to_string(i);
+        const Daemon server = pool.server(name);
+        if (stays_up(server)) continue;
+        const DaemonStart start{
+            "dcs_grainserver",
+            {"--name", name, "--dir", server.directory, "--scheduler",
+             pool.path("scheduler/server.sock"), "--backup", pool.path("backup/backup.sock"),
+             "--binary-class", binary_class_of_this_host(),
+             "--courtesy", numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
+            server.directory};
+        if (Status started = start_daemon(start, ready_patience_s); !started)
+            return fail(started.code, "grain server " + name + " did not start: " + started.text +
+                                          "\n  its log: " + server.directory + "/log");
+        outcome.started.push_back(name);
+    }
+    return Status::ok();
+}
+
+// Until every server has called in, so that the pool has all its slots when `dcs up` returns.
+int active_hosts(const PoolNumbers &numbers) {
+    const Instant deadline = boot_clock() + seconds(call_in_patience_s);
+    while (true) {
+        Info info;
+        const int active = info.ask(wire::QueryType::system) ? info.system.hosts_active : 0;
+        if (active >= numbers.servers || boot_clock() > deadline) return active;
+        timespec pause = {0, 20'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
+
+void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers,
+                  const Outcome &outcome, int active) {
+    if (call.format == Format::name) {
+        std::printf("%s\n", pool.directory().c_str());
+        return;
+    }
+    if (call.format == Format::json) {
+        std::vector<std::string> started, stopped;
+        for (const std::string &name : outcome.started) started.push_back(json_string(name));
+        for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
+        JsonObject json;
+        json.add("schema", "dcs.up/1").add("dir", pool.directory()).add("servers", numbers.servers);
+        json.add("slots", numbers.slots)
+            .add("interval_s", numbers.interval_s)
+            .add("hosts_active", active);
+        json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
+        std::printf("%s\n", json.text().c_str());
+        return;
+    }
+    std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
+                counted(numbers.servers, "grain server").c_str(),
+                counted(numbers.slots, "slot").c_str());
+    if (outcome.started.empty()) std::printf("Everything was running already.\n");
+    else std::printf("Started: %s.\n", joined(outcome.started).c_str());
+    if (!outcome.stopped.empty())
+        std::printf(
+            "Stopped, because the pool has fewer servers now: %s. Their grains go to the others.\n",
+            joined(outcome.stopped).c_str());
+    std::printf(
+        "\nUse it:\n  export DCS_DIR='%s'\n  dcs status\n  seq 3 | dcs map -- printf 'grain "
+        "%%s\\n' {}\n  dcs down\n",
+        pool.directory().c_str());
+}
+
+Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcome &outcome) {
+    auto wanted = wanted_numbers(call, pool);
+    if (!wanted) return wanted.status();
+    numbers = wanted->numbers;
+    if (Status made = make_layout(pool, numbers); !made) return made;
+    if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
+        return fail(Code::internal, "the scheduler would not end, to be started with --mirror " + numbers.mirror);
+    if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
+    if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
+    return start_missing(pool, numbers, outcome);
+}
+
+constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
+
+constexpr const char *another_directory = "name another directory by --dir DIR";
+
+Failure failed_with(const Status &status, const char *hint) {
+    Failure failure = failure_of("", status);
+    failure.hint = hint;
+    return failure;
+}
+
+int up(const Call &call) {
+    const Pool pool(call.directory);
+    // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
+    const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
+    if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
+        return call.fail(failed_with(ours, another_directory));
+    if (const auto wanted = wanted_numbers(call, pool); !wanted) {
+        const bool usage = wanted.status().code == Code::invalid;
+        Failure failure =
+            failed_with(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
+        if (usage) failure.code = "usage";
+        return call.fail(failure);
+    }
+    if (Status made = make_directory(pool.directory()); !made)
+        return call.fail(failed_with(made, another_directory));
+    if (Status ours = only_a_pool(pool); !ours)
+        return call.fail(failed_with(ours, another_directory));
+    const auto lock = take_work_lock(pool);
+    if (!lock) return call.fail(failure_of("dcs up", lock.status()));
+    PoolNumbers numbers;
+    Outcome outcome;
+    if (Status done = bring_up(call, pool, numbers, outcome); !done)
+        return call.fail(failed_with(
+            done,
+            "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all"));
+    const int active = active_hosts(numbers);
+    if (active < numbers.servers)
+        std::fprintf(
+            stderr,
+            "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
+            active, numbers.servers);
+    if (::geteuid() == 0)
+        std::fprintf(stderr,
+                     "dcs: warning: started by root, so the grains of this pool run as root\n");
+    print_result(call, pool, numbers, outcome, active);
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb up_verb = {
+    .noun = "", .name = "up",
+    .summary = "start a private pool on this host, or what has died of it",
+    .about = R"(Starts a private pool of this user on this host: a scheduler, a passive backup and grain
+servers. Needs no root and no configuration, and returns when the pool serves.
+
+Examples:
+  dcs up --local 2                     two grain servers with one slot each
+  dcs up --local 1 --slots 8           one grain server that runs eight grains at a time
+  dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
+  dcs up                               start again what has died, with the recorded numbers
+)",
+    .options = {
+     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers (not needed for a pool that exists)"},
+     {"slots", 0, "K", whole_number(1, most_slots), "grains at a time on each; default 1"},
+     {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
+      "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
+      "for 6 S dead: its grains go elsewhere. One that was killed and is not started again is dead\n"
+      "after S, at least 10 s"},
+     {"courtesy", 0, "C", one_of("watch|priority"),
+      "priority (the default): grains have the lowest priority, and that is all. watch: they are also\n"
+      "given back when other work keeps the processors busy or memory runs out, and the host takes\n"
+      "none until it is calm again. For servers that are started from now on"},
+     {"mirror", 0, "MODE", one_of("off|lagging|sync"),
+      "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
+      "default); lagging: as far as it gets; sync: nothing is acknowledged before it is there too, and\n"
+      "nobody is answered while the backup is away. Another mode starts the scheduler anew; grains run on"},
+     {"dir", 0, "DIR", some_text,
+      "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
+    .notes = R"(Again on the same directory it starts what has died and leaves the rest alone. Other numbers are
+taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
+to the others. Started by root, grains run as root. A directory with a pool that `dcs up` did not make is
+left alone: its host table is its administrator's.
+)",
+    .run = up, .formats = false};
+
+}  // namespace dcs::commands

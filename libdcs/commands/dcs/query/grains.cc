@@ -1,0 +1,100 @@
+#include "grains.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dcs::commands {
+namespace {
+
+// So many grains that are named one by one are asked for one by one: a session may have a million.
+constexpr std::int64_t asked_one_by_one = 64;
+
+std::int64_t named(const std::vector<GrainRange> &ranges) {
+    std::int64_t count = ranges.empty() ? asked_one_by_one + 1 : 0;
+    for (const GrainRange &range : ranges) count += std::int64_t{range.last} - range.first + 1;
+    return count;
+}
+
+// False: it has to be done otherwise (details of somebody else's grains are not shown).
+bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &ranges, GrainsAnswer &answer) {
+    for (const GrainRange &range : ranges) {
+        for (std::int64_t number = range.first; number <= range.last; ++number) {
+            Info info;
+            const Status s = info.ask(wire::QueryType::grain, session.user, session.number, static_cast<int>(number));
+            if (s.code == Code::grain_unknown) continue;
+            if (!s) return false;
+            for (wire::GrainRow &row : info.grains) answer.rows.push_back(std::move(row));
+        }
+    }
+    const auto before = [](const auto &a, const auto &b) { return a.grain < b.grain; };
+    const auto same = [](const auto &a, const auto &b) { return a.grain == b.grain; };
+    std::sort(answer.rows.begin(), answer.rows.end(), before);
+    answer.rows.erase(std::unique(answer.rows.begin(), answer.rows.end(), same), answer.rows.end());
+    return true;
+}
+
+}  // namespace
+
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
+                           const std::string &state) {
+    ChosenGrains chosen;
+    for (const std::string &word : selectors) {
+        const auto selector = grain_selector(word, bare_session);
+        if (!selector) {
+            chosen.failure = usage_failure(selector.status().text);
+            return chosen;
+        }
+        const SessionsAnswer sessions = sessions_of(selector->session);
+        if (sessions.failed) {
+            chosen.failure = sessions.failure;
+            return chosen;
+        }
+        GrainsAnswer answer = grains_of(sessions.sessions[0], selector->ranges, state);
+        if (answer.failed) {
+            chosen.failure = answer.failure;
+            return chosen;
+        }
+        if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
+            chosen.failure = not_found_failure(
+                "there is no grain " + word,
+                "`dcs grain ls " + sessions.sessions[0].name() + "` lists those that there are");
+            chosen.failure->code = "grain_unknown";
+            return chosen;
+        }
+        for (wire::GrainRow &row : answer.rows) {
+            chosen.grains.rows.push_back(std::move(row));
+            chosen.sessions.push_back(sessions.sessions[0].name());
+            chosen.named_alone.push_back(selector->one());
+        }
+    }
+    return chosen;
+}
+
+void print_grain_names(const ChosenGrains &chosen) {
+    for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
+}
+
+bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }
+
+GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges,
+                       const std::string &state) {
+    GrainsAnswer answer;
+    if (state.empty() && named(ranges) <= asked_one_by_one) {
+        if (ask_one_by_one(session, ranges, answer)) return answer;
+        answer = GrainsAnswer();
+    }
+    Info info;
+    const std::string asked = state == "failed" ? "finished" : state;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number, -1, asked); !s) {
+        answer.failed = true;
+        answer.failure = call_failure("the grains of session " + session.name(), s);
+        return answer;
+    }
+    GrainSelector selector;
+    selector.ranges = ranges;
+    for (wire::GrainRow &row : info.grains)
+        if (selector.has(row.grain) && (state != "failed" || is_failed(row))) answer.rows.push_back(std::move(row));
+    return answer;
+}
+
+}  // namespace dcs::commands

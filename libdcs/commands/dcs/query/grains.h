@@ -1,0 +1,47 @@
+#pragma once
+// The grains of a session, as rows.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler.h"
+
+namespace dcs::commands {
+
+struct GrainsAnswer {
+    std::vector<wire::GrainRow> rows;  // ascending
+    Failure failure;
+    bool failed = false;
+
+    std::size_t count() const { return rows.size(); }
+    template <class Do>
+    void each(Do action) const {
+        for (const wire::GrainRow &row : rows) action(row);
+    }
+};
+
+// state: "" all, ready, running, finished, killed, or failed (finished badly). ranges as in a
+// GrainSelector. None is no failure here.
+GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges,
+                       const std::string &state = "");
+
+// What selectors mean; the session of each row by its name.
+struct ChosenGrains {
+    GrainsAnswer grains;
+    std::vector<std::string> sessions;
+    std::vector<bool> named_alone;  // its selector names no other grain
+    std::optional<Failure> failure;
+
+    std::string name(std::size_t i) const {  // "7:12"
+        return sessions[i] + ":" + std::to_string(grains.rows[i].grain);
+    }
+};
+// bare_session: SES alone means all its grains. A selector that names grains of which none exists is
+// a failure, unless a state is asked for.
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
+                           const std::string &state = "");
+void print_grain_names(const ChosenGrains &chosen);
+
+bool is_failed(const wire::GrainRow &row);
+
+}  // namespace dcs::commands

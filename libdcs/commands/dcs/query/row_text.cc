@@ -1,0 +1,176 @@
+#include "row_text.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <vector>
+
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
+#include "wire/json.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string shown(const std::string &value) { return printable(value); }
+
+// Names and values in two columns.
+class Facts {
+public:
+    void add(const std::string &name, const std::string &value) {
+        text_ += name + std::string(13 - name.size(), ' ') + value + "\n";
+    }
+    void add_if(bool there, const std::string &name, const std::string &value) {
+        if (there) add(name, value);
+    }
+    const std::string &text() const { return text_; }
+
+private:
+    std::string text_;
+};
+
+std::string names_of(const std::vector<std::string> &names, const std::string &when_none) {
+    return names.empty() ? when_none : printable(joined(names));
+}
+
+std::string megabytes(std::int64_t mb) { return bytes_text(static_cast<std::uint64_t>(mb) << 20); }
+
+std::string demands_text(const wire::GrainRow &row) {
+    std::vector<std::string> parts;
+    if (row.demands.urgent) parts.push_back("urgent");
+    if (row.demands.cores > 0) parts.push_back(counted(row.demands.cores, "core"));
+    if (row.demands.memory_mb > 0) parts.push_back(megabytes(row.demands.memory_mb) + " of memory");
+    if (row.demands.wall_s > 0) parts.push_back("at most " + seconds_text(row.demands.wall_s) + " a run");
+    if (row.demands.thrash > 0)
+        parts.push_back("hosts with " + bytes_text(static_cast<std::uint64_t>(row.demands.thrash) << 19) + " free");
+    if (row.demands.notice > 0) parts.push_back(counted(row.demands.notice, "minute") + " of notice");
+    return joined(parts);
+}
+
+std::string move_text(const wire::MoveRow &move) {
+    std::string line = shown(move.reason);
+    if (!shown(move.host).empty()) line += " on " + shown(move.host);
+    line += ", incarnation " + std::to_string(move.incarnation);
+    if (move.age_s >= 0) line += ", " + seconds_text(move.age_s) + " ago";
+    return line + (shown(move.detail).empty() ? "" : ": " + shown(move.detail));
+}
+
+std::string reason_line(const wire::Explanation &why, const wire::WhyRow &reason, int hosts) {
+    const bool more = reason.hosts > 0 && static_cast<std::size_t>(reason.hosts) > reason.names.size();
+    std::string names = names_of(reason.names, "");
+    if (more && !names.empty()) names += ", ...";
+    if (!names.empty()) names = " (" + names + ")";
+    if (reason.hosts == 0) return shown(reason.text) + names;
+    if (shown(why.state) != "ready")
+        return names_of(reason.names, "host") + ": " + shown(reason.text);
+    return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + shown(reason.text);
+}
+
+}  // namespace
+
+std::string end_text(const wire::GrainRow &row) {
+    if (shown(row.state) != "finished") return "-";
+    if (row.signal != 0) return "signal " + std::to_string(row.signal);
+    return std::to_string(row.exit_code);
+}
+
+std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
+    const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row);
+    Facts facts;
+    facts.add("grain", name);
+    facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
+    facts.add("command", label_of(row.argv, 2000));
+    facts.add("state", state + (host.empty() ? "" : " on " + host));
+    if (state == "finished")
+        facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
+                             std::to_string(row.result_index) + " of the session");
+    facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) +
+                            " failed (" + counted(row.demands.attempts, "attempt") + "); moved or restarted " +
+                            counted(row.restarts, "time"));
+    facts.add("class", class_text(row.demands.host_class));
+    facts.add_if(!demands.empty(), "asks for", demands);
+    facts.add_if(!row.nogo.empty(), "avoids", names_of(row.nogo, ""));
+    for (std::size_t i = 0; i < row.moves.size(); ++i)
+        facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
+    facts.add("cpu", seconds_text(row.cpu_s) + (row.saved_cpu_s > 0 ? "; checkpoints saved another " +
+                                                                          seconds_text(row.saved_cpu_s)
+                                                                    : ""));
+    if (row.checkpoint_length > 0)
+        facts.add("checkpoint",
+                  bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
+    facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
+    facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
+    for (std::size_t i = 0; i < row.files.size(); ++i) {
+        const wire::GrainFile &file = row.files[i];
+        const std::string not_there = state == "finished" ? ", not made" : ", not yet";
+        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + wire::in_hex(file.digest);
+        facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
+    }
+    facts.add_if(!shown(row.message).empty(), "message", shown(row.message));
+    return facts.text();
+}
+
+std::string state_text(const wire::HostRow &row) {
+    const bool shut = shown(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
+    return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
+}
+
+std::string host_facts(const wire::HostRow &row) {
+    const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
+    char load[32];
+    std::snprintf(load, sizeof load, "%.2f", row.load);
+    Facts facts;
+    facts.add("host", shown(row.name));
+    facts.add("state", state_text(row) + (row.connected ? ", connected" : ", not connected"));
+    facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
+    facts.add("class", class_text(row.host_class));
+    facts.add("binary", shown(row.binary_class));
+    facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
+    facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
+    facts.add("users", names_of(row.users, "everybody"));
+    facts.add("set", shown(row.settings).empty() ? "nothing: as the host table has it" : shown(row.settings));
+    facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");
+    facts.add("calls in", "every " + seconds_text(row.interval_s));
+    facts.add("delinquent", "after " + seconds_text(row.alert_s));
+    facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
+                          " while something answers for it");
+    facts.add("load", figures ? load : "-");
+    facts.add("memory", (figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
+                            " free; grains asked for " + megabytes(row.memory_used_mb) +
+                            (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
+    facts.add("cores", "grains asked for " + std::to_string(row.cores_used) +
+                           (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
+    facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) +
+                            " finished, " + std::to_string(row.failed) + " failed, " +
+                            std::to_string(row.given_back) + " given back");
+    facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +
+                            std::to_string(row.blamed_lately) + " since one finished here");
+    facts.add("cpu", seconds_text(row.cpu_s));
+    return facts.text();
+}
+
+std::string explanation_text(const std::string &name, const wire::Explanation &why) {
+    std::string out = name + " " + shown(why.state) + ": " + shown(why.summary) + "\n";
+    int hosts = 0;  // of a grain that waits, each host has one reason
+    for (std::size_t i = 0; i < why.reasons.size(); ++i) hosts += why.reasons[i].hosts;
+    for (std::size_t i = 0; i < why.reasons.size(); ++i) {
+        out += "  " + reason_line(why, why.reasons[i], hosts) + "\n";
+        if (!shown(why.reasons[i].hint).empty()) out += "      " + shown(why.reasons[i].hint) + "\n";
+    }
+    return out;
+}
+
+std::vector<std::string> failed_starts(const wire::GrainRow &row) {
+    std::vector<std::string> lines;
+    std::set<std::string> hosts;
+    for (std::size_t i = row.moves.size(); i-- > 0;) {
+        const wire::MoveRow &move = row.moves[i];
+        const std::string reason = shown(move.reason);
+        const bool start = reason == "no_program" || reason == "cannot_start";
+        if (!start || shown(move.detail).empty() || !hosts.insert(shown(move.host)).second) continue;
+        lines.insert(lines.begin(), shown(move.host) + ": " + shown(move.detail));
+    }
+    return lines;
+}
+
+}  // namespace dcs::commands

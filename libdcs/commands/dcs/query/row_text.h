@@ -1,0 +1,21 @@
+#pragma once
+// Rows of the scheduler and explanations as text for people, one fact a line.
+#include <string>
+#include <vector>
+
+#include "wire/message.h"
+
+namespace dcs::commands {
+
+std::string end_text(const wire::GrainRow &row);  // "0", "signal 9"; "-" while it has not finished
+// `name`: "7:12". The row is one with all that is known of the grain.
+std::string grain_facts(const std::string &name, const wire::GrainRow &row);
+// "drained" behind the state, where it is.
+std::string state_text(const wire::HostRow &row);
+std::string host_facts(const wire::HostRow &row);
+// The summary, then a line for each reason, its hint below.
+std::string explanation_text(const std::string &name, const wire::Explanation &why);
+// What each host said of it when its program could not be started there: "NAME: words".
+std::vector<std::string> failed_starts(const wire::GrainRow &row);
+
+}  // namespace dcs::commands

@@ -1,0 +1,153 @@
+#include "scheduler.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "client/call.h"
+#include "client/query.h"
+#include "client/remote.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+bool patience_is_the_users = std::getenv("DCS_PATIENCE_S") != nullptr;
+
+Session session_of(const wire::SessionRow &row) {
+    Session session{row.user, row.ident, row.state};
+    session.number = row.session;
+    session.ready = row.ready;
+    session.running = row.running;
+    session.finished = row.finished;
+    session.killed = row.killed;
+    session.sent = row.sent;
+    session.saved_cpu_s = row.saved_cpu_s;
+    session.json = wire::to_json(row);
+    return session;
+}
+
+}  // namespace
+
+void pause_ms(long ms) {
+    const timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
+    ::nanosleep(&pause, nullptr);
+}
+
+Status Info::ask(wire::QueryType type, const std::string &user, int session, int grain, const std::string &state) {
+    wire::Query query;
+    query.type = type;
+    query.user = user;
+    query.session = session;
+    query.grain = grain;
+    query.status = state;
+    static_cast<wire::QueryReply &>(*this) = {};
+    return client::query_rows(this_pool(), query, *this);
+}
+
+std::string own_user() {
+    static const std::string name = [] {
+        // For a scheduler elsewhere he is who its dcs_begin said.
+        if (client::adopt_remote(this_pool()) && this_pool().remote())
+            if (const auto program = pki::program_name(this_pool().remote()->certificate.name)) return program->user;
+        char buffer[4096];
+        passwd entry = {}, *found = nullptr;
+        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 &&
+            found != nullptr)
+            return std::string(found->pw_name);
+        return "uid" + std::to_string(::geteuid());
+    }();
+    return name;
+}
+
+bool user_set_patience() { return patience_is_the_users; }
+
+void set_patience(int seconds) {
+    if (!patience_is_the_users) this_pool().set_patience(seconds);
+}
+
+std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
+
+SessionsAnswer sessions_of(const SessionSelector &selector) {
+    SessionsAnswer answer;
+    const std::string user = selector.user.empty() ? own_user() : selector.user;
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::sessions, selector.everybody ? "" : user); !s) {
+        answer.failed = true;
+        answer.failure = call_failure("the list of sessions", s);
+        return answer;
+    }
+    for (const wire::SessionRow &row : info.sessions) {
+        Session session = session_of(row);
+        if (!selector.everybody && session.user != user) continue;
+        if (selector.which == SessionSelector::Which::number && session.number != selector.number)
+            continue;
+        if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
+            answer.sessions[0].number < session.number)
+            answer.sessions.clear();
+        if (selector.which != SessionSelector::Which::last || answer.sessions.empty())
+            answer.sessions.push_back(std::move(session));
+    }
+    if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
+    answer.failed = true;
+    const std::string whose = selector.user.empty() ? "" : selector.user + "/";
+    answer.failure =
+        not_found_failure(selector.which == SessionSelector::Which::last
+                              ? user + " has no session"
+                              : "there is no session " + whose + std::to_string(selector.number),
+                          "`dcs session ls` lists the sessions that there are");
+    answer.failure.code = "session_unknown";
+    return answer;
+}
+
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
+    SessionsAnswer all;
+    for (const std::string &selector_text : selectors) {
+        const auto selector = session_selector(selector_text);
+        SessionsAnswer one;
+        if (selector) {
+            one = sessions_of(*selector);
+        } else {
+            one.failed = true;
+            one.failure = usage_failure(selector.status().text);
+        }
+        if (one.failed) return one;
+        for (Session &session : one.sessions) {
+            const bool seen =
+                std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
+                    return s.user == session.user && s.number == session.number;
+                });
+            if (!seen) all.sessions.push_back(std::move(session));
+        }
+    }
+    return all;
+}
+
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors) {
+    std::vector<std::string> own = selectors;
+    for (std::string &selector : own)
+        if (selector == "all") selector = own_user() + "/all";
+    return sessions_of(own);
+}
+
+SessionsAnswer own_sessions() {
+    SessionSelector selector;
+    selector.which = SessionSelector::Which::all;
+    return sessions_of(selector);
+}
+
+Result<wire::Explanation> explain(const std::string &user, int session, int grain) {
+    return client::ask<wire::Explanation>(this_pool(), wire::Explain{user, session, grain},
+                                          client::How{client::With::any});
+}
+
+std::string json_of_system(const wire::SystemRow &row) {
+    JsonObject json;
+    json.add("version", row.version).add("epoch", row.epoch).add("turn", row.turn).add("up_s", row.up_s);
+    json.add("hosts", row.hosts).add("hosts_active", row.hosts_active).add("sessions_active", row.sessions_active);
+    return json.add("ready", row.ready).add("running", row.running).text();
+}
+
+}  // namespace dcs::commands

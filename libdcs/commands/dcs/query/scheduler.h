@@ -1,0 +1,64 @@
+#pragma once
+// Questions to the scheduler.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "commands/dcs/frame/failure.h"
+#include "selector.h"
+#include "wire/message.h"
+
+namespace dcs::commands {
+
+// One answer of the scheduler: its rows as they came.
+struct Info : wire::QueryReply {
+    // user: empty for the caller; state: of grains, "ready".
+    Status ask(wire::QueryType type, const std::string &user = "", int session = -1, int grain = -1,
+               const std::string &state = "");
+};
+
+std::string own_user();  // the login name, as the scheduler sees it
+
+void pause_ms(long ms);
+
+// For what follows a session or a grain.
+inline constexpr int poll_ms = 500;
+inline constexpr int away_patience_s = 600;  // how long the scheduler may be away
+
+// Seconds for which library calls repeat a broken request, unless the user said otherwise
+// (DCS_PATIENCE_S). Questions give up soon; programs that work for hours do not.
+void set_patience(int seconds);
+bool user_set_patience();
+// What begins a session looks for a scheduler as a question does, and then works with it.
+inline constexpr int begin_patience_s = 3, work_patience_s = 600;
+
+struct Session {  // owned copy of a row
+    std::string user, ident, state;
+    int number = 0, ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
+    double saved_cpu_s = 0;
+    std::string json;
+    bool own() const { return user == own_user(); }
+    std::string name() const;  // "7", or "ann/7" if it is not the caller's
+    bool terminated() const { return state == "terminated"; }
+    bool damaged() const { return state == "damaged"; }
+};
+
+// Sessions that a selector means, in ascending order; user and number are those of the rows. A
+// session that does not exist is a Failure; `all` may be empty.
+struct SessionsAnswer {
+    std::vector<Session> sessions;
+    Failure failure;
+    bool failed = false;
+};
+SessionsAnswer sessions_of(const SessionSelector &selector);
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors);  // the union, each once
+SessionsAnswer own_sessions();
+// For what acts on sessions or waits for them: a bare `all` means the caller's own, other users' are named USER/all.
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors);
+
+// Why a grain is where it is.
+Result<wire::Explanation> explain(const std::string &user, int session, int grain);
+
+std::string json_of_system(const wire::SystemRow &row);
+
+}  // namespace dcs::commands

@@ -1,0 +1,83 @@
+#include "selector.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "base/option_table.h"
+#include "base/limits.h"
+
+namespace dcs::commands {
+namespace {
+
+Status bad_session(std::string_view text) {
+    return fail(Code::invalid,
+                "`" + std::string(text) + "` names no session: write NUM, USER/NUM, last or all");
+}
+
+Status bad_grain(std::string_view text) {
+    return fail(Code::invalid, "`" + std::string(text) +
+                                   "` names no grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
+}
+
+bool only_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
+bool GrainSelector::has(std::int32_t grain) const {
+    return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](const GrainRange &r) {
+               return r.first <= grain && grain <= r.last;
+           });
+}
+
+Result<SessionSelector> session_selector(std::string_view text) {
+    SessionSelector selector;
+    std::string_view rest = text;
+    const std::size_t slash = text.rfind('/');
+    if (slash != std::string_view::npos) {
+        selector.user = text.substr(0, slash);
+        rest = text.substr(slash + 1);
+        if (selector.user.empty() || selector.user.size() > limits::name_bytes)
+            return bad_session(text);
+    }
+    if (rest == "last") {
+        selector.which = SessionSelector::Which::last;
+    } else if (rest == "all") {
+        selector.which = SessionSelector::Which::all;
+        selector.everybody = slash == std::string_view::npos;
+    } else {
+        const auto number = only_digits(rest) ? number_of(rest, 0, INT32_MAX) : std::nullopt;
+        if (!number) return bad_session(text);
+        selector.number = static_cast<std::int32_t>(*number);
+    }
+    return selector;
+}
+
+Result<GrainSelector> grain_selector(std::string_view text, bool bare_session) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos && !bare_session) return bad_grain(text);
+    GrainSelector selector;
+    const auto session = session_selector(text.substr(0, colon));
+    if (!session) return colon == std::string_view::npos ? session.status() : bad_grain(text);
+    selector.session = *session;
+    if (selector.session.which == SessionSelector::Which::all) return bad_grain(text);
+    if (colon == std::string_view::npos || text.substr(colon + 1) == "all") return selector;
+    std::string_view rest = text.substr(colon + 1);
+    while (true) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view item = rest.substr(0, comma);
+        const std::size_t dash = item.find('-');
+        const std::string_view first = item.substr(0, dash);
+        const std::string_view last =
+            dash == std::string_view::npos ? first : item.substr(dash + 1);
+        if (!only_digits(first) || !only_digits(last)) return bad_grain(text);
+        const auto a = number_of(first, 0, INT32_MAX), b = number_of(last, 0, INT32_MAX);
+        if (!a || !b || *a > *b) return bad_grain(text);
+        selector.ranges.push_back({static_cast<std::int32_t>(*a), static_cast<std::int32_t>(*b)});
+        if (comma == std::string_view::npos) return selector;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,103 @@
+#include "session_events.h"
+
+#include <cstdio>
+#include <ctime>
+
+#include "base/limits.h"
+#include "client/call.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+
+Result<bool> EventSource::read_piece(std::string &log) {
+    wire::Fetch fetch;
+    fetch.user = user_;
+    fetch.session = number_;
+    fetch.stream = wire::Stream::log;
+    fetch.offset = offset_;
+    fetch.max = limits::fetch_chunk_bytes;
+    const auto piece = client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+    if (!piece) return piece.status();
+    if (piece->total < offset_) return fail(Code::io_error, "the session was replaced while its log was read");
+    offset_ += piece->bytes.size();
+    log += piece->bytes;
+    return !piece->bytes.empty();
+}
+
+Status EventSource::read_raw(std::string &log) {
+    for (;;) {
+        const auto more = read_piece(log);
+        if (!more) return more.status();
+        if (!*more) return Status::ok();
+    }
+}
+
+Status EventSource::read(const wire::EventSink &each) {
+    for (;;) {
+        const auto more = read_piece(rest_);
+        if (!more) return more.status();
+        if (!*more) return Status::ok();
+        std::string_view left = rest_;
+        const Status s = wire::take_events(left, each);
+        rest_.erase(0, rest_.size() - left.size());
+        if (!s) return s;
+    }
+}
+
+Status EventSource::read(std::vector<wire::Event> &events) {
+    return read([&](const wire::Event &event) { events.push_back(event); });
+}
+
+Result<wire::History> history_of(const Session &session) {
+    wire::History history;
+    const Status s = EventSource(session).read([&](const wire::Event &event) { history.take(event); });
+    if (!s) return s;
+    return history;
+}
+
+namespace {
+
+std::string of_grain(const wire::Event &e) {
+    const auto n = [](auto value) { return std::to_string(value); };
+    switch (e.kind) {
+    case wire::EventKind::submitted: return "submitted";
+    case wire::EventKind::started: return "started on " + e.host;
+    case wire::EventKind::checkpoint: return "has a checkpoint, increment " + n(e.number);
+    case wire::EventKind::left:
+        return "left " + e.host + (e.text.empty() ? "" : ": " + e.text) + (e.detail.empty() ? "" : ", " + e.detail);
+    case wire::EventKind::finished:
+        return "finished as result " + n(e.number) +
+               (e.signal != 0 ? ", signal " + n(e.signal) : e.code != 0 ? ", exit code " + n(e.code) : "");
+    case wire::EventKind::killed: return "killed";
+    case wire::EventKind::shown: return "shown to the control program as of increment " + n(e.number);
+    case wire::EventKind::undone: return "undone: it runs anew";
+    case wire::EventKind::forgotten: return "forgotten: it was never submitted";
+    default: return wire::name_of(e.kind);
+    }
+}
+
+}  // namespace
+
+std::string sentence_of(const wire::Event &e) {
+    if (e.grain >= 0) return "grain " + std::to_string(e.grain) + " " + of_grain(e);
+    switch (e.kind) {
+    case wire::EventKind::opened: return "session opened by " + e.text;
+    case wire::EventKind::resumed: return "session resumed: its control program began again";
+    case wire::EventKind::imported: return "session imported";
+    case wire::EventKind::handed_out:
+        return "results up to " + std::to_string(static_cast<std::int64_t>(e.number) - 1) + " handed out";
+    case wire::EventKind::set_back: return "set back: " + std::to_string(e.number) + " results count as handed out";
+    default: return std::string("session ") + wire::name_of(e.kind);
+    }
+}
+
+std::string local_time(std::int64_t at_ms) {
+    const std::time_t seconds = static_cast<std::time_t>(at_ms / 1000);
+    std::tm parts = {};
+    char day[32] = "", text[64];
+    if (::localtime_r(&seconds, &parts) != nullptr) std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts);
+    std::snprintf(text, sizeof text, "%s.%03d", day, static_cast<int>(at_ms % 1000));
+    return text;
+}
+
+}  // namespace dcs::commands

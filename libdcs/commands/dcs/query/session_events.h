@@ -1,0 +1,39 @@
+#pragma once
+// The event log of a session, as the scheduler has it.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scheduler.h"
+#include "wire/history.h"
+
+namespace dcs::commands {
+
+class EventSource {
+public:
+    explicit EventSource(const Session &session) : user_(session.user), number_(session.number) {}
+    // The events since the last call, all that are there by now; empty: none. io_error: it is damaged, and what stands
+    // before the damage has been given out, or is in `events`.
+    Status read(std::vector<wire::Event> &events);
+    // The same, each as it comes: a log has more events than there may be memory for.
+    Status read(const wire::EventSink &each);
+    // The log as it is, in frames.
+    Status read_raw(std::string &log);
+
+private:
+    Result<bool> read_piece(std::string &log);  // false: there is no more
+
+    std::string user_;
+    std::int32_t number_;
+    std::uint64_t offset_ = 0;
+    std::string rest_;  // the beginning of a frame
+};
+
+// All of it. Fails too if the log cannot be true (our own bug, or an edited import).
+Result<wire::History> history_of(const Session &session);
+
+// For people: "grain 7 started on h1".
+std::string sentence_of(const wire::Event &event);
+std::string local_time(std::int64_t at_ms);  // "2026-03-01 12:00:00.123"
+
+}  // namespace dcs::commands

@@ -1,0 +1,126 @@
+#include "why_waiting.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/clock.h"
+#include "locks/lock_search.h"
+#include "commands/dcs/frame/table.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::int64_t first_s = 3, other_s = 10, again_s = 600, answer_s = 5;
+constexpr auto tick = std::chrono::milliseconds(500);
+constexpr auto first_question = std::chrono::seconds(2), longest_pause = std::chrono::seconds(30);
+
+std::string with_commas(std::int64_t n) {
+    std::string text = std::to_string(n);
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    return text;
+}
+
+// "root/23", or "23" of the caller's own: as a session is named there.
+bool is_named(const Session &session, const std::string &name) {
+    return name == session.user + "/" + std::to_string(session.number);
+}
+
+std::string who_goes_first(const wire::WhyRow &older, const std::vector<Session> &sessions) {
+    std::int64_t grains = 0;
+    std::string first;
+    for (const std::string &name : older.names)
+        for (const Session &session : sessions)
+            if (is_named(session, name)) {
+                grains += session.ready + session.running;
+                if (first.empty()) first = session.name();
+            }
+    if (first.empty()) return "older sessions go first";
+    const std::string with = " with " + with_commas(grains) + (grains == 1 ? " grain" : " grains");
+    if (older.names.size() == 1) return "session " + first + with + " goes first";
+    return counted(static_cast<std::int64_t>(older.names.size()), "older session") + with + ", as session " + first +
+           ", go first";
+}
+
+}  // namespace
+
+std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions) {
+    if (why.state != "ready") return "";
+    std::string hosts, first;
+    for (const wire::WhyRow &reason : why.reasons) {
+        const std::string &word = reason.reason;
+        if (word == "takes_it") return "";  // it is about to start
+        if (word == "older_first") first = "; " + who_goes_first(reason, sessions);
+        else if (word == "user_quota" || word == "fewer_first") first += "; " + reason.text;
+        if (reason.hosts == 0 || (word == "others_first" && !first.empty())) continue;
+        hosts += (hosts.empty() ? "" : ", ") + counted(reason.hosts, "host") + ": " +
+                 (word == "busy" ? "no free slot" : reason.text);
+    }
+    if (!why.can_run) return "no host can take it" + (hosts.empty() ? "" : ": " + hosts);
+    return "queued: " + (hosts.empty() ? std::string("it waits for a host") : hosts) + first;
+}
+
+std::string ask_why_it_waits(const std::string &user, int session, int grain) {
+    const auto why = explain(user, session, grain);
+    if (!why) return "";
+    SessionSelector everybody;
+    everybody.which = SessionSelector::Which::all;
+    everybody.everybody = true;
+    const SessionsAnswer all = sessions_of(everybody);
+    return waiting_text(*why, all.sessions);
+}
+
+std::string away_text(const std::string &hint) {
+    return "the scheduler does not answer; waiting for it" + (hint.empty() ? "" : " (" + hint + ")");
+}
+
+bool WaitRhythm::due(const std::string &text, Instant now) {
+    if (text.empty()) since_ = now;
+    if (text.empty() || now < since_ + seconds(first_s)) return false;
+    if (ever_ && now < told_at_ + seconds(text == told_ ? again_s : other_s)) return false;
+    ever_ = true;
+    told_ = text;
+    told_at_ = now;
+    return true;
+}
+
+void Waiting::start() {
+    std::thread([this] { ask(); }).detach();
+    std::thread([this] { tell(); }).detach();
+}
+
+// Seldom in the long run: each question looks through all hosts.
+void Waiting::ask() {
+    for (auto pause = first_question;; pause = std::min(2 * pause, longest_pause)) {
+        std::this_thread::sleep_for(pause);
+        {
+            std::lock_guard guard(mutex_);
+            asked_ = boot_clock();
+        }
+        const std::string text = ask_why_it_waits("", session_, grain_);
+        {
+            std::lock_guard guard(mutex_);
+            asked_ = Instant::never();
+            text_ = text;
+        }
+    }
+}
+
+void Waiting::tell() {
+    const bool can_look = locks::is_held(lock_);
+    WaitRhythm rhythm(boot_clock());
+    while (true) {
+        std::this_thread::sleep_for(tick);
+        const Instant now = boot_clock();
+        std::string text;
+        {
+            std::lock_guard guard(mutex_);
+            const bool silent = asked_ != Instant::never() && asked_ + seconds(answer_s) < now;
+            text = silent || (can_look && !locks::is_held(lock_)) ? away_text(hint_) : text_;
+        }
+        if (rhythm.due(text, now) && !over_) std::fprintf(stderr, "%s: %s\n", program_.c_str(), text.c_str());
+    }
+}
+
+}  // namespace dcs::commands

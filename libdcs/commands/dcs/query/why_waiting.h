@@ -1,0 +1,62 @@
+#pragma once
+// Why a grain that is waited for does not run, told now and then on standard error: a person who sees nothing for long
+// cannot tell a busy pool from a dead one.
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "scheduler.h"
+#include "base/instant.h"
+
+namespace dcs::commands {
+
+// One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there
+// are, to count what goes first. Empty where the grain does not wait for a host.
+std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
+// The same for a grain, from the scheduler; empty also where that cannot be told now.
+std::string ask_why_it_waits(const std::string &user, int session, int grain);
+
+// When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.
+class WaitRhythm {
+public:
+    explicit WaitRhythm(Instant now) : since_(now) {}
+    bool due(const std::string &text, Instant now);  // an empty text: it does not wait
+
+private:
+    Instant since_, told_at_;
+    std::string told_;
+    bool ever_ = false;
+};
+
+// For one grain, by two threads: one asks, which takes as long as the scheduler is away, the other tells.
+class Waiting {
+public:
+    // `lock`: the scheduler's, where it can be looked at. `hint`: how to start the scheduler again.
+    Waiting(std::string program, int session, int grain, std::string lock, std::string hint)
+        : program_(std::move(program)),
+          session_(session),
+          grain_(grain),
+          lock_(std::move(lock)),
+          hint_(std::move(hint)) {}
+    void start();            // the threads never end; the object outlives them
+    void stop() { over_ = true; }  // it says nothing any more
+
+private:
+    [[noreturn]] void ask();
+    [[noreturn]] void tell();
+
+    const std::string program_;
+    const int session_, grain_;
+    const std::string lock_, hint_;
+    std::atomic<bool> over_{false};
+    std::mutex mutex_;
+    std::string text_;
+    Instant asked_ = Instant::never();  // a question that has no answer yet
+};
+
+// "the scheduler does not answer; ..."
+std::string away_text(const std::string &hint);
+
+}  // namespace dcs::commands

@@ -1,0 +1,142 @@
+#include "caller_environment.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands/dcs/frame/unicode.h"
+
+namespace dcs::commands {
+namespace {
+
+enum class Found { yes, no, not_executable };
+
+Found look(const std::string &path) {
+    struct stat st = {};
+    if (::stat(path.c_str(), &st) != 0) return errno == EACCES ? Found::not_executable : Found::no;
+    if (!S_ISREG(st.st_mode) || ::access(path.c_str(), X_OK) != 0) return Found::not_executable;
+    return Found::yes;
+}
+
+Status not_executable(const std::string &path) {
+    struct stat st = {};
+    const bool directory = ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+    return fail(Code::refused, path + (directory ? " is a directory"
+                                                 : " is not an executable file that you may run"));
+}
+
+// Names that belong to DCS and must not reach a grain.
+bool is_ours(std::string_view name) {
+    return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" ||
+           name == "DCS_GRAIN_SEQUENCE";
+}
+
+template <class Keep>
+std::map<std::string, std::string> pick(char **environment, const std::string &pool, Keep keep) {
+    std::map<std::string, std::string> kept;
+    for (char **entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text = *entry;
+        const std::size_t equals = text.find('=');
+        if (equals == std::string_view::npos || equals == 0) continue;
+        const std::string_view name = text.substr(0, equals);
+        if (!is_ours(name) && keep(name)) kept.emplace(name, text.substr(equals + 1));
+    }
+    if (!pool.empty()) kept["DCS_DIR"] = pool;
+    return kept;
+}
+
+std::vector<std::string> as_list(const std::map<std::string, std::string> &variables) {
+    std::vector<std::string> list;
+    for (const auto &[name, value] : variables) list.push_back(name + "=" + value);
+    return list;
+}
+
+}  // namespace
+
+Result<std::string> find_program(const std::string &name, const std::string &search_path,
+                                 const std::string &directory) {
+    if (name.empty()) return fail(Code::not_found, "the program's name is empty");
+    if (name.find('/') != std::string::npos) {
+        const std::string path = name[0] == '/' ? name : directory + "/" + name;
+        const Found found = look(path);
+        if (found == Found::yes) return path;
+        if (found == Found::not_executable) return not_executable(path);
+        return fail(Code::not_found, "there is no program " + name);
+    }
+    std::string refused;
+    std::string_view rest = search_path;
+    while (true) {
+        const std::size_t colon = rest.find(':');
+        std::string folder(rest.substr(0, colon));
+        if (folder.empty() || folder == ".") folder = directory;
+        else if (folder[0] != '/') folder = directory + "/" + folder;
+        const std::string path = (folder == "/" ? "" : folder) + "/" + name;
+        const Found found = look(path);
+        if (found == Found::yes) return path;
+        if (found == Found::not_executable && refused.empty()) refused = path;
+        if (colon == std::string_view::npos) break;
+        rest.remove_prefix(colon + 1);
+    }
+    if (!refused.empty()) return not_executable(refused);
+    return fail(Code::not_found, "there is no program " + name + " in PATH");
+}
+
+Result<std::string> current_directory() {
+    char here[4096];
+    if (::getcwd(here, sizeof here) == nullptr || here[0] != '/')
+        return fail_errno(Code::not_found, "the current directory", errno);
+    return std::string(here);
+}
+
+bool is_volatile(std::string_view name) {
+    static constexpr std::string_view names[] = {"_",
+                                                 "OLDPWD",
+                                                 "PWD",
+                                                 "SHLVL",
+                                                 "LINES",
+                                                 "COLUMNS",
+                                                 "WINDOWID",
+                                                 "GPG_TTY",
+                                                 "TMUX",
+                                                 "TMUX_PANE",
+                                                 "STY",
+                                                 "WINDOW",
+                                                 "INVOCATION_ID",
+                                                 "JOURNAL_STREAM",
+                                                 "XDG_VTNR",
+                                                 "XDG_SEAT",
+                                                 "XDG_SEAT_PATH",
+                                                 "VTE_VERSION",
+                                                 "DESKTOP_STARTUP_ID",
+                                                 "XDG_ACTIVATION_TOKEN",
+                                                 "ITERM_SESSION_ID",
+                                                 "WT_SESSION",
+                                                 "PYTEST_CURRENT_TEST"};
+    static constexpr std::string_view families[] = {
+        "SSH_",   "DBUS_",    "XDG_SESSION_", "TERM_SESSION_", "KONSOLE_", "GNOME_TERMINAL_",
+        "KITTY_", "WEZTERM_", "ALACRITTY_",   "VSCODE_"};
+    return std::find(std::begin(names), std::end(names), name) != std::end(names) ||
+           std::any_of(std::begin(families), std::end(families), [&](std::string_view family) {
+               return name.substr(0, family.size()) == family;
+           });
+}
+
+std::vector<std::string> whole_environment(char **environment, const std::string &pool) {
+    return as_list(pick(environment, pool, [](std::string_view) { return true; }));
+}
+
+std::vector<std::string> steady_environment(char **environment, const std::string &pool,
+                                            const std::string &directory) {
+    auto variables = pick(environment, pool, [](std::string_view name) { return !is_volatile(name); });
+    variables["PWD"] = directory;
+    return as_list(variables);
+}
+
+WordArray::WordArray(const std::vector<std::string> &words) {
+    for (const std::string &word : words) pointers_.push_back(const_cast<char *>(word.c_str()));
+    pointers_.push_back(nullptr);
+}
+
+}  // namespace dcs::commands

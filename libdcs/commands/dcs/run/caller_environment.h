@@ -1,0 +1,39 @@
+#pragma once
+// What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment,
+// directory.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dcs::commands {
+
+// Absolute path of the program, as a shell finds it. Code::not_found: there is none; Code::refused:
+// it is there, but not executable.
+Result<std::string> find_program(const std::string &name, const std::string &search_path,
+                                 const std::string &directory);
+
+Result<std::string> current_directory();
+
+// NAME=value of the caller, without what belongs to DCS itself; sorted, each name once. DCS_DIR is `pool`, unless that
+// is empty.
+std::vector<std::string> whole_environment(char **environment, const std::string &pool);
+// The same without what differs between two terminals of one user though nothing is meant by it
+// (OLDPWD, SSH_..., WINDOWID); PWD is the directory. A rerun of `dcs map` must find its grains
+// equal.
+std::vector<std::string> steady_environment(char **environment, const std::string &pool,
+                                            const std::string &directory);
+bool is_volatile(std::string_view name);
+
+// argv-like array over strings that outlive it; ends in a null pointer.
+class WordArray {
+public:
+    explicit WordArray(const std::vector<std::string> &words);
+    char *const *data() const { return pointers_.data(); }
+
+private:
+    std::vector<char *> pointers_;
+};
+
+}  // namespace dcs::commands

@@ -1,0 +1,80 @@
+#include "file_options.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "wire/content_check.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+std::string last_part(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+std::optional<Failure> bad_name(const std::string &option, const std::string &word, const std::string &name) {
+    if (wire::good_file_name(name)) return std::nullopt;
+    return usage_failure("--" + option + " " + word + ": \"" + name +
+                         "\" is not a name below the grain's directory (relative, without ..)");
+}
+
+}  // namespace
+
+std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words) {
+    for (const auto &[option, value] : arguments.options) {
+        if (option != "file" && option != "output") continue;
+        const std::size_t at = value.find('=');
+        const std::string left = value.substr(0, at), right = at == std::string::npos ? "" : value.substr(at + 1);
+        FileWords::Pair pair{left, right};
+        if (option == "file" && at == std::string::npos) pair = {last_part(value), value};
+        if (option == "output" && at == std::string::npos) pair.path = left;
+        if (auto failure = bad_name(option, value, pair.name)) return failure;
+        if (pair.path.empty()) return usage_failure("--" + option + " " + value + ": the path is missing");
+        (option == "file" ? words.files : words.outputs).push_back(std::move(pair));
+    }
+    return std::nullopt;
+}
+
+void FileWords::put_into(d_grain &grain) {
+    list_.clear();
+    names_.clear();
+    for (const Pair &file : files)
+        list_.push_back({sizeof(d_file), file.name.c_str(), file.path.c_str(), nullptr,
+                         ::access(file.path.c_str(), X_OK) == 0, 0});
+    for (const Pair &output : outputs) names_.push_back(output.name.c_str());
+    names_.push_back(nullptr);
+    grain.files = list_.data();
+    grain.file_count = list_.size();
+    grain.outputs = names_.data();
+    if (!program.empty()) {
+        program_.struct_size = sizeof program_;
+        program_.path = program.c_str();
+        grain.programs = &program_;
+        grain.program_count = 1;
+    }
+    if (any()) grain.directory = nullptr;
+}
+
+std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output) {
+    FILE *from = nullptr;
+    if (const int failed = d_pool_grain_file(&this_pool(), nullptr, session, grain, output.name.c_str(), &from);
+        failed != NO_ERROR)
+        return call_failure("the output " + output.name, failed);
+    const std::string temporary = output.path + ".dcs-" + std::to_string(::getpid());
+    FILE *to = std::fopen(temporary.c_str(), "wx");
+    bool good = to != nullptr;
+    char buffer[65536];
+    std::size_t n = 0;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
+    int error = errno;
+    good = good && std::ferror(from) == 0;
+    if (to != nullptr && std::fclose(to) != 0 && good) good = false, error = errno;
+    if (good && std::rename(temporary.c_str(), output.path.c_str()) != 0) good = false, error = errno;
+    std::fclose(from);
+    if (good) return std::nullopt;
+    if (to != nullptr) std::remove(temporary.c_str());
+    return failure_of("", fail_errno(Code::io_error, "the output " + output.path + " cannot be written", error));
+}
+
+}  // namespace dcs::commands

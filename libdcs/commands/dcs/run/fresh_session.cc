@@ -1,0 +1,60 @@
+#include "fresh_session.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <set>
+
+#include "commands/dcs/query/scheduler.h"
+#include "dcs.h"
+#include "pki/digest.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int most_tries = 1000;  // others may take numbers at the same moment
+
+}  // namespace
+
+std::string random_suffix() {
+    const Token token = pki::random_token();
+    char text[16];
+    std::snprintf(text, sizeof text, "%02x%02x%02x%02x", token[0], token[1], token[2], token[3]);
+    return text;
+}
+
+OpenedSession open_fresh_session(const std::string &ident) {
+    OpenedSession opened;
+    opened.failed = true;
+    const SessionsAnswer own = own_sessions();
+    if (own.failed) {
+        opened.failure = own.failure;
+        return opened;
+    }
+    if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR) {
+        opened.failure = call_failure("the authorization", error);
+        return opened;
+    }
+    std::set<int> used;
+    for (const Session &session : own.sessions) used.insert(session.number);
+    int number = used.empty() ? 1 : *used.rbegin() == INT_MAX ? 1 : std::max(1, *used.rbegin() + 1);
+    for (int tries = 0; tries < most_tries; ++tries, number = number == INT_MAX ? 1 : number + 1) {
+        while (used.count(number) > 0) ++number;
+        const int error = d_pool_resume_ses(&this_pool(), number, 1);
+        if (error == NO_ERROR) {
+            opened.number = number;
+            opened.failed = false;
+            return opened;
+        }
+        const bool in_use = error == D_E_SESSION_TAKEN || error == D_E_SESSION_ACTIVE ||
+                            error == D_E_SESSION_CLOSED;
+        if (!in_use || tries + 1 == most_tries) {
+            opened.failure = call_failure("a new session", error);
+            return opened;
+        }
+    }
+    return opened;
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,21 @@
+#pragma once
+// A new session under a number that nobody uses, for programs that do not care which.
+#include <string>
+
+#include "commands/dcs/frame/failure.h"
+
+namespace dcs::commands {
+
+struct OpenedSession {
+    int number = 0;
+    bool failed = false;
+    Failure failure;
+};
+
+// Names this program `ident` (which no other one uses) and opens the number after the caller's
+// highest, so that `last` means it.
+OpenedSession open_fresh_session(const std::string &ident);
+
+std::string random_suffix();  // 8 hex digits
+
+}  // namespace dcs::commands

@@ -1,0 +1,22 @@
+#pragma once
+// What stands for an input in a command, as {} does; and a command that is meant for a shell.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dcs::commands {
+
+// Replaced in each word: {} by the input, {.} by it without its extension, {/} by its last path component, {//} by
+// what stands before that ("." if nothing does), {/.} by the last component without extension, {#} by the number.
+// Without any of them the input is appended as a word of its own.
+std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
+                                  std::int32_t number);
+// Has a word something to replace?
+bool has_placeholder(const std::string &word);
+
+// Is this word no program's name but a line for a shell? "echo a | wc -c"
+bool is_shell_text(const std::string &word);
+// How to hand `text` to a shell: `sh -c 'echo "$1" | wc -c' sh {}`; without a placeholder no words follow the text.
+std::string through_a_shell(const std::string &text);
+
+}  // namespace dcs::commands

@@ -1,0 +1,326 @@
+// dcs run: one grain from a command; an ordinary control program over dcs.h.
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
+#include "commands/dcs/frame/call.h"
+#include "demand_options.h"
+#include "commands/dcs/frame/ending_signals.h"
+#include "commands/dcs/query/row_text.h"
+#include "file_options.h"
+#include "fresh_session.h"
+#include "caller_environment.h"
+#include "placeholders.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/query/why_waiting.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr int grain_number = 1;
+constexpr int end_patience_s = 5;
+constexpr int watch_s = 5;
+constexpr int given_up = 125;  // the standard error of such a grain says why, as with 126
+
+struct Command {
+    std::vector<std::string> words, environment;
+    std::string directory, label;
+    wire::Demands demands;
+    FileWords files;
+};
+
+Failure own_failure(const Failure &from, int exit) {
+    Failure failure = from;
+    failure.exit = exit;
+    return failure;
+}
+
+// Read to its end when the grain is submitted. A terminal is not read: nobody sees that somebody waits for
+// it; closed by the caller is as good as empty.
+int input_descriptor() {
+    if (::isatty(STDIN_FILENO) == 1 || ::fcntl(STDIN_FILENO, F_GETFL) < 0) return -1;
+    return STDIN_FILENO;
+}
+
+std::optional<Failure> understand(const Call &call, Command &command) {
+    if (call.arguments.words.empty())
+        return usage_failure("dcs run: CMD is missing",
+                             "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
+    command.demands = demands_of(call.arguments);
+    const auto directory = current_directory();
+    if (!directory) return failure_of("", directory.status());
+    command.directory = *directory;
+    command.words = call.arguments.words;
+    command.label = label_of(command.words, 60);
+    const char *path = std::getenv("PATH");
+    const auto program = find_program(
+        command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    if (!program) {
+        Failure failure = failure_of("dcs run", program.status());
+        if (is_shell_text(command.words[0]))
+            failure.hint = "dcs run starts programs without a shell: dcs run -- " + through_a_shell(command.words[0]);
+        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable
+                                                                           : exits::no_program);
+    }
+    command.words[0] = *program;
+    command.environment = whole_environment(environ, call.directory);
+    if (call.arguments.has("bring")) command.files.program = *program;
+    return take_file_words(call.arguments, command.files);
+}
+
+// It is no error that whoever reads has had enough.
+Status copy(FILE *from, FILE *to) {
+    char buffer[65536];
+    std::size_t n = 0;
+    bool good = true;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
+        good = std::fwrite(buffer, 1, n, to) == n;
+    int why = errno;
+    const bool read = std::ferror(from) == 0;
+    if (good && read && std::fflush(to) != 0) {
+        good = false;
+        why = errno;
+    }
+    std::fclose(from);
+    if (!read) return fail_errno(Code::io_error, "the output cannot be read", why);
+    return good || why == EPIPE ? Status::ok() : fail_errno(Code::io_error, "the output cannot be written", why);
+}
+
+void end_session(int session) {
+    d_pool_close_ses(&this_pool(), session);
+    d_pool_clean_ses(&this_pool(), session);
+}
+
+// Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
+// a second signal or a few seconds end the waiting, and the session stays.
+void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
+    int number = 0;
+    while (::sigwait(&signals, &number) != 0) {
+    }
+    if (ending.exchange(true)) return;  // everything is over anyway
+    std::thread([session, number] {
+        d_pool_gkill(&this_pool(), session, grain_number);
+        end_session(session);
+        std::_Exit(128 + number);
+    }).detach();
+    // One press may come as several signals, as from timeout(1), which signals its child and then its group.
+    const Instant began = boot_clock(), end = began + seconds(end_patience_s);
+    for (Instant now = began; now < end; now = boot_clock()) {
+        const Duration left = end - now;
+        const timespec limit = {left.ns / 1'000'000'000, left.ns % 1'000'000'000};
+        if (::sigtimedwait(&signals, nullptr, &limit) > 0 && boot_clock() > began + seconds(1)) break;
+    }
+    std::fprintf(stderr,
+                 "dcs run: the scheduler does not answer, so the grain of session %d may go on; "
+                 "`dcs session close %d` ends it\n",
+                 session, session);
+    std::_Exit(128 + number);
+}
+
+std::vector<std::string> starts_that_failed(int session) {
+    Info info;
+    if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) return {};
+    return failed_starts(info.grains[0]);
+}
+
+// No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
+// is there and cannot be executed is 126.
+Failure cannot_run(int session, const std::string &why) {
+    Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
+    failure.message = "the grain's result: " + why;
+    const std::vector<std::string> lines = starts_that_failed(session);
+    if (lines.empty()) return failure;
+    failure.exit = exits::not_executable;
+    failure.hint = "";
+    failure.message = "no host could start the command: on " + lines[0];
+    for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
+    return failure;
+}
+
+// Says when the grain came back from a host: DCS starts it again by itself, which is not seen otherwise.
+void tell_of_returns(int session, const std::atomic<bool> &ending) {
+    unsigned told = 0;
+    for (;;) {
+        const timespec pause = {watch_s, 0};
+        ::nanosleep(&pause, nullptr);
+        Info info;
+        if (ending.load()) return;
+        if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) continue;
+        for (const wire::MoveRow &move : info.grains[0].moves) {
+            if (ending.load()) return;
+            if (move.incarnation <= told) continue;
+            told = move.incarnation;
+            const std::string &reason = move.reason;
+            if (reason == "given_back" || reason == "start_failed" || reason == "gap")
+                std::fprintf(stderr, "dcs run: %s: %s; it is started again by itself (`dcs grain show %d:%d`)\n",
+                             printable(move.host).c_str(), printable(move.detail).c_str(), session, grain_number);
+        }
+    }
+}
+
+// A grain that broke a limit, or came back too often, ended with a number that says little. The scheduler knows the
+// words.
+void tell_why_ended(int session, int code) {
+    Info info;
+    if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) return;
+    if (info.grains[0].moves.empty()) return;
+    const wire::MoveRow &last = info.grains[0].moves.back();
+    const std::string &reason = last.reason;
+    if (reason == "over_limit" || (reason == "given_up" && code != given_up && code != exits::not_executable))
+        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
+                     printable(last.detail).c_str());
+}
+
+// There is no result, and none will come. What other commands did to the grain or its session is said in their words.
+Failure no_result(int session, int error, const std::string &why) {
+    if (error == D_E_CANNOT_RUN) return cannot_run(session, why);
+    Failure failure = call_failure("the grain's result", error);
+    if (error == D_E_NOTHING_LEFT)
+        failure.message = "the grain was killed by another command (dcs grain kill), so it has no result";
+    else if (error == D_E_SESSION_CLOSED || error == D_E_SESSION_UNKNOWN || error == D_E_SESSION_TAKEN)
+        failure.message = "session " + std::to_string(session) +
+                          ", in which the grain ran, was ended by another command, so it has no result";
+    else
+        return failure;
+    failure.hint = "";
+    return failure;
+}
+
+int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {
+    d_result result;
+    d_result_init(&result, 1);
+    FILE *out = nullptr, *err = nullptr;
+    Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
+                                    start_hint(call.directory));  // its threads go on to the end of the process
+    waiting.start();
+    int error = NO_ERROR;
+    std::string why;  // of the call; what is asked after it has words of its own
+    for (int tries = 0; tries < 2; ++tries) {
+        error = d_pool_gwait_streams(&this_pool(), D_BLOCK, session, &result, &out, &err);
+        why = d_errortext();
+        if (error != D_E_CANNOT_RUN || starts_that_failed(session).size() > 0) break;
+        // Not it, but another grain with this program could not be started: that may be mended by now.
+        if (tries == 0 && d_pool_grestart(&this_pool(), nullptr, session, grain_number) != NO_ERROR) break;
+    }
+    waiting.stop();
+    if (ending.load()) ::pause();  // the signal thread ends this process
+    if (error != NO_ERROR) {
+        const Failure failure = no_result(session, error, why);
+        if (ending.exchange(true)) ::pause();
+        if (error == D_E_CANNOT_RUN) d_pool_gkill(&this_pool(), session, grain_number);
+        if (exit_of(error) != exits::unreachable) end_session(session);
+        if (failure.exit == exits::not_executable) {
+            report(failure, call.format);
+            return failure.exit;
+        }
+        return call.fail(failure);
+    }
+    Status copied = copy(out, stdout);
+    if (Status s = copy(err, stderr); copied) copied = s;
+    std::optional<Failure> lost;
+    for (const FileWords::Pair &output : files.outputs)
+        if (auto failure = write_output(session, result.grain_num, output)) {
+            if (lost) report(*lost, call.format);
+            lost = failure;
+        }
+    if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result.retcode);
+    if (ending.exchange(true)) ::pause();
+    end_session(session);
+    if (lost) report(*lost, call.format);
+    if (!copied) return call.fail(failure_of("", copied));
+    if (result.termsig != 0) return 128 + result.termsig;
+    return lost && result.retcode == 0 ? exits::run_failed : result.retcode;
+}
+
+int run(const Call &call) {
+    Command command;
+    if (const auto failure = understand(call, command)) {
+        report(*failure, call.format);
+        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program
+                   ? failure->exit
+                   : exits::run_failed;
+    }
+    set_patience(begin_patience_s);
+    const sigset_t signals = block_ending_signals();
+    ::signal(SIGPIPE, SIG_IGN);
+
+    const OpenedSession opened =
+        open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
+    if (opened.failed) return call.fail(opened.failure);
+    set_patience(work_patience_s);
+    std::atomic<bool> ending{false};
+    std::thread([&signals, &ending, session = opened.number] {
+        obey_signals(signals, session, ending);
+    }).detach();
+    std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
+
+    const WordArray argv(command.words), environment(command.environment);
+    d_grain grain;
+    d_grain_init(&grain);
+    grain.gargv = argv.data();
+    grain.genvv = environment.data();
+    grain.input_fd = input_descriptor();
+    put_into(grain, command.demands);
+    grain.directory = command.directory.c_str();
+    command.files.put_into(grain);
+    grain.label = command.label.c_str();
+    const int error = d_pool_gexec_grain(&this_pool(), opened.number, grain_number, &grain);
+    if (error != NO_ERROR) {
+        const Failure failure = call_failure("the grain was not submitted", error);
+        if (ending.exchange(true)) ::pause();
+        end_session(opened.number);
+        return call.fail(failure);
+    }
+    const int exit = wait_for_end(call, opened.number, command.files, ending);
+    std::fflush(stdout);
+    std::fflush(stderr);
+    std::_Exit(exit);  // the signal thread still looks at this frame
+}
+
+}  // namespace
+
+extern const Verb run_verb = {
+    .noun = "", .name = "run", .words = "[--] CMD [ARG...]",
+    .summary = "run one command as a grain",
+    .about = R"(Runs one command as a grain of the pool. Standard input, output, error and exit code pass through.
+
+Examples:
+  dcs run -- sort -n <numbers >sorted
+  dcs run -- make -C /src/project check
+  dcs run --class 0x2 --attempts 3 -- ./simulate 42
+  dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
+)",
+    .options = with_demands({
+     {"file", 0, "[NAME=]PATH", {}, "this file lies in the grain's directory, under its own name or NAME", "Files",
+      Given::many},
+     {"output", 0, "NAME[=PATH]", {},
+      "a file that CMD makes in the grain's directory; after the run it lies here, as NAME or PATH", "", Given::many},
+     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"}}),
+    .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment; there is
+no shell in between. With --file or --output it runs in a directory of its own instead. Standard input is
+read to its end first (1 GiB at most; a terminal is not read), and outputs come when the grain has ended.
+The session of the grain is removed at the end; Ctrl-C kills the grain.
+
+A grain that comes back from a host is started again by itself; standard error says so.
+
+Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
+host can give it what it asks for (its directory, arguments that long); 125 DCS itself failed.
+)",
+    .run = run, .command_follows = true, .failure_exit = exits::run_failed, .formats = false};
+
+}  // namespace dcs::commands

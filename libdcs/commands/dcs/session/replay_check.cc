@@ -1,0 +1,269 @@
+// dcs replay-check: a control program against the record of its sessions, without hosts.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/frame/call.h"
+#include "export_reader.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "replay_proxy.h"
+#include "commands/dcs/pool/start_daemon.h"
+#include "commands/dcs/pool/stop_daemons.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int scheduler_patience_s = 20, copy_stop_s = 5;
+constexpr std::size_t named_grains = 5;
+
+struct Checked {
+    std::vector<std::string> records, command;
+};
+
+// What is made for the check and goes afterwards: exports, a scheduler of our own with them, and the directory that
+// the program takes for its pool.
+class Stage {
+public:
+    ~Stage() {
+        if (pool_) stop_daemons({pool_->scheduler()}, copy_stop_s);
+        std::error_code ignored;
+        if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    }
+    Status make() {
+        const char *where = std::getenv("TMPDIR");
+        const std::string place = where && *where == '/' ? where : "/tmp";
+        std::string name = place + "/dcs-replay-XXXXXX";
+        if (::mkdtemp(name.data()) == nullptr)
+            return fail_errno(Code::io_error, "making a directory in " + place + " (TMPDIR names another place)",
+                              errno);
+        path_ = name;
+        for (const char *part : {"/real", "/real/scheduler", "/pool", "/pool/scheduler"})
+            if (::mkdir((path_ + part).c_str(), 0700) != 0) return fail_errno(Code::io_error, path_ + part, errno);
+        const std::string directory = path_ + "/real/scheduler";
+        if (Status s = write_file(directory + "/hosts", ""); !s) return s;
+        pool_.emplace(path_ + "/real");
+        return start_daemon({"dcs_scheduler", {"--dir", directory, "--hosts", directory + "/hosts"}, directory},
+                            scheduler_patience_s);
+    }
+    std::string real() const { return path_ + "/real"; }
+    std::string pool() const { return path_ + "/pool"; }
+    std::string record(std::size_t i) const { return path_ + "/record" + std::to_string(i); }
+
+private:
+    std::string path_;
+    std::optional<Pool> pool_;
+};
+
+// Another run of this very command, which tells on standard error what was wrong. Its exit code.
+int run_dcs(std::vector<std::string> words) {
+    words.insert(words.begin(), own_folder() + "/dcs");
+    const WordArray argv(words);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const int silent = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+        ::dup2(silent, 1);
+        ::execv(words[0].c_str(), argv.data());
+        ::_exit(exits::error);
+    }
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return exits::error;
+    return WEXITSTATUS(status);
+}
+
+// The record as a session of the scheduler on the stage. An exit code, 0: done.
+int put_on_stage(const Call &call, const Stage &stage, const std::string &record, std::size_t i,
+                 std::map<std::int32_t, Recorded> &records) {
+    struct stat st {};
+    std::string directory = record;
+    if (::stat((record + "/session").c_str(), &st) != 0) {
+        if (record.rfind("./", 0) == 0 || record.find('/') != record.rfind('/') || record[0] == '/')
+            return call.fail(not_found_failure(record + " holds no exported session: it has no file `session`",
+                                               "`dcs session export SES DIR` makes one"));
+        directory = stage.record(i);
+        const int code = run_dcs({"session", "export", "--dir", call.directory, record, directory});
+        if (code != 0) return code;
+    }
+    const auto exported = read_export(directory);
+    if (!exported) return call.fail(failure_of(directory, exported.status()));
+    if (const int code = run_dcs({"session", "import", "--dir", stage.real(), directory}); code != 0) return code;
+    const wire::ExportedSession &head = exported->head;
+    records[head.session] = Recorded{head.ident, {}, head.handed_out};
+    return exits::ok;
+}
+
+// From the scheduler on the stage.
+std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
+    for (auto &[number, record] : records) {
+        SessionSelector selector;
+        selector.number = number;
+        const SessionsAnswer sessions = sessions_of(selector);
+        if (sessions.failed) return sessions.failure;
+        const GrainsAnswer grains = grains_of(sessions.sessions[0], {});
+        if (grains.failed) return grains.failure;
+        grains.each([&record = record](const wire::GrainRow &row) { record.grains.insert(row.grain); });
+    }
+    return std::nullopt;
+}
+
+// Ctrl-C is for the program; what it did until then is told.
+pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
+    std::fflush(stdout);
+    const WordArray argv(command);
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    if (call.format != Format::table) ::dup2(2, 1);  // standard output is for our own document
+    ::setenv("DCS_DIR", stage.pool().c_str(), 1);
+    ::unsetenv("DCS_AUTH_FD");
+    ::execvp(command[0].c_str(), argv.data());
+    const int error = errno;
+    std::fprintf(stderr, "dcs: %s: %s\n", command[0].c_str(), std::strerror(error));
+    ::_exit(error == ENOENT ? exits::no_program : exits::not_executable);
+}
+
+std::string some_of(const std::set<std::int32_t> &numbers) {
+    std::string text;
+    std::size_t n = 0;
+    for (const std::int32_t number : numbers) {
+        if (n++ == named_grains) return text + ", ... (" + std::to_string(numbers.size()) + " in all)";
+        text += (text.empty() ? "" : ", ") + std::to_string(number);
+    }
+    return text;
+}
+
+// What the program left out by the time that it ended.
+std::optional<Departure> omission(ReplayProxy &proxy) {
+    for (const auto &[number, record] : proxy.records()) {
+        const Replayed &replayed = proxy.replayed(number);
+        if (replayed.whole(record)) continue;
+        std::string what = "it ended without";
+        if (!replayed.opened) return Departure{number, -1, what + " opening session " + std::to_string(number)};
+        std::set<std::int32_t> left;
+        std::set_difference(record.grains.begin(), record.grains.end(), replayed.grains.begin(), replayed.grains.end(),
+                            std::inserter(left, left.end()));
+        if (!left.empty()) what += " submitting grain " + some_of(left);
+        if (replayed.taken < record.handed_out)
+            what += std::string(left.empty() ? "" : " and") + " taking result " + std::to_string(replayed.taken + 1) +
+                    " of " + std::to_string(record.handed_out) + " that it had taken before";
+        return Departure{number, left.empty() ? -1 : *left.begin(), what};
+    }
+    return std::nullopt;
+}
+
+std::string json_of_session(std::int32_t number, const Recorded &record, const Replayed &replayed) {
+    JsonObject row;
+    row.add("session", number).add("ident", record.ident).add("grains", record.grains.size());
+    row.add("repeated", replayed.grains.size()).add("handed_out", record.handed_out).add("taken", replayed.taken);
+    return row.add("past_end", replayed.at_end).text();
+}
+
+int tell(const Call &call, ReplayProxy &proxy, int code) {
+    std::optional<Departure> departure = proxy.departure();
+    if (!departure) departure = omission(proxy);
+    if (call.format == Format::name) {
+        std::printf("%s\n", departure ? "departs" : "same");
+    } else if (call.format == Format::json) {
+        std::vector<std::string> rows;
+        for (const auto &[number, record] : proxy.records())
+            rows.push_back(json_of_session(number, record, proxy.replayed(number)));
+        JsonObject all;
+        all.add("same", !departure).add_raw("sessions", json_array(rows)).add("exit_code", code);
+        JsonObject at;
+        if (departure) {
+            at.add("session", departure->session);
+            if (departure->grain >= 0) at.add("grain", departure->grain);
+            at.add("what", departure->what);
+        }
+        all.add_raw("departure", departure ? at.text() : "null");
+        print_document("dcs.replay-check/1", "replay", all.text());
+    } else {
+        for (const auto &[number, record] : proxy.records()) {
+            const Replayed &replayed = proxy.replayed(number);
+            const std::string grains = counted(static_cast<std::int64_t>(record.grains.size()), "grain");
+            std::printf("session %d (%s): %zu of %s submitted as recorded, %d of %s taken%s\n", number,
+                        record.ident.c_str(), replayed.grains.size(), grains.c_str(), replayed.taken,
+                        counted(record.handed_out, "result").c_str(),
+                        replayed.at_end ? "; then it went on, where the record ends" : "");
+        }
+        if (!departure) std::printf("the program repeats its record (exit code %d)\n", code);
+        else
+            std::printf("the program departs from its record, in session %d: %s (exit code %d)\n", departure->session,
+                        departure->what.c_str(), code);
+    }
+    return departure ? exits::error : exits::ok;
+}
+
+Checked wanted_of(const Call &call) {
+    Checked wanted;
+    const auto &words = call.arguments.words;
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    const auto end = dashes != words.end() ? dashes : words.begin() + (words.empty() ? 0 : 1);
+    wanted.records.assign(words.begin(), end);
+    wanted.command.assign(dashes != words.end() ? dashes + 1 : end, words.end());
+    return wanted;
+}
+
+int replay_check(const Call &call) {
+    const Checked wanted = wanted_of(call);
+    if (wanted.records.empty() || wanted.command.empty())
+        return call.fail(usage_failure("dcs replay-check: which sessions, and which program?",
+                                       "dcs replay-check SES|DIR... -- PROGRAM [ARG...]"));
+    Stage stage;
+    if (Status s = stage.make(); !s) return call.fail(failure_of("preparing the replay", s));
+    std::map<std::int32_t, Recorded> records;
+    for (std::size_t i = 0; i < wanted.records.size(); ++i)
+        if (const int code = put_on_stage(call, stage, wanted.records[i], i, records); code != 0) return code;
+    open_this_pool(stage.real());
+    if (const auto failure = read_records(records)) return call.fail(*failure);
+    auto proxy = ReplayProxy::open(stage.pool(), stage.real() + "/scheduler/user.sock", std::move(records));
+    if (!proxy) return call.fail(failure_of("preparing the replay", proxy.status()));
+    const pid_t child = start(call, stage, wanted.command);
+    if (child < 0) return call.fail(failure_of(wanted.command[0], fail_errno(Code::io_error, "fork", errno)));
+    ::signal(SIGINT, SIG_IGN);
+    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+    if (pidfd >= 0) (*proxy)->serve(pidfd);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (pidfd >= 0) ::close(pidfd);
+    return tell(call, **proxy, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+}  // namespace
+
+extern const Verb replay_check_verb = {
+    .noun = "", .name = "replay-check", .words = "SES|DIR... -- PROGRAM [ARG...]",
+    .summary = "does a control program repeat what its session recorded?",
+    .about = R"(Runs a control program against the record of its sessions, on this host, without grain servers and
+without touching the pool: what it submitted before is met by the record, results come back in the order in which
+they came then. Says whether it repeats its record, or where it departs from it: the recorded and the new value, a
+grain or a result that it leaves out. Use it before you change a program whose sessions are half done.
+
+Examples:
+  dcs replay-check 7 -- ./primes 1000000
+  dcs replay-check 1 2 3 -- find_factor -f numbers     a program with three sessions
+  dcs replay-check session-ann-7 -- ./primes 1000000   a directory that `dcs session export` wrote
+)",
+    .notes = R"(The program must take its sessions up by d_resume_ses with sent_reset, as a rerun does, or by
+d_reopen_ses. Where the record ends (the program was killed, or is under way), whatever it does next is no
+departure, and fails as in a closed session. With -o json or name the program's standard output goes to standard
+error.
+
+Exit code: 0 it repeats its record, 1 it departs, or the check itself failed (which standard error tells then).
+)",
+    .run = replay_check, .command_follows = true};
+
+}  // namespace dcs::commands

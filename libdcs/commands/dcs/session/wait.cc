@@ -1,0 +1,239 @@
+// dcs session wait, watch: until the grains of sessions are done.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <unistd.h>
+
+#include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/console.h"
+#include "commands/dcs/query/grains.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/query/why_waiting.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int most_listed = 20'000;
+
+// One session as it stands. Killed grains are not waited for and are no failure: somebody wanted
+// it.
+struct Standing {
+    Session session;
+    bool over() const {
+        return (session.ready == 0 && session.running == 0) || session.terminated();
+    }
+    bool cut_off() const { return session.terminated() && session.ready + session.running > 0; }
+};
+
+// On standard error: what is being waited for.
+struct Telling {
+    explicit Telling(const std::string &directory) : hint(start_hint(directory)) {}
+    void say(const std::string &text) {
+        if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", text.c_str());
+    }
+    // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
+    void why_nothing_runs(const Session &session) {
+        if (session.ready == 0 || session.running > 0) return say("");
+        if (boot_clock() < next) return;
+        next = boot_clock() + seconds(2);
+        std::string text = "session " + session.name() + ": " + counted(session.ready, "grain") + " wait and none runs";
+        Info info;
+        if (session.ready <= most_listed &&
+            info.ask(wire::QueryType::grains, session.user, session.number, -1, "ready") && !info.grains.empty()) {
+            const std::string why = ask_why_it_waits(session.user, session.number, info.grains[0].grain);
+            if (why.empty()) return say("");
+            text = "session " + session.name() + ": " + why;
+        }
+        say(text);
+    }
+
+    const std::string hint;
+    WaitRhythm rhythm{boot_clock()};
+    Instant next;
+};
+
+// Asks again and again while the scheduler is away, as long as `deadline` and patience allow.
+std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing, Telling *telling = nullptr) {
+    SessionSelector selector;
+    selector.user = which.user;
+    selector.number = which.number;
+    const Instant away_until = std::min(deadline, boot_clock() + seconds(away_patience_s));
+    while (true) {
+        SessionsAnswer answer = sessions_of(selector);
+        if (!answer.failed) {
+            standing.session = std::move(answer.sessions[0]);
+            return std::nullopt;
+        }
+        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until ||
+            user_set_patience())
+            return answer.failure;
+        if (telling != nullptr) telling->say(away_text(telling->hint));
+        pause_ms(poll_ms);
+    }
+}
+
+struct Verdict {
+    std::int64_t finished = 0, failed = 0, killed = 0;
+    bool cut_off = false;
+    int exit() const { return failed > 0 || cut_off ? exits::grain_failed : exits::ok; }
+};
+
+std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
+    GrainsAnswer answer = grains_of(standing.session, {}, "finished");
+    if (answer.failed) return answer.failure;
+    verdict.finished += static_cast<std::int64_t>(answer.count());
+    answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
+    verdict.killed += standing.session.killed;
+    verdict.cut_off = verdict.cut_off || standing.cut_off();
+    return std::nullopt;
+}
+
+Instant deadline_of(const Call &call) {
+    const auto s = call.arguments.seconds("timeout");
+    return s ? boot_clock() + seconds_of(*s) : Instant::never();
+}
+
+SessionsAnswer chosen(const Call &call) {
+    return chosen_sessions(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
+}
+
+int conclude(const Call &call, const char *schema, const std::vector<Standing> &standings) {
+    Verdict verdict;
+    for (const Standing &standing : standings)
+        if (const auto failure = judge(standing, verdict)) return call.fail(*failure);
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("schema", schema).add("finished", verdict.finished).add("failed", verdict.failed);
+        json.add("killed", verdict.killed).add("closed_early", verdict.cut_off);
+        std::printf("%s\n", json.text().c_str());
+    } else if (call.format == Format::table) {
+        std::printf("%s finished, %lld failed%s\n", counted(verdict.finished, "grain").c_str(),
+                    static_cast<long long>(verdict.failed),
+                    verdict.cut_off ? "; the session was closed before all had run" : "");
+    }
+    return verdict.exit();
+}
+
+int wait_for_sessions(const Call &call) {
+    const Instant deadline = deadline_of(call);
+    const SessionsAnswer answer = chosen(call);
+    if (answer.failed) return call.fail(answer.failure);
+    std::vector<Standing> standings;
+    Telling telling(call.directory);
+    for (const Session &session : answer.sessions) {
+        Standing standing{session};
+        while (!standing.over()) {
+            telling.why_nothing_runs(standing.session);
+            if (boot_clock() >= deadline)
+                return call.fail({exits::timeout, "timeout",
+                                  "session " + session.name() + " is not done: " +
+                                      std::to_string(standing.session.ready) + " ready, " +
+                                      std::to_string(standing.session.running) + " running",
+                                  ""});
+            const long long left_ms =
+                deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
+            pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1,
+                                      poll_ms));
+            if (const auto failure = look(session, deadline, standing, &telling)) {
+                const bool late = failure->exit == exits::unreachable && boot_clock() >= deadline;
+                return call.fail(
+                    late ? Failure{exits::timeout, "timeout", failure->message, failure->hint}
+                         : *failure);
+            }
+        }
+        standings.push_back(std::move(standing));
+    }
+    return conclude(call, "dcs.session.wait/1", standings);
+}
+
+std::string watch_line(const Session &s) {
+    return "session " + s.name() + " " + s.state + ": " + std::to_string(s.ready) + " ready, " +
+           std::to_string(s.running) + " running, " + std::to_string(s.finished) + " finished, " +
+           std::to_string(s.killed) + " killed";
+}
+
+std::string watch_bar(const Session &s) {
+    Progress progress;
+    progress.total = s.ready + s.running + s.finished;
+    progress.done = s.finished;
+    progress.done_before = s.finished;
+    progress.running = s.running;
+    progress.saved_cpu_s = s.saved_cpu_s;
+    return progress_text(progress, 80);
+}
+
+int watch_sessions(const Call &call) {
+    const SessionsAnswer answer = chosen(call);
+    if (answer.failed) return call.fail(answer.failure);
+    const bool redraw = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
+    std::vector<Standing> standings;
+    std::vector<std::string> told(answer.sessions.size());
+    for (const Session &session : answer.sessions) standings.push_back({session});
+    for (bool drawn = false;; drawn = true) {
+        bool over = true;
+        if (redraw && drawn) std::printf("\033[%zuA", 2 * standings.size());
+        for (std::size_t i = 0; i < standings.size(); ++i) {
+            const Session &session = standings[i].session;
+            const std::string line = call.format == Format::json
+                                         ? JsonObject()
+                                               .add("schema", "dcs.session.show/1")
+                                               .add_raw("session", session.json)
+                                               .text()
+                                         : watch_line(session);
+            if (redraw)
+                std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
+            else if (line != told[i]) std::printf("%s\n", line.c_str());
+            told[i] = line;
+            over = over && standings[i].over();
+        }
+        std::fflush(stdout);
+        if (over) break;
+        pause_ms(poll_ms);
+        for (Standing &standing : standings)
+            if (const auto failure = look(Session(standing.session), Instant::never(), standing))
+                return call.fail(*failure);
+    }
+    return conclude(call, "dcs.session.watch/1", standings);
+}
+
+}  // namespace
+
+extern const Verb session_wait_verb = {
+    .noun = "session", .name = "wait", .words = "[SEL...]",
+    .summary = "wait until all grains of a session are done",
+    .about = R"(Waits until no grain of the sessions is ready or running.
+
+Examples:
+  dcs session wait 7
+  dcs session wait last --timeout 10m && echo all succeeded
+)",
+    .options = {
+     {"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 2h)"}},
+    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
+Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
+had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
+)",
+    .run = wait_for_sessions};
+
+extern const Verb session_watch_verb = {
+    .noun = "session", .name = "watch", .words = "[SEL...]",
+    .summary = "follow a session until its grains are done",
+    .about = R"(Shows how sessions get on until all their grains are done: redrawn on a terminal, otherwise a line
+whenever something changed. Ctrl-C ends the watching only.
+
+Examples:
+  dcs session watch
+  dcs session watch 7 | tee progress.log
+)",
+    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
+Exit code as of `dcs session wait`.
+)",
+    .run = watch_sessions};
+
+}  // namespace dcs::commands

@@ -1,0 +1,89 @@
+// dcs trace: pictures of what became of a session, from its event log.
+#include <cerrno>
+#include <cstdio>
+
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/query/session_events.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/table.h"
+#include "flow.h"
+
+namespace dcs::commands {
+namespace {
+
+// More grains that nothing tells apart become one box.
+constexpr std::size_t together = 6;
+
+Status write(const std::string &path, const std::string &text) {
+    std::FILE *file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
+    if (file == nullptr) return fail_errno(Code::io_error, path, errno);
+    bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    good = std::fflush(file) == 0 && good;
+    const int error = errno;
+    if (file != stdout && std::fclose(file) != 0) good = false;
+    return good ? Status::ok() : fail_errno(Code::io_error, "writing " + path, error);
+}
+
+std::string title_of(const Session &session, const char *what) {
+    const std::string name = session.user + "/" + std::to_string(session.number);
+    return std::string(what) + " of session " + name + ", " + session.ident;
+}
+
+int trace(const Call &call) {
+    const Arguments &arguments = call.arguments;
+    const auto svg = arguments.value("svg"), graph = arguments.value("graph"), dot = arguments.value("dot");
+    if (!svg && !graph && !dot)
+        return call.fail(usage_failure("dcs trace: which picture?",
+                                       "--svg FILE (time line), --graph FILE (dataflow, SVG) "
+                                       "or --dot FILE (dataflow, for graphviz)"));
+    const SessionsAnswer answer = sessions_of(arguments.words);
+    if (answer.failed) return call.fail(answer.failure);
+    if (answer.sessions.size() != 1)
+        return call.fail(usage_failure("dcs trace: " + arguments.words[0] + " is not one session"));
+    const Session &session = answer.sessions[0];
+    const auto history = history_of(session);
+    if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
+    if (!history->whole)
+        std::fprintf(stderr, "dcs trace: the log of session %s does not begin with its opening: what came before is "
+                             "missing\n", session.name().c_str());
+    std::vector<std::string> files;
+    const auto draw = [&](const std::optional<std::string> &path, auto make) {
+        if (!path) return Status::ok();
+        files.push_back(json_string(*path));
+        return write(*path, make());
+    };
+    Status s = draw(svg, [&] { return time_svg(*history, title_of(session, "Time line")); });
+    const Flow flow = graph || dot ? flow_of(*history, together) : Flow();
+    const std::string title = title_of(session, "Dataflow");
+    if (s) s = draw(graph, [&] { return flow_svg(flow, title); });
+    if (s) s = draw(dot, [&] { return flow_dot(flow, title); });
+    if (!s) return call.fail(failure_of("dcs trace", s));
+    if (call.format == Format::json) print_document("dcs.trace/1", "files", json_array(files));
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb trace_verb = {
+    .noun = "", .name = "trace", .words = "SEL",
+    .summary = "draw what became of a session",
+    .about = R"(Draws pictures of a session from its event log: the time line of its hosts, with checkpoints and
+with grains that moved; and the dataflow graph of its computation, in which each decision of the control program
+follows from the results that were handed out before it.
+
+Examples:
+  dcs trace last --svg time.svg
+  dcs trace 7 --graph flow.svg
+  dcs trace 7 --dot - | dot -Tpdf >flow.pdf
+)",
+    .options = {
+     {"svg", 0, "FILE", {}, "the time line, as SVG"},
+     {"graph", 0, "FILE", {}, "the dataflow graph, as SVG"},
+     {"dot", 0, "FILE", {}, "the dataflow graph in the language of graphviz"}},
+    .notes = R"(SEL is NUM, USER/NUM or last (your session with the highest number). At least one FILE; - is
+standard output. More than six grains that were submitted by one decision, had their results taken by one, and ended
+alike are one box. The session may be active or closed.
+)",
+    .run = trace};
+
+}  // namespace dcs::commands

@@ -1,0 +1,32 @@
+#pragma once
+// The verbs that there are, and what each says of itself.
+#include <string>
+#include <vector>
+
+#include "commands/dcs/frame/call.h"
+
+namespace dcs::commands {
+
+// The order of `dcs --help` is that of all_verbs().
+extern const Verb up_verb, down_verb, status_verb, top_verb, run_verb, map_verb;
+extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb,
+    session_close_verb, session_clean_verb, session_log_verb, session_export_verb, session_import_verb;
+extern const Verb trace_verb;
+extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb, grain_tail_verb, grain_explain_verb,
+    grain_restart_verb, grain_kill_verb;
+extern const Verb host_ls_verb, host_show_verb, host_drain_verb, host_undrain_verb, host_set_verb;
+extern const Verb host_join_verb, host_approve_verb, host_rm_verb;
+extern const Verb backup_status_verb, backup_promote_verb, backup_detach_verb;
+extern const Verb token_create_verb, token_ls_verb, token_revoke_verb;
+extern const Verb replay_check_verb, doctor_verb, reload_verb, log_level_verb, completion_verb;
+const std::vector<const Verb *> &all_verbs();
+
+std::string full_name(const Verb &verb);          // "session ls"
+const OptionTable &common_options();              // of every verb
+OptionTable known_options(const Verb &verb);      // with those of every verb
+std::string usage_of(const Verb &verb);           // "Usage: dcs session ls ..."
+std::string help_of(const Verb &verb);
+
+bool has_option(const OptionTable &table, std::string_view name);
+
+}  // namespace dcs::commands

@@ -1,0 +1,66 @@
+#include "pki/subject.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+
+namespace dcs::pki {
+namespace {
+
+constexpr std::string_view scheme = "dcs:";
+struct RoleWord { Role role; const char *word, *said; };
+constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority"},
+                              {Role::scheduler, "scheduler", "a scheduler"},
+                              {Role::grain_server, "grainserver", "a grain server"},
+                              {Role::client, "client", "a host from which control programs call"},
+                              {Role::program, "program", "a control program"},
+                              {Role::backup, "backup", "a passive backup"}};
+
+}  // namespace
+
+const char *name_of(Role role) {
+    for (const RoleWord &r : roles)
+        if (r.role == role) return r.said;
+    return "nobody";
+}
+
+std::string subject_uri(Role role, const std::string &name) {
+    for (const RoleWord &r : roles)
+        if (r.role == role) return std::string(scheme) + r.word + "/" + name;
+    return {};
+}
+
+bool good_subject(std::string_view name) {
+    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
+           std::all_of(name.begin(), name.end(), [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                      c == '_' || c == '-';
+           });
+}
+
+std::optional<ProgramName> program_name(const std::string &name) {
+    const std::size_t first = name.find('/'), second = name.find('/', first + 1);
+    if (first == std::string::npos || second == std::string::npos) return std::nullopt;
+    ProgramName parts{name.substr(0, first), name.substr(first + 1, second - first - 1), name.substr(second + 1)};
+    for (const std::string *part : {&parts.user, &parts.host, &parts.ident})
+        if (!good_subject(*part)) return std::nullopt;
+    return parts;
+}
+
+std::string name_of(const ProgramName &program) { return program.user + "/" + program.host + "/" + program.ident; }
+
+bool good_subject(Role role, const std::string &name) {
+    return role == Role::program ? program_name(name).has_value() : good_subject(name);
+}
+
+std::optional<Subject> subject_of(std::string_view uri) {
+    const std::size_t slash = uri.find('/');
+    if (uri.substr(0, scheme.size()) != scheme || slash == std::string_view::npos) return std::nullopt;
+    const std::string_view word = uri.substr(scheme.size(), slash - scheme.size());
+    for (const RoleWord &r : roles)
+        if (word == r.word && good_subject(r.role, std::string(uri.substr(slash + 1))))
+            return Subject{r.role, std::string(uri.substr(slash + 1))};
+    return std::nullopt;
+}
+
+}  // namespace dcs::pki

@@ -1,0 +1,173 @@
+#include "process/stat.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/files.h"
+
+namespace dcs {
+namespace {
+constexpr std::int64_t kernel_thread_flag = 0x00200000;  // PF_KTHREAD
+constexpr std::int64_t exiting_flag = 0x00000004;         // PF_EXITING
+constexpr std::size_t list_max = 1u << 20;
+constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
+// Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
+ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
+    const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+    if (!fd) return -1;
+    std::size_t length = 0;
+    while (length < size) {
+        const ssize_t n = ::read(fd.get(), buffer + length, size - length);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        if (n == 0) break;
+        length += static_cast<std::size_t>(n);
+    }
+    return static_cast<ssize_t>(length);
+}
+bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
+    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    if (error == std::errc::result_out_of_range) value = INT64_MAX;  // unsigned addresses; not ours
+    else if (error != std::errc{}) return false;
+    rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
+    return true;
+}
+}  // namespace
+
+bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
+    std::int64_t pid = 0;
+    std::string_view head = line;
+    if (!next_number(head, pid)) return false;
+    const std::size_t close = line.rfind(')');  // the command's name may hold anything
+    if (close == std::string_view::npos || close + 2 >= line.size()) return false;
+    std::string_view rest = line.substr(close + 2);
+    stat.pid = static_cast<pid_t>(pid);
+    stat.state = rest.front();
+    rest.remove_prefix(1);
+    std::int64_t field[25] = {};  // by the numbers of proc(5); 4 is the parent
+    for (int i = 4; i <= 24; ++i)
+        if (!next_number(rest, field[i])) return false;
+    stat.parent = static_cast<pid_t>(field[4]);
+    stat.group = static_cast<pid_t>(field[5]);
+    stat.session = static_cast<pid_t>(field[6]);
+    stat.of_kernel = (field[9] & kernel_thread_flag) != 0;
+    stat.exiting = (field[9] & exiting_flag) != 0;
+    // In unsigned arithmetic, as the line may be anybody's.
+    const auto sum = [&](int a, int b) {
+        return static_cast<std::uint64_t>(field[a]) + static_cast<std::uint64_t>(field[b]);
+    };
+    stat.minor_faults = sum(10, 11);
+    stat.major_faults = sum(12, 13);
+    stat.user_ticks = sum(14, 16);
+    stat.system_ticks = sum(15, 17);
+    stat.threads = static_cast<std::uint64_t>(field[20]);
+    stat.start_time = static_cast<std::uint64_t>(field[22]);
+    stat.resident_pages = static_cast<std::uint64_t>(field[24]);
+    return true;
+}
+
+bool read_stat(pid_t pid, ProcessStat &stat) noexcept {
+    char path[64], buffer[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    return n > 0 && parse_stat(std::string_view(buffer, static_cast<std::size_t>(n)), stat) && stat.pid == pid;
+}
+
+RunsAs runs_as(pid_t pid, uid_t uid) {
+    char path[64], buffer[4096];
+    std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(pid));
+    errno = 0;
+    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    if (n < 0) return out_of_descriptors(errno) ? RunsAs::unclear : RunsAs::no;
+    const std::string_view text(buffer, static_cast<std::size_t>(n));
+    const std::size_t line = text.find("\nUid:");  // the name before it has no line feed: the kernel escapes it
+    if (line == std::string_view::npos) return RunsAs::no;
+    std::string_view rest = text.substr(line + 5);
+    for (int i = 0; i < 4; ++i) {
+        std::int64_t value = -1;
+        while (!rest.empty() && rest.front() == '\t') rest.remove_prefix(1);
+        if (!next_number(rest, value) || value != static_cast<std::int64_t>(uid)) return RunsAs::no;
+    }
+    return RunsAs::yes;
+}
+
+std::string boot_id() {
+    char buffer[64];
+    const ssize_t n = read_proc("/proc/sys/kernel/random/boot_id", buffer, sizeof buffer);
+    std::string text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+bool out_of_descriptors(int error) noexcept { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+std::vector<ProcessStat> all_processes(int *missed) {
+    std::vector<ProcessStat> found;
+    errno = 0;
+    const std::vector<int> pids = numbers_in("/proc");
+    int error = pids.empty() ? errno : 0;
+    for (const int pid : pids) {
+        ProcessStat stat;
+        errno = 0;
+        if (pid > 0 && read_stat(pid, stat)) found.push_back(stat);
+        else if (out_of_descriptors(errno)) error = errno;
+    }
+    if (missed != nullptr) *missed = error;
+    return found;
+}
+
+std::vector<int> numbers_in(const std::string &directory) {
+    std::vector<int> numbers;
+    DIR *dir = ::opendir(directory.c_str());
+    while (const dirent *entry = dir != nullptr ? ::readdir(dir) : nullptr) {
+        const std::string_view name = entry->d_name;
+        int number = 0;
+        const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (error == std::errc{} && stop == name.data() + name.size()) numbers.push_back(number);
+    }
+    if (dir != nullptr) ::closedir(dir);
+    return numbers;
+}
+
+std::vector<pid_t> pids_in(const std::string &path) {
+    const std::string text = kernel_text(path, list_max);
+    std::vector<pid_t> pids;
+    for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+        pid_t pid = 0;
+        const auto [stop, error] = std::from_chars(at, end, pid);
+        if (error == std::errc{} && pid > 0) pids.push_back(pid);
+        at = stop + 1;
+    }
+    return pids;
+}
+
+std::string kernel_text(const std::string &path, std::size_t max) {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    if (!fd || !read_to_end(fd.get(), max, text)) return {};
+    text.resize(std::min(text.size(), max));
+    return text;
+}
+
+std::string environment_of(pid_t pid) {
+    return kernel_text("/proc/" + std::to_string(pid) + "/environ", environment_max);
+}
+
+bool has_variable(const std::string &environment, const std::string &name_and_value) {
+    for (std::size_t at = 0; at < environment.size();) {
+        std::size_t end = environment.find('\0', at);
+        if (end == std::string::npos) end = environment.size();
+        if (environment.compare(at, end - at, name_and_value) == 0) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+}  // namespace dcs

@@ -1,0 +1,207 @@
+"""Pools: what they know, and orders to them."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import threading
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_void_p
+from typing import Any, BinaryIO, List, Optional, Type, TypeVar
+
+from . import _library as lib
+from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
+from .query import ROW_SIZES, Explanation, GrainRow, HostChange, HostRow, Info, SessionRow, System
+
+_SYSTEM, _HOSTS, _SESSIONS, _GRAINS, _GRAIN = 0, 1, 2, 3, 8
+_STATES = {None: _GRAINS, "ready": 4, "running": 5, "finished": 6, "killed": 7}
+_HOST_STATES = {None: _HOSTS, "active": 9, "delinquent": 10}
+Row = TypeVar("Row")
+
+
+class PoolOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("directory", c_char_p), ("ident", c_char_p), ("patience_s", c_double), ("auth_fd", c_int)]
+
+
+STRUCTURES["d_pool_options"] = PoolOptions
+
+
+def login_name() -> str:
+    """The name by which the scheduler knows this user."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid{os.geteuid()}"
+
+
+class Pool:
+    """A pool to work with; several may be open at a time. `directory`: of the pool; without it the environment says which
+    one it is. `patience`: seconds for which a broken request is repeated; without it the environment says it. `auth_fd`: a
+    descriptor as dcs_begin leaves it, for a scheduler on another host.
+
+    The functions of the package act on the default pool, `dcs.default_pool`. As a context manager a pool is closed at the end
+    of the block. All methods may be called from several threads."""
+
+    def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
+        self._words = (directory, patience)
+        self._lock, self._calls, self._closed = threading.Lock(), 0, False
+        self._ident: Optional[str] = None
+        self._handle: Optional[int] = None
+        if self.__class__ is not _Default:
+            options = PoolOptions(ctypes.sizeof(PoolOptions), c_bytes_or_none(directory, "directory"), None,
+                                  -1.0 if patience is None else patience, auth_fd)
+            self._handle = lib.library().d_pool_open(byref(options))
+            if not self._handle:
+                lib.check(lib.library().d_errornumber())
+
+    def __repr__(self) -> str:
+        return f"<dcs.Pool {self._words[0] or 'of the environment'}>"
+
+    def __reduce__(self) -> Any:
+        return _opened, self._words  # in another process it is opened anew
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_calls"):
+            self.close()
+
+    def close(self) -> None:
+        """Closes the connections; sessions stay as they are. A call that another thread makes just now still ends."""
+        with self._lock:
+            self._closed = True
+            self._release()
+
+    def _release(self) -> None:
+        if self._closed and self._calls == 0 and self._handle:
+            lib.library().d_pool_close(self._handle)
+            self._handle = None
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """d_pool_NAME of dcs.h."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("the pool is closed")
+            self._calls += 1
+        try:
+            lib.check(getattr(lib.library(), "d_pool_" + name)(self._handle, *arguments))
+        finally:
+            with self._lock:
+                self._calls -= 1
+                self._release()
+
+    def authorize(self, ident: str) -> None:
+        """A program has one ident in a pool: the library keeps one token."""
+        with self._lock:
+            if self._ident is not None and self._ident != ident:
+                raise ValueError(f"this program calls itself {self._ident!r} already and cannot be {ident!r} as well; "
+                                 "use one ident for all sessions in a pool")
+        self.call("get_auth", c_bytes(ident, "ident"))
+        self._ident = ident
+
+    def _query(self, what: int, user: Optional[str], session: int, number: int, kind: Type[Row], rows: str) -> List[Row]:
+        info = POINTER(Info)()
+        self.call("query_sized", byref(ROW_SIZES), what, c_bytes_or_none(user, "user"), session, number, byref(info))
+        try:
+            if not rows:
+                return [read(kind, info.contents)]
+            found = getattr(info.contents, rows)
+            return [read(kind, found[i]) for i in range(getattr(info.contents, rows[:-1] + "_count"))]
+        finally:
+            lib.library().d_query_free(info)
+
+    def system(self) -> System:
+        return self._query(_SYSTEM, None, -1, -1, System, "")[0]
+
+    def hosts(self, state: Optional[str] = None) -> List[HostRow]:
+        """All hosts, or those that are "active" or "delinquent"."""
+        return self._query(_known(state, _HOST_STATES), None, -1, -1, HostRow, "hosts")
+
+    def sessions(self, user: Optional[str] = None) -> List[SessionRow]:
+        """The sessions of all users, or one user's."""
+        return self._query(_SESSIONS, user, -1, -1, SessionRow, "sessions")
+
+    def grains(self, session: int = -1, state: Optional[str] = None, user: Optional[str] = None) -> List[GrainRow]:
+        """The grains of a session, or of all sessions of the user; all, or those that are ready, running, finished, killed."""
+        return self._query(_known(state, _STATES), user, session, -1, GrainRow, "grains")
+
+    def grain_row(self, session: int, number: int, user: Optional[str] = None) -> GrainRow:
+        """Everything about one grain."""
+        return self._query(_GRAIN, user, session, number, GrainRow, "grains")[0]
+
+    def grain_stream(self, session: int, number: int, stream: str, user: Optional[str] = None) -> BinaryIO:
+        """A grain's "out", "err", "checkpoint", "message" or "input", whole."""
+        file = c_void_p()
+        self.call("grain_stream", c_bytes_or_none(user, "user"), session, number, c_bytes(stream, "stream"), byref(file))
+        return lib.open_stream(file)
+
+    def grain_file(self, session: int, number: int, name: str, user: Optional[str] = None) -> BinaryIO:
+        """A file that a finished grain brought back."""
+        file = c_void_p()
+        self.call("grain_file", c_bytes_or_none(user, "user"), session, number, c_bytes(name, "name"), byref(file))
+        return lib.open_stream(file)
+
+    def explain(self, session: int, number: int, user: Optional[str] = None) -> Explanation:
+        """Why a grain is where it is: above all, why it does not run yet."""
+        answer = POINTER(Explanation.C)()
+        self.call("explain_sized", byref(ROW_SIZES), c_bytes_or_none(user, "user"), session, number, byref(answer))
+        try:
+            return read(Explanation, answer.contents)
+        finally:
+            lib.library().d_explanation_free(answer)
+
+    def restart(self, session: int, number: int, user: Optional[str] = None) -> None:
+        """The grain begins anew from its last checkpoint, wherever it may run."""
+        self.call("grestart", c_bytes_or_none(user, "user"), session, number)
+
+    # Orders of those who run the pool: its owner, root, scheduler_master. Each is durable when it returns.
+
+    def set_host(self, host: str, *, slots: int = -1, interval_s: float = -1, alert_s: float = -1, limit_s: float = -1,
+                 extended_s: float = -1, host_class: int = 0, drained: Optional[bool] = None, reset: bool = False) -> None:
+        """Changes what a host may do, against the host table, until `reset`. What is not said stays. slots=0 gives back
+        at once what runs there."""
+        change = HostChange(ctypes.sizeof(HostChange), slots, host_class, interval_s, alert_s, limit_s, extended_s,
+                            -1 if drained is None else int(drained), int(reset))
+        self.call("sethost", c_bytes(host, "host"), byref(change))
+
+    def clear_nogo(self, host: str, session: int = -1, number: int = -1, user: Optional[str] = None) -> None:
+        """The grain may be tried on the host again; without a session and number every grain may."""
+        self.call("clear_nogo", c_bytes_or_none(user, "user"), session, number, c_bytes(host, "host"))
+
+    def close_session(self, user: str, session: int) -> None:
+        """Closes a user's session: what runs is withdrawn, results stay."""
+        self.call("close_ses_of", c_bytes(user, "user"), session)
+
+    def kill_grain(self, user: str, session: int, number: int) -> None:
+        """Kills a user's grain."""
+        self.call("gkill_of", c_bytes(user, "user"), session, number)
+
+
+class _Default(Pool):
+    """The pool that the environment names; it is never closed."""
+
+    def close(self) -> None:
+        pass
+
+    def __reduce__(self) -> Any:
+        return _default, ()
+
+
+default_pool = _Default()
+
+
+def _default() -> Pool:
+    return default_pool
+
+
+def _opened(directory: Any, patience: Optional[float]) -> Pool:
+    return Pool(directory, patience=patience)
+
+
+def _known(state: Optional[str], states: Any) -> int:
+    if state not in states:
+        raise ValueError(f"state is {state!r}: it must be None or one of {', '.join(s for s in states if s)}")
+    return states[state]

@@ -1,0 +1,66 @@
+#pragma once
+// Opens what lies below one directory, and nothing else: no symbolic link is followed, no "..".
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/status.h"
+
+namespace dcs::store {
+
+class Fd {
+public:
+    explicit Fd(int fd = -1) : fd_(fd) {}
+    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd &operator=(Fd &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Fd() {
+        if (fd_ >= 0) (void)::close(fd_);
+    }
+    int get() const { return fd_; }
+    int release() { return std::exchange(fd_, -1); }
+    explicit operator bool() const { return fd_ >= 0; }
+    // The only way to close a file that was written to: Linux reports late errors here. An
+    // interrupted close has closed.
+    bool close_checked();
+
+private:
+    int fd_;
+};
+
+Code code_of(int error);
+
+class PathOpener {
+public:
+    // `one_call`: whole paths at once where the kernel can (openat2), else component by component.
+    PathOpener(Fd root, std::string directory, bool one_call);
+    int root() const { return root_.get(); }
+    // errno, with the whole path.
+    Status failed(const char *what, const std::string &path, int error) const;
+
+    // "" is the directory itself, if it is to be opened as one.
+    Result<Fd> open(const std::string &path, int flags);
+    // Where a name lies: `at` is the root's descriptor, or `own`.
+    struct Place {
+        Fd own;
+        int at = -1;
+        std::string name;
+    };
+    Result<Place> locate(const std::string &path);
+
+private:
+    Result<Fd> open_at(int parent, const char *name, int flags, const std::string &path);
+    Result<Fd> walk(const std::string &path, int flags);
+    int open_once(int parent, const char *name, int flags) const;
+    void take_spares();
+
+    Fd root_;
+    std::string directory_;
+    bool one_call_;
+    Fd spare_[2];
+};
+
+}  // namespace dcs::store

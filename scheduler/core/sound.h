@@ -1,0 +1,11 @@
+#pragma once
+// What every decision leaves of an entity, whatever it decided. (What was read from a disk is checked by record/.)
+#include "scheduler/core/state.h"
+
+namespace dcs::core {
+
+void require_sound(const Grain &g);
+void require_sound(const SessionInfo &info);
+void require_sound(const Host &host);
+
+}  // namespace dcs::core

@@ -1,0 +1,191 @@
+#pragma once
+// Writes and reads what fields.h lists, as numbered fields (base/tagged.h). A field that has its default is left out.
+//
+//   unsigned numbers, flags, enumerations   natural
+//   signed numbers, durations               integer
+//   texts, digests, hosts by name           bytes
+//   structs                                 fields
+//   vectors                                 list; maps: list of fields, 1 the key, 2 the value
+#include <optional>
+#include <type_traits>
+
+#include "base/tagged.h"
+#include "scheduler/record/fields.h"
+
+namespace dcs::record {
+
+constexpr int last_of(core::GrainStatus) { return static_cast<int>(core::GrainStatus::killed); }
+constexpr int last_of(core::SessionStatus) { return static_cast<int>(core::SessionStatus::terminated); }
+constexpr int last_of(core::MoveReason) { return core::move_reasons - 1; }
+constexpr int last_of(core::HostRole) { return static_cast<int>(core::HostRole::backup); }
+
+template <class T> struct Held { using Type = T; };  // without what it is boxed in
+template <class T> struct Held<Box<T>> { using Type = T; };
+template <class T> struct Held<core::Shared<T>> { using Type = T; };
+template <class T> struct Held<std::optional<T>> { using Type = T; };
+
+template <class T> constexpr bool is_vector = false;
+template <class T> constexpr bool is_vector<std::vector<T>> = true;
+template <class T> constexpr bool is_map = false;
+template <class K, class V> constexpr bool is_map<std::map<K, V>> = true;
+template <class T> constexpr bool is_bytes = std::is_same_v<T, std::string> || std::is_same_v<T, core::HostId>;
+template <std::size_t n> constexpr bool is_bytes<std::array<std::uint8_t, n>> = true;
+
+template <class T> constexpr FieldKind kind_of() {
+    using Plain = typename Held<T>::Type;
+    if constexpr (is_bytes<Plain>) return FieldKind::bytes;
+    else if constexpr (std::is_enum_v<Plain> || std::is_unsigned_v<Plain>) return FieldKind::natural;
+    else if constexpr (std::is_integral_v<Plain> || std::is_same_v<Plain, Duration>) return FieldKind::integer;
+    else if constexpr (is_vector<Plain> || is_map<Plain>) return FieldKind::list;
+    else return FieldKind::fields;
+}
+
+template <class T> const T &held(const T &x) { return x; }
+template <class T> const T &held(const Box<T> &x) { return x.get(); }
+template <class T> const T &held(const core::Shared<T> &x) { return x.get(); }
+
+class Writer {
+public:
+    Writer(ByteWriter &out, const core::State *state) : out_(out), state_(state) {}
+
+    template <class T> void fields(const T &x) {
+        static const T none{};
+        List<T> list{*this, x, none};
+        Fields<T>::list(list);
+        end_fields(out_);
+    }
+
+private:
+    // Each field of one struct.
+    template <class T> struct List {
+        Writer &w;
+        const T &x, &none;
+        template <class M>
+        void field(std::uint32_t number, const char *, M T::*member, const char *, const char * = "") {
+            if (held(x.*member) == held(none.*member)) return;
+            put_tag(w.out_, number, kind_of<M>());
+            w.value(held(x.*member));
+        }
+    };
+
+    template <class T> void value(const T &x) {
+        if constexpr (std::is_same_v<T, core::HostId>) name(x);
+        else if constexpr (std::is_enum_v<T> || std::is_unsigned_v<T>) out_.var(static_cast<std::uint64_t>(x));
+        else if constexpr (std::is_integral_v<T>) out_.svar(x);
+        else if constexpr (std::is_same_v<T, Duration>) out_.svar(x.ns);
+        else if constexpr (is_bytes<T>) put_bytes(out_, {reinterpret_cast<const char *>(x.data()), x.size()});
+        else fields(x);
+    }
+    template <class T> void value(const std::optional<T> &x) { value(*x); }
+    template <class T> void value(const std::vector<T> &list) {
+        head<T>(list.size());
+        for (const T &x : list) value(x);
+    }
+    template <class K, class V> void value(const std::map<K, V> &map) {
+        head<core::State>(map.size());
+        for (const auto &[key, x] : map) {
+            put_tag(out_, 1, kind_of<K>());
+            value(key);
+            put_tag(out_, 2, kind_of<V>());
+            value(x);
+            end_fields(out_);
+        }
+    }
+    template <class T> void head(std::size_t count) {
+        out_.u8(static_cast<std::uint8_t>(kind_of<T>()));
+        out_.var(count);
+    }
+    void name(core::HostId id) {
+        DCS_REQUIRE(state_, "a record with hosts is written with their names");
+        put_bytes(out_, state_->host_name(id));
+    }
+
+    ByteWriter &out_;
+    const core::State *state_;  // gives the names of hosts; null where none is written
+};
+
+// A value that is not one of its field's spoils the bytes.
+class Reader {
+public:
+    Reader(ByteReader &in, const HostIds &ids) : in_(in), ids_(ids) {}
+
+    template <class T> void fields(T &x) {
+        FieldReader there(in_);
+        List<T> list{*this, there, x};
+        Fields<T>::list(list);
+        there.finish();
+        if constexpr (requires { Fields<T>::valid(x); })
+            if (!Fields<T>::valid(x)) in_.spoil();
+    }
+
+private:
+    template <class T> struct List {
+        Reader &r;
+        FieldReader &there;
+        T &x;
+        template <class M>
+        void field(std::uint32_t number, const char *, M T::*member, const char *, const char * = "") {
+            if (there.at(number, kind_of<M>())) r.value(x.*member);
+        }
+    };
+
+    template <class T> void value(T &x) {
+        if constexpr (std::is_same_v<T, core::HostId>) {
+            const std::string_view name = get_bytes(in_);
+            x = name.empty() ? core::no_host : ids_(std::string(name));
+        } else if constexpr (std::is_enum_v<T>) {
+            const std::uint64_t read = in_.var();
+            if (read > static_cast<std::uint64_t>(last_of(T{}))) return in_.spoil();
+            x = static_cast<T>(read);
+        } else if constexpr (std::is_integral_v<T>) {
+            const auto read = [&] { if constexpr (std::is_unsigned_v<T>) return in_.var(); else return in_.svar(); }();
+            x = static_cast<T>(read);
+            if (x != read) in_.spoil();
+        } else if constexpr (std::is_same_v<T, Duration>) {
+            x.ns = in_.svar();
+        } else if constexpr (std::is_same_v<T, std::string>) {
+            x = get_bytes(in_);
+        } else {
+            fields(x);
+        }
+    }
+    template <std::size_t n> void value(std::array<std::uint8_t, n> &x) {
+        const std::string_view bytes = get_bytes(in_);
+        if (bytes.size() != n) return in_.spoil();
+        std::copy(bytes.begin(), bytes.end(), x.begin());
+    }
+    template <class T> void value(Box<T> &x) { value(x.edit()); }
+    template <class T> void value(core::Shared<T> &x) {
+        T read;
+        value(read);
+        x = std::move(read);
+    }
+    template <class T> void value(std::optional<T> &x) { value(x.emplace()); }
+    template <class T> void value(std::vector<T> &list) {
+        for (std::uint64_t left = head<T>(); left > 0 && in_.good(); --left) value(list.emplace_back());
+    }
+    template <class K, class V> void value(std::map<K, V> &map) {
+        for (std::uint64_t left = head<core::State>(); left > 0 && in_.good(); --left) {
+            FieldReader there(in_);
+            K key{};
+            V x{};
+            if (there.at(1, kind_of<K>())) value(key);
+            if (there.at(2, kind_of<V>())) value(x);
+            there.finish();
+            if (!map.emplace(std::move(key), std::move(x)).second) in_.spoil();
+        }
+    }
+    // Of a list, whose elements are like T: how many there are. Each takes a byte at least.
+    template <class T> std::uint64_t head() {
+        const std::uint8_t kind = in_.u8();
+        const std::uint64_t count = in_.var();
+        if (kind == static_cast<std::uint8_t>(kind_of<T>()) && count <= in_.left()) return count;
+        in_.spoil();
+        return 0;
+    }
+
+    ByteReader &in_;
+    const HostIds &ids_;
+};
+
+}  // namespace dcs::record

@@ -1,0 +1,108 @@
+#include "commands/dcs/run/caller_environment.h"
+
+#include "commands/dcs/frame/unicode.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/scratch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+using Words = std::vector<std::string>;
+
+namespace {
+
+struct Environment {
+    explicit Environment(Words w) : words(std::move(w)) {
+        for (std::string &word : words) pointers.push_back(word.data());
+        pointers.push_back(nullptr);
+    }
+    Words words;
+    std::vector<char *> pointers;
+};
+
+using test::Folder;
+
+}  // namespace
+
+TEST_CASE("a map's environment leaves out what differs between terminals") {
+    Environment e({"B=2",
+                   "A=1",
+                   "OLDPWD=/x",
+                   "PWD=/wrong",
+                   "SHLVL=2",
+                   "SSH_CLIENT=1",
+                   "SSH_AUTH_SOCK=/s",
+                   "_=/bin/dcs",
+                   "DBUS_SESSION_BUS_ADDRESS=x",
+                   "XDG_SESSION_ID=3",
+                   "XDG_STATE_HOME=/keep",
+                   "DCS_AUTH_FD=5",
+                   "DCS_PATIENCE_S=1",
+                   "DCS_GRAIN_DIR=/g",
+                   "DCS_GRAIN_SEQUENCE=1",
+                   "LINES=3",
+                   "COLUMNS=9",
+                   "WINDOWID=7",
+                   "EMPTY=",
+                   "WITH=a=b"});
+    CHECK(steady_environment(e.pointers.data(), "", "/here") ==
+          Words{"A=1", "B=2", "EMPTY=", "PWD=/here", "WITH=a=b", "XDG_STATE_HOME=/keep"});
+}
+
+TEST_CASE("the whole environment lacks only what belongs to DCS") {
+    Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g",
+                   "DCS_DIR=/p", "A=1", "A=second", "=odd", "odd"});
+    CHECK(whole_environment(e.pointers.data(), "") ==
+          Words{"A=1", "B=2", "DCS_DIR=/p", "PWD=/x", "SSH_CLIENT=1"});
+    CHECK(whole_environment(e.pointers.data(), "/by/option") ==
+          Words{"A=1", "B=2", "DCS_DIR=/by/option", "PWD=/x", "SSH_CLIENT=1"});
+}
+
+TEST_CASE("names that only begin like volatile ones stay") {
+    CHECK(is_volatile("_"));
+    CHECK(is_volatile("SSH_TTY"));
+    CHECK_FALSE(is_volatile("_X"));
+    CHECK_FALSE(is_volatile("SSHX"));
+    CHECK_FALSE(is_volatile("LINES_OF_CODE"));
+    CHECK_FALSE(is_volatile("PATH"));
+    CHECK_FALSE(is_volatile("HOME"));
+}
+
+TEST_CASE("programs are found as a shell finds them") {
+    Folder f;
+    f.program("good", 0755);
+    f.program("plain", 0644);
+    const std::string folder = f.path;
+    CHECK(*find_program("good", "/nonexistent:" + folder, "/") == folder + "/good");
+    CHECK(*find_program("good", "", folder) == folder + "/good");  // empty entry: here
+    CHECK(*find_program("good", "/nonexistent:.", folder) == folder + "/good");
+    CHECK(*find_program("./good", "", folder) == folder + "/./good");
+    CHECK(*find_program(folder + "/good", "", "/") == folder + "/good");
+    CHECK(find_program("none", folder, "/").status().code == Code::not_found);
+    CHECK(find_program("", folder, "/").status().code == Code::not_found);
+    CHECK(find_program("/nonexistent/x", folder, "/").status().code == Code::not_found);
+    CHECK(find_program("plain", folder, "/").status().code == Code::refused);
+    CHECK(find_program(folder, "", "/").status().text.find("is a directory") != std::string::npos);
+    // One that may not run does not hide one that may, further on in the path.
+    Folder second;
+    second.program("plain", 0755);
+    CHECK(*find_program("plain", folder + ":" + second.path, "/") ==
+          second.path + "/plain");
+}
+
+TEST_CASE("labels are short and printable") {
+    CHECK(label_of({"echo", "a\nb"}, 60) == "echo a?b");
+    CHECK(label_of({"echo", std::string(1000, 'y')}, 10) == "echo yyy..");
+}
+
+TEST_CASE("word arrays end in a null pointer") {
+    const Words words = {"a", "b"};
+    const WordArray array(words);
+    CHECK(std::string(array.data()[0]) == "a");
+    CHECK(std::string(array.data()[1]) == "b");
+    CHECK(array.data()[2] == nullptr);
+}

@@ -1,0 +1,76 @@
+#include "commands/dcs/run/demand_options.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "commands/dcs/verbs.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+Status parse(const std::vector<std::string> &line, Arguments &arguments) {
+    return parse_arguments(line, with_demands({}), true, arguments);
+}
+
+wire::Demands said(const std::vector<std::string> &line) {
+    Arguments arguments;
+    const Status parsed = parse(line, arguments);
+    INFO(parsed.text);
+    REQUIRE(parsed);
+    return demands_of(arguments);
+}
+
+}  // namespace
+
+TEST_CASE("demands: nothing said is one attempt anywhere") {
+    d_grain grain;
+    d_grain_init(&grain);
+    put_into(grain, said({"cmd"}));
+    CHECK(grain.attempts == 1);
+    CHECK(grain.host_class == 0);
+    CHECK((grain.cores == 0 && grain.memory_mb == 0 && grain.wall_s == 0));
+    CHECK((grain.thrash == 0 && grain.notice == 0 && grain.urgent == 0));
+}
+
+TEST_CASE("demands: each option reaches its own field of the grain") {
+    d_grain grain;
+    d_grain_init(&grain);
+    put_into(grain, said({"--class", "0x6", "--attempts", "4", "--cores", "2", "--memory=512", "--wall", "1.5m",
+                          "--thrash", "64", "--notice", "3", "--urgent", "cmd", "--cores"}));
+    CHECK(grain.host_class == 6);
+    CHECK(grain.attempts == 4);
+    CHECK(grain.cores == 2);
+    CHECK(grain.memory_mb == 512);
+    CHECK(grain.wall_s == 90);
+    CHECK(grain.thrash == 64);
+    CHECK(grain.notice == 3);
+    CHECK(grain.urgent == 1);
+    CHECK(said({"--wall", "0.2"}).wall_s == 1);  // 0 would be no limit
+}
+
+TEST_CASE("demands: what makes no sense is a usage error that names option and value") {
+    const std::vector<std::vector<std::string>> wrong = {
+        {"--class", "x"},  {"--attempts", "0"}, {"--attempts", "256"}, {"--cores", "0"},  {"--cores", "65537"},
+        {"--memory", "0"}, {"--memory", "1G"},  {"--wall", "0"},       {"--wall", "-1"},  {"--wall", "soon"},
+        {"--thrash", "-1"}, {"--notice", "-1"},  {"--notice", "1h"}};
+    for (const auto &line : wrong) {
+        CAPTURE(line[0], line[1]);
+        Arguments arguments;
+        CHECK(parse(line, arguments).text.rfind(line[0] + " " + line[1] + ": ", 0) == 0);
+    }
+}
+
+TEST_CASE("dcs run and dcs map know every demand, and their help says so") {
+    for (const Verb *verb : {&run_verb, &map_verb})
+        for (const OptionRow &option : with_demands({})) {
+            CAPTURE(verb->name, option.name);
+            const auto same = [&](const OptionRow &o) { return std::strcmp(o.name, option.name) == 0; };
+            CHECK(std::count_if(verb->options.begin(), verb->options.end(), same) == 1);
+            const std::string help = help_of(*verb);
+            CHECK(help.find("[" + shown(option)) != std::string::npos);
+            CHECK(help.find("\n  " + shown(option) + " ") != std::string::npos);
+        }
+}

@@ -1,0 +1,274 @@
+// Records between releases: fields of a newer one are skipped, what an older one must know is refused, and what release
+// 0.1 wrote is read.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/tagged.h"
+#include "places.h"
+#include "pool.h"
+#include "scheduler/record/codec.h"
+#include "scheduler/record/frame.h"
+#include "scheduler/record/paths.h"
+#include "scheduler/record/templates.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+namespace {
+
+const record::HostIds one_host = [](const std::string &) { return core::HostId{0}; };
+
+std::string body_of(std::string_view file) { return std::string(*record::next_body(file)); }
+
+// A record as a newer release would write it: more fields behind the known ones, of every kind.
+std::string with_new_fields(const std::string &file) {
+    const std::string body = body_of(file);
+    ByteWriter w;
+    w.raw(std::string_view(body).substr(0, body.size() - 1));  // without its end
+    put_tag(w, 1000, FieldKind::natural);
+    w.var(7);
+    put_tag(w, 1001, FieldKind::bytes);
+    put_bytes(w, "new");
+    put_tag(w, 1002, FieldKind::fields);
+    put_tag(w, 3, FieldKind::real);
+    w.u64(5);
+    end_fields(w);
+    put_tag(w, 1003, FieldKind::list);
+    w.u8(static_cast<std::uint8_t>(FieldKind::integer));
+    w.var(2);
+    w.svar(-1);
+    w.svar(1);
+    end_fields(w);
+    return record::framed(w.bytes());
+}
+
+std::string of_version(const std::string &file, std::uint8_t version) {
+    std::string body = body_of(file);
+    body[0] = static_cast<char>(version);
+    return record::framed(body);
+}
+
+core::State some_state() {
+    core::State state;
+    core::Undo undo;
+    core::Host h;
+    core::HostConfig config;
+    config.name = "h1";
+    h.config = config;
+    h.setting.slots = 3;
+    h.setting.interval = seconds(7);
+    h.totals.cpu_us = -1;
+    core::apply(state, core::SetHost{core::HostId{0}, h}, undo);
+    return state;
+}
+
+core::DurableGrain full_grain() {
+    core::DurableGrain g;
+    g.status = core::GrainStatus::running;
+    g.fingerprint[3] = 9;
+    g.request = ~std::uint64_t{0};
+    g.params_sum = g.checkpoint_sum = 0xffffffff;
+    g.params_length = 5;
+    g.checkpoint_length = std::uint64_t{1} << 40;
+    g.incarnation = 5;
+    g.lease = 4;
+    g.skipped = 1;
+    g.host = core::HostId{0};
+    g.exit_code = -1;
+    g.queue_position = INT64_MIN;
+    g.own_tree = true;
+    wire::Demands demands;
+    demands.attempts = 255;
+    demands.wall_s = INT32_MAX;
+    g.demands = demands;
+    g.past.edit().max_rss_kb = -7;
+    g.kept.edit().saved = 8;
+    g.nogo.edit() = {core::HostId{0}};
+    g.files.edit().digests = {std::string(32, 'a'), std::string(32, 'b')};
+    g.files.edit().binary_classes = {"x86"};
+    g.files.edit().outputs = {{wire::FileRole::output, "out/x", "", 77, ""}};
+    g.old_lease = {core::HostId{0}, 3};
+    g.moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2", {}}, {}};
+    return g;
+}
+
+// What release 0.1 left (tests/process/state_0_1), unpacked.
+struct Left {
+    std::filesystem::path directory;
+    Left() {
+        char name[] = "/tmp/dcs-state-XXXXXX";
+        REQUIRE(::mkdtemp(name));
+        directory = name;
+        const std::string archive = std::string(DCS_SOURCE_DIR) + "/tests/process/state_0_1/state.tar.xz";
+        REQUIRE(std::system(("tar -xJf '" + archive + "' -C " + directory.string()).c_str()) == 0);
+    }
+    ~Left() { std::filesystem::remove_all(directory); }
+    std::string read(const std::string &path) const {
+        std::ifstream in(directory / "scheduler/state" / path, std::ios::binary);
+        INFO(path);
+        REQUIRE(in);
+        return std::string((std::istreambuf_iterator<char>(in)), {});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("every field of a grain comes back as it went") {
+    const core::State state = some_state();
+    const core::DurableGrain grain = full_grain();
+    const std::string bytes = record::encode_grain(state, 5, grain);
+    const auto back = record::decode_grain(bytes, one_host);
+    REQUIRE(back);
+    CHECK(record::encode_grain(state, 5, back->grain) == bytes);
+    CHECK(back->grain.files.get() == grain.files.get());
+    CHECK(back->grain.moves.get() == grain.moves.get());
+    CHECK(back->grain.old_lease == grain.old_lease);
+    CHECK(back->grain.demands == grain.demands);
+    CHECK(back->grain.kept.get() == grain.kept.get());
+    CHECK(back->grain.queue_position == INT64_MIN);
+    CHECK(back->grain.request == ~std::uint64_t{0});
+}
+
+TEST_CASE("fields of a newer release are skipped") {
+    const core::State state = some_state();
+    const std::string grain = record::encode_grain(state, 5, full_grain());
+    const auto read = record::decode_grain(with_new_fields(grain), one_host);
+    REQUIRE(read);
+    CHECK(record::encode_grain(state, 5, read->grain) == grain);
+    std::string_view log = grain;
+    CHECK(record::next_grain(log)->number == 5);
+
+    core::SessionInfo info;
+    info.ident = "prog";
+    const auto session = record::decode_session(with_new_fields(record::encode_session(info)));
+    REQUIRE(session);
+    CHECK(session->ident == "prog");
+    const std::map<TokenHash, core::AuthEntry> tokens = {{TokenHash{1}, {"ann", "x", 5, "", {}}},
+                                                         {TokenHash{2}, {"ann", "x", 5, "desk1", TokenHash{6}}}};
+    CHECK(*record::decode_auth(with_new_fields(record::encode_auth(tokens))) == tokens);
+    const auto hosts = record::decode_hosts(with_new_fields(record::encode_hosts(state)));
+    REQUIRE(hosts);
+    CHECK(hosts->at("h1") == static_cast<const core::DurableHost &>(state.hosts[0]));
+    core::Trust trust;
+    trust.codes[TokenHash{3}] = {"h1", "root", 7, false, TokenHash{8}, core::HostRole::backup};
+    trust.keys["h1"] = trust.clients["desk1"] = trust.backups["vault"] = TokenHash{1};
+    CHECK(*record::decode_trust(with_new_fields(record::encode_trust(trust))) == trust);
+    const record::HandedOver handed = {{"h1", {7, 3}}};
+    CHECK(*record::decode_handed_over(with_new_fields(record::encode_handed_over(handed))) == handed);
+}
+
+TEST_CASE("a value outside of its field's range does not decode") {
+    const core::State state = some_state();
+    const auto bad = [&](const std::function<void(core::DurableGrain &)> &change) {
+        core::DurableGrain grain = full_grain();
+        change(grain);
+        return !record::decode_grain(record::encode_grain(state, 5, grain), one_host);
+    };
+    CHECK_FALSE(bad([](auto &) {}));
+    CHECK(bad([](auto &g) { g.skipped = 6; }));
+    CHECK(bad([](auto &g) { g.kept.edit().held = -1; }));
+    CHECK(bad([](auto &g) { std::swap(g.files.edit().digests[0], g.files.edit().digests[1]); }));
+    CHECK(bad([](auto &g) { g.files.edit().digests[0].pop_back(); }));
+    CHECK(bad([](auto &g) { g.files.edit().outputs[0].digest = "short"; }));
+    CHECK(bad([](auto &g) { g.moves.edit().resize(limits::moves_kept + 1); }));
+    CHECK(bad([](auto &g) { g.moves.edit()[0].reason = static_cast<core::MoveReason>(core::move_reasons); }));
+    CHECK(bad([](auto &g) { g.status = static_cast<core::GrainStatus>(4); }));
+    for (const std::int32_t attempts : {0, 256})
+        CHECK(bad([&](auto &g) {
+            wire::Demands demands;
+            demands.attempts = attempts;
+            g.demands = demands;
+        }));
+}
+
+TEST_CASE("a record of a newer version keeps the scheduler from starting, one of none only its session") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    three_grains(pool, server, 1);
+    REQUIRE(pool.store->flush().answer == store::Answer::done);
+    const auto replace = [&](const std::string &path, std::uint8_t version) {
+        REQUIRE(pool.disk.truncate_append(path, 0, of_version(*pool.disk.read(path, 0, 1u << 20), version)));
+        REQUIRE(pool.disk.sync_file(path));
+    };
+    const std::string path = GENERATE("sessions/ann/1/status", "sessions/ann/1/g/1/status", "auth/table");
+    replace(path, 8);
+    auto rebuilt = record::rebuild(*pool.store, pool.outside->clock);
+    REQUIRE_FALSE(rebuilt);
+    CHECK(rebuilt.status().code == Code::protocol);
+    CHECK(rebuilt.status().text ==
+          path + ": it has format 8, which a newer release wrote: this scheduler reads formats up to 7");
+    replace(path, 6);
+    rebuilt = record::rebuild(*pool.store, pool.outside->clock);
+    REQUIRE(rebuilt);
+    CHECK(rebuilt->reports.size() == 1);
+    CHECK(rebuilt->reports[0].find("it has format 6, which no release wrote") != std::string::npos);
+}
+
+TEST_CASE("each kind of record that release 0.1 wrote is read") {
+    const Left left;
+    std::map<core::GrainStatus, int> grains;
+    int with_files = 0, with_checkpoint = 0, with_nogo = 0, with_demands = 0, with_moves = 0, sessions = 0;
+    const auto take = [&](std::string_view file) {
+        CHECK(int{static_cast<std::uint8_t>(body_of(file)[0])} == 5);
+        const auto read = record::decode_grain(file, one_host);
+        REQUIRE(read);
+        const core::DurableGrain &g = read->grain;
+        ++grains[g.status];
+        with_files += !g.files->digests.empty() && !g.files->outputs.empty();
+        with_checkpoint += g.checkpoint_length > 0;
+        with_nogo += !g.nogo->empty();
+        with_demands += g.demands->wall_s != 0 && g.demands->thrash != 0;
+        with_moves += !g.moves->empty();
+        CHECK(g.params_length > 0);
+        // Written anew, it says the same.
+        const std::string again = record::encode_grain(some_state(), read->number, g);
+        const auto second = record::decode_grain(again, one_host);
+        REQUIRE(second);
+        CHECK(record::encode_grain(some_state(), read->number, second->grain) == again);
+    };
+    const auto state = left.directory / "scheduler/state";
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(state / "sessions")) {
+        const std::string path = std::filesystem::relative(entry.path(), state);
+        if (entry.path().filename() == record::status_file && path.find("/g/") != std::string::npos) {
+            take(left.read(path));
+        } else if (entry.path().filename() == record::status_file) {
+            const auto info = record::decode_session(left.read(path));
+            REQUIRE(info);
+            CHECK(info->grains_length > 0);
+            ++sessions;
+            const std::string bytes = left.read(std::filesystem::path(path).parent_path() / record::grains_file);
+            std::string_view log = bytes;
+            while (!log.empty()) {
+                const auto next = record::next_grain(log);
+                REQUIRE(next);
+                take(next->record);
+            }
+        }
+    }
+    CHECK(sessions == 2);
+    for (const auto status : {core::GrainStatus::ready, core::GrainStatus::running, core::GrainStatus::finished,
+                              core::GrainStatus::killed})
+        CHECK(grains[status] > 0);
+    for (const int seen : {with_files, with_checkpoint, with_nogo, with_demands, with_moves}) CHECK(seen > 0);
+
+    const auto tokens = record::decode_auth(left.read("auth/table"));
+    REQUIRE(tokens);
+    CHECK(tokens->size() == 2);
+    for (const auto &[hash, token] : *tokens) CHECK((token.ident == "first-release" || token.ident == "second"));
+    const auto hosts = record::decode_hosts(left.read("hosts/table"));
+    REQUIRE(hosts);
+    CHECK(hosts->at("local1").setting.drained);
+    CHECK(hosts->at("local1").setting.host_class == 5);
+    CHECK(hosts->at("local2").setting.slots == 3);
+    CHECK(hosts->at("local2").setting.interval == seconds(2));
+    CHECK(hosts->at("local1").totals.launched > 0);
+    const auto trust = record::decode_trust(left.read("trust/table"));
+    REQUIRE(trust);
+    CHECK(trust->codes.size() == 2);
+    const auto handed = record::decode_handed_over(left.read("handed-over/table"));
+    REQUIRE(handed);
+    CHECK(!handed->empty());
+    for (const auto &[host, up_to] : *handed) CHECK(up_to.number > 0);
+}
