@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr std::int64_t kernel_thread_flag = 0x00200000;  // PF_KTHREAD
 constexpr std::int64_t exiting_flag = 0x00000004;         // PF_EXITING
 constexpr std::size_t list_max = 1u << 20;
+constexpr int exec_quick_tries = 10, exec_tries = 60;  // about 5 ms; a program from a slow file system takes longer
 constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
 // Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
 ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
@@ -38,6 +40,24 @@ bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
     else if (error != std::errc{}) return false;
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
     return true;
+}
+// A process that has taken over the memory of its new program, and has no environment in it yet. A zombie and a
+// thread of the kernel have no memory; without permission all addresses look like zero, as does the environment.
+bool amid_exec(pid_t pid) noexcept {
+    constexpr int memory_size = 23, environment_end = 51;  // by the numbers of proc(5)
+    char path[64], buffer[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    const std::string_view line(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+    const std::size_t close = line.rfind(')');
+    if (close == std::string_view::npos || close + 4 >= line.size()) return false;
+    std::string_view rest = line.substr(close + 4);
+    std::int64_t size = 0, value = 0;
+    for (int i = 4; i <= environment_end; ++i) {
+        if (!next_number(rest, value)) return false;
+        if (i == memory_size) size = value;
+    }
+    return size != 0 && value == 0;
 }
 }  // namespace
 
@@ -157,7 +177,14 @@ std::string kernel_text(const std::string &path, std::size_t max) {
 }
 
 std::string environment_of(pid_t pid) {
-    return kernel_text("/proc/" + std::to_string(pid) + "/environ", environment_max);
+    const std::string path = "/proc/" + std::to_string(pid) + "/environ";
+    for (int tries = 0;; ++tries) {
+        std::string text = kernel_text(path, environment_max);
+        if (!text.empty() || tries == exec_tries || !amid_exec(pid)) return text;
+        const timespec pause = {0, 100'000};
+        if (tries < exec_quick_tries) ::sched_yield();
+        else ::nanosleep(&pause, nullptr);
+    }
 }
 
 bool has_variable(const std::string &environment, const std::string &name_and_value) {

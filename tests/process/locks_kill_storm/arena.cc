@@ -60,7 +60,8 @@ int others_inside(const Arena &arena, const Occupant &self, int place, bool excl
     for (const Seen &s : seen) {
         if (!runs_inside(s)) continue;
         ++alive;
-        who += " " + std::to_string(s.pid);
+        who += " " + std::to_string(s.pid) + (s.occupant->shared ? " shared" : "") + " in file " +
+               std::to_string(s.occupant->file);
     }
     return alive;
 }
@@ -104,7 +105,8 @@ void settle(Occupant &self) {
     self.pid = ::getpid();
 }
 
-void enter(Arena &, Occupant &self, int area, bool shared) {
+void enter(Occupant &self, int area, bool shared, std::uint64_t file) {
+    self.file = file;
     self.area = area;
     self.shared = shared;
     ++self.beat;
@@ -119,8 +121,9 @@ void look_around(Arena &arena, const Occupant &self) {
         const int others = others_inside(arena, self, place, self.shared, who);
         if (others < limit) continue;
         ++arena.doubles;
-        tell(arena, "process " + std::to_string(::getpid()) + " was granted lock " + std::to_string(place) +
-                        " for " + std::to_string(limit) + " while these ran inside:" + who);
+        tell(arena, "process " + std::to_string(::getpid()) + (self.shared ? " shared" : "") + " was granted lock " +
+                        std::to_string(place) + " for " + std::to_string(limit) + " in file " +
+                        std::to_string(self.file) + " while these ran inside:" + who);
     }
 }
 
