@@ -21,8 +21,6 @@ struct Occupant {
     std::atomic<std::uint32_t> beat{0};
     std::atomic<int> area{0};             // bits: the locks that it has
     std::atomic<bool> shared{false};
-    std::atomic<std::uint64_t> file{0};   // inode of its lock file, 0: not known. Two holders of two files are no fault
-                                          // of the lock: its file was removed from outside.
     std::atomic<bool> hangs{false};       // stays inside until somebody ends it
 };
 
@@ -45,7 +43,7 @@ Arena *map_arena(const std::string &path, bool make);
 void tell(Arena &arena, const std::string &text);
 // A place in the arena for this process.
 void settle(Occupant &self);
-void enter(Occupant &self, int area, bool shared, std::uint64_t file = 0);
+void enter(Arena &arena, Occupant &self, int area, bool shared);
 // Counts what it finds in `doubles`.
 void look_around(Arena &arena, const Occupant &self);
 void leave(Occupant &self);

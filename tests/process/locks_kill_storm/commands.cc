@@ -187,7 +187,7 @@ int inside_command(const std::string &arena_path, int index, int area, bool hang
     if (arena == nullptr || index < 0 || index >= occupants_max) return 98;
     Occupant &self = arena->occupants[index];
     settle(self);
-    enter(self, area, false);
+    enter(*arena, self, area, false);
     look_around(*arena, self);
     if (hang) {
         self.hangs = true;

@@ -1,7 +1,5 @@
 #include "family.h"
 
-#include <sys/stat.h>
-
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
 #include "locks/queue.h"
@@ -19,11 +17,6 @@ Place place_at(const std::string &directory, const std::string &name) {
     return place;
 }
 
-std::uint64_t inode_of(const LockFile &file) {
-    struct stat st = {};
-    return ::fstat(file.fd(), &st) == 0 ? st.st_ino : 0;
-}
-
 bool failed(Arena &arena, const dcs::Status &status) {
     ++arena.failures;
     tell(arena, "a lock failed: " + status.text);
@@ -38,7 +31,6 @@ public:
         dcs::Result<LockFile> file = LockFile::open(place_at(directory_, "hold"), FileKind::atom);
         if (!file) return failed(arena, file.status());
         file_ = std::move(*file);
-        Family::file = inode_of(file_);
         const bool waits = pick(random, 4) != 0;
         const dcs::Result<bool> got = file_.hold(shared, waits ? Deadline::never() : Deadline::none());
         return got ? *got : failed(arena, got.status());
@@ -63,7 +55,6 @@ public:
         dcs::Result<LockFile> file = LockFile::open(place_at(directory_, "queue"), FileKind::atom);
         if (!file) return failed(arena, file.status());
         file_ = std::move(*file);
-        Family::file = inode_of(file_);
         dcs::Result<QueuePlace> place = QueuePlace::enter(file_, shared);
         if (!place) return failed(arena, place.status());
         place_ = std::move(*place);

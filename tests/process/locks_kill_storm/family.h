@@ -21,7 +21,6 @@ public:
     virtual void release() = 0;
     int area = 1;
     bool shared = false;
-    std::uint64_t file = 0;  // inode, where there is one file
     bool hangs = false;  // some holders never leave by themselves; others end them
 };
 

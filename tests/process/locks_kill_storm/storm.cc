@@ -62,7 +62,7 @@ void hang(Arena &arena, Occupant &self, Random &random) {
             sleep_ns(200'000);
             continue;
         }
-        enter(self, family->area, family->shared, family->file);
+        enter(arena, self, family->area, family->shared);
         look_around(arena, self);
         const int chance = pick(random, 200);
         if (family->hangs && chance < 3) hang(arena, self, random);
