@@ -1,6 +1,6 @@
 #pragma once
-// Which file a launcher was started from. A launcher outlives its server, and an upgrade puts another file in the place of
-// its program meanwhile; its server compares the two to replace a launcher that is idle.
+// Which file a launcher was started from. A launcher outlives its server, and an upgrade puts another file in the place
+// of its program meanwhile; its server compares the two to replace a launcher that is idle.
 #include <string>
 #include <string_view>
 

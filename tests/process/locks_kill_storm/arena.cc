@@ -27,8 +27,8 @@ bool dead(const Seen &seen, std::uint64_t born) {
     return !dcs::read_stat(seen.pid, stat) || stat.start_time != born || stat.state == 'Z' || stat.state == 'X';
 }
 
-// Waits until it is certain. The pid is read last: what the place shows before is this process's, and not the next one's,
-// which is inside by right if both share the lock.
+// Waits until it is certain. The pid is read last: what the place shows before is this process's, and not the next
+// one's, which is inside by right if both share the lock.
 bool runs_inside(const Seen &seen) {
     const std::uint64_t born = seen.occupant->born;
     bool over = false;
