@@ -19,10 +19,9 @@ import sys
 import tempfile
 import time
 
-from drill import PAIRS, Faults, drained, settle  # first: it says where the others are
+from drill import PAIRS, Faults, drained, judged, settle  # first: it says where the others are
 from cluster import HOSTS, SERVERS, TESTS, Cluster, test_builds
 from hurry import Hurry
-from network import Network
 from pool import FULL, ROOT, lock_holder, wait_for
 from releases import last_one, this_one
 from workload import Decide, Keep, Small, Wrong
@@ -184,25 +183,16 @@ def main():
     if old is None:
         print("SKIPPED: this clone does not have the last release's commit")
         return 77
-    try:
-        network = Network(HOSTS)
-    except Network.CannotBe as error:
-        print(f"SKIPPED, network namespaces cannot be made here: {error}")
-        return 77
-    try:
-        rng = random.Random(a.seed)
+    rng = random.Random(a.seed)
+
+    def run(network):
         if not a.pairs:
             rolling(a, rng, network, old, new)
         if not a.rolling:
             pairs(a, rng, network, old, new)
             desks(old, new)
-    except (Wrong, AssertionError, subprocess.SubprocessError) as wrong:
-        print(f"WRONG: {wrong}")
-        return 1
-    finally:
-        network.close()
-    print("1 passed, 0 failed")
-    return 0
+
+    return judged(run)
 
 
 if __name__ == "__main__":
