@@ -41,23 +41,22 @@ bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
     return true;
 }
-// A process that has taken over the memory of its new program, and has no environment in it yet. A zombie and a
-// thread of the kernel have no memory; without permission all addresses look like zero, as does the environment.
-bool amid_exec(pid_t pid) noexcept {
-    constexpr int memory_size = 23, environment_end = 51;  // by the numbers of proc(5)
+// Has this process, whose environment read as empty, none? A zombie and a thread of the kernel have no memory. Amid
+// execve(2) there is memory and no address of an environment in it yet.
+bool has_no_environment(pid_t pid) noexcept {
+    constexpr int memory_size = 23, environment_start = 50, environment_end = 51;  // by the numbers of proc(5)
     char path[64], buffer[1024];
     std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
     const ssize_t n = read_proc(path, buffer, sizeof buffer);
     const std::string_view line(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
     const std::size_t close = line.rfind(')');
-    if (close == std::string_view::npos || close + 4 >= line.size()) return false;
+    if (close == std::string_view::npos || close + 4 >= line.size()) return true;
     std::string_view rest = line.substr(close + 4);
-    std::int64_t size = 0, value = 0;
-    for (int i = 4; i <= environment_end; ++i) {
-        if (!next_number(rest, value)) return false;
-        if (i == memory_size) size = value;
-    }
-    return size != 0 && value == 0;
+    std::int64_t field[environment_end + 1] = {};
+    for (int i = 4; i <= environment_end; ++i)
+        if (!next_number(rest, field[i])) return true;
+    if (field[memory_size] == 0) return true;
+    return field[environment_end] != 0 && field[environment_start] == field[environment_end];
 }
 }  // namespace
 
@@ -179,8 +178,11 @@ std::string kernel_text(const std::string &path, std::size_t max) {
 std::string environment_of(pid_t pid) {
     const std::string path = "/proc/" + std::to_string(pid) + "/environ";
     for (int tries = 0;; ++tries) {
-        std::string text = kernel_text(path, environment_max);
-        if (!text.empty() || tries == exec_tries || !amid_exec(pid)) return text;
+        const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        std::string text;
+        if (!fd || !read_to_end(fd.get(), environment_max, text)) return {};
+        text.resize(std::min(text.size(), environment_max));
+        if (!text.empty() || tries == exec_tries || has_no_environment(pid)) return text;
         const timespec pause = {0, 100'000};
         if (tries < exec_quick_tries) ::sched_yield();
         else ::nanosleep(&pause, nullptr);
