@@ -30,6 +30,8 @@ TEST_CASE("a failure as text") {
     CHECK(text_of({3, "x", "session 7: there is none", ""}, Format::name) ==
           "dcs: session 7: there is none\n");
     CHECK(text_of({3, "x", "dcs map: no", ""}, Format::table) == "dcs map: no\n");
+    CHECK(text_of({3, "x", "host says \x1b[2J\nand more", "\x07"}, Format::table) ==
+          "dcs: host says ?[2J\nand more\n  hint: ?\n");
 }
 
 TEST_CASE("a failure as JSON") {

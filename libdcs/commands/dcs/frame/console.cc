@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "table.h"
+#include "unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -103,7 +104,7 @@ void Console::note(const std::string &text) {
     std::lock_guard guard(mutex_);
     std::fflush(stdout);
     clear_locked();
-    std::fprintf(stderr, "%s: %s\n", program_.c_str(), text.c_str());
+    std::fprintf(stderr, "%s: %s\n", program_.c_str(), printable(text, true).c_str());
 }
 
 void Console::show(const Progress &progress) {

@@ -7,6 +7,7 @@
 #include "json.h"
 #include "start_hint.h"
 #include "this_pool.h"
+#include "unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -114,7 +115,7 @@ std::string text_of(const Failure &failure, Format format) {
     std::string text =
         (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
     if (!failure.hint.empty()) text += "  hint: " + failure.hint + "\n";
-    return text;
+    return printable(text, true);  // both may quote words of hosts and of other users
 }
 
 int report(const Failure &failure, Format format) {

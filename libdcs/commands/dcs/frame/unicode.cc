@@ -28,11 +28,12 @@ bool drives_terminals(std::string_view character) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, bool lines) {
     std::string out;
     while (!text.empty()) {
         const std::size_t length = utf8_character(text);
-        if (length == 0 || drives_terminals(text.substr(0, length))) out += '?';
+        const bool ends_line = lines && text.front() == '\n';
+        if (length == 0 || (drives_terminals(text.substr(0, length)) && !ends_line)) out += '?';
         else out += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);
     }

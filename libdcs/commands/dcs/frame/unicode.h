@@ -11,7 +11,8 @@ namespace dcs::commands {
 std::size_t width_of(std::string_view text);
 // Control characters, those that turn the direction of writing, and invalid bytes become '?'. Whatever was written by
 // hosts, grains or other users goes through here on its way to people: foreign text must not drive the terminal.
-std::string printable(std::string_view text);
+// `lines`: line feeds stay.
+std::string printable(std::string_view text, bool lines = false);
 // At most `columns` characters; a cut is marked by "..".
 std::string shortened(std::string_view text, std::size_t columns);
 

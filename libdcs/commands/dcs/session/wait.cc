@@ -14,6 +14,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/query/why_waiting.h"
 
 namespace dcs::commands {
@@ -35,7 +36,7 @@ struct Standing {
 struct Telling {
     explicit Telling(const std::string &directory) : hint(start_hint(directory)) {}
     void say(const std::string &text) {
-        if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", text.c_str());
+        if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", printable(text).c_str());
     }
     // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
     void why_nothing_runs(const Session &session) {
