@@ -110,6 +110,8 @@ std::vector<Case> of_grains() {
               [](d_grain &g) { g.gargv = none; }),
         field("thrash is -1: it must be 0 to 2147483647", D_E_INVALID, [](d_grain &g) { g.thrash = -1; }),
         field("attempts is 256: it must be 1 to 255", D_E_INVALID, [](d_grain &g) { g.attempts = 256; }),
+        field("the program set a field of grain that this library, version " DCS_VERSION ", does not have: install a "
+              "newer library", D_E_INVALID, [](d_grain &g) { g.reserved = 1; }),
         field("genvv has the entry \"NOVALUE\": it must be NAME=value", D_E_INVALID,
               [](d_grain &g) { g.genvv = bad_env; }),
         field(items.c_str(), D_E_LIMIT, [](d_grain &g) { g.gargv = many.data(); }),

@@ -1,10 +1,9 @@
-#include "net/loop.h"
+#include "net/asio_loop.h"
 
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "net/asio_loop.h"
 
 // The queue of arrivals: what wait() does while it waits, and when it stops waiting.
 namespace dcs::net {
