@@ -61,6 +61,7 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;
     if (Status s = check_environment(spec.env); !s) return s;
+    DCS_REQUIRE(!spec.argv.empty() && spec.argv.size() + spec.env.size() == used.items, "each string is counted once");
     if (g.input_length > limits::input_bytes)
         return too_much("the length of the input", g.input_length, limits::input_bytes);
     if (g.input_length > 0 && !g.input)

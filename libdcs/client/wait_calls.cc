@@ -22,6 +22,7 @@ Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int se
 }
 
 Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int session_num, int max, bool block) {
+    DCS_REQUIRE(max >= 1, "the number of results was checked");
     wire::GwaitMany request{session_num, turn.next(), max, block};
     request.most = std::min(max, static_cast<int>(limits::batch_grains));
     auto reply = ask<wire::GrainResults>(pool, request, How{With::token, block});

@@ -18,17 +18,20 @@ Fd folder(const std::string &directory) {
     return Fd(::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// The short way to a name in an open directory. False when even the name alone is too long.
-bool address_below(int directory, const std::string &name, sockaddr_un *address) {
-    std::string path = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
-    if (name.empty() || path.size() >= sizeof address->sun_path) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
+// False when it is too long for a socket address.
+bool address_of(const std::string &path, sockaddr_un *address) {
     *address = {};
     address->sun_family = AF_UNIX;
+    if (path.size() >= sizeof address->sun_path) return false;
     std::memcpy(address->sun_path, path.data(), path.size());
     return true;
+}
+
+// The short way to a name in an open directory. False when even the name alone is too long.
+bool address_below(int directory, const std::string &name, sockaddr_un *address) {
+    if (!name.empty() && address_of("/proc/self/fd/" + std::to_string(directory) + "/" + name, address)) return true;
+    errno = ENAMETOOLONG;
+    return false;
 }
 
 Fd stream_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
@@ -58,20 +61,28 @@ Result<int> listen_unix_socket(const std::string &directory, const std::string &
     return socket.release();
 }
 
-int connect_unix_socket(const std::string &path) {
-    std::size_t slash = path.rfind('/');
-    std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-    Fd dir = folder(directory);
-    if (!dir) return -1;
+int connect_to_path(int socket, const std::string &path) {
+    const std::size_t slash = path.rfind('/');
     sockaddr_un address;
-    Fd socket = stream_socket();
-    if (!socket || !address_below(dir.get(), name, &address)) return -1;
+    Fd dir;
+    if (!address_of(path, &address)) {
+        dir = folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+        if (!dir || !address_below(dir.get(), path.substr(slash + 1), &address)) return errno;
+    }
     int result;
     do {
-        result = ::connect(socket.get(), reinterpret_cast<sockaddr *>(&address), sizeof address);
+        result = ::connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address);
     } while (result != 0 && errno == EINTR);
-    return result == 0 ? socket.release() : -1;
+    return result == 0 ? 0 : errno;
+}
+
+int connect_unix_socket(const std::string &path) {
+    Fd socket = stream_socket();
+    if (!socket) return -1;
+    const int error = connect_to_path(socket.get(), path);
+    if (error == 0) return socket.release();
+    errno = error;
+    return -1;
 }
 
 int accept_socket(int listener) {
