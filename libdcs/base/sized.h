@@ -37,6 +37,8 @@ template <class T> Result<T> known(const T *from, const char *what, T defaults =
     if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](char c) { return c != 0; }))
         return newer_struct(what);
     std::memcpy(&defaults, bytes, std::min(size, sizeof(T)));
+    if constexpr (requires { defaults.reserved; })  // room for a field of a later version
+        if (defaults.reserved != 0) return newer_struct(what);
     return defaults;
 }
 

@@ -130,14 +130,9 @@ Status Submission::send(Part &part) {
     How how;
     how.refused_grain = &refused;
     const wire::AnyMessage message(std::move(part.request));
-    Status s;
-    for (int attempt = 0; attempt < most_submissions; ++attempt) {
-        refused = -1;
-        s = ask<wire::Done>(pool_, message, how).status();
-        if (s || s.code != Code::not_found || !part.files.any()) break;
-        if (Status brought = part.files.upload(pool_); !brought) return brought;
-    }
+    const Status s = part.files.submit(pool_, message, how);
     const std::size_t end = taken_ + std::get<wire::GexecMany>(message).orders.size();
+    DCS_REQUIRE(taken_ < end && end <= count_, "a part has grains, and no more than there are");
     if (s) taken_ = end;
     else if (refused >= 0)
         for (std::size_t i = taken_; i < end; ++i)

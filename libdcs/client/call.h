@@ -58,7 +58,5 @@ Status check_user(const char *user);  // may be NULL
 Status check_session(int session_num);
 Status check_grain(int session_num, int grain_num);
 std::string text_or_empty(const char *text);
-// How long the structs of answers are in the program (query_calls.cc).
-Result<d_row_sizes> known_sizes(const d_row_sizes *from);
 
 }  // namespace dcs::client

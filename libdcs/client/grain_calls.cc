@@ -19,15 +19,7 @@ Status submit(Pool &pool, int session_num, int grain_num, const d_grain *from) {
     LocalFiles files;
     if (Status s = fill_spec(*grain, request.spec); !s) return s;
     if (Status s = files.take(*grain, request.spec); !s) return s;
-    if (!files.any()) return ask<wire::Done>(pool, wire::AnyMessage(std::move(request))).status();
-    const wire::AnyMessage message(std::move(request));
-    Status s;
-    for (int attempt = 0; attempt < most_submissions; ++attempt) {
-        s = ask<wire::Done>(pool, message).status();
-        if (s || s.code != Code::not_found) break;
-        if (Status brought = files.upload(pool); !brought) return brought;
-    }
-    return s;
+    return files.submit(pool, wire::AnyMessage(std::move(request)));
 }
 
 }  // namespace

@@ -27,10 +27,6 @@ Status copy_strings(char *const *from, Room &used, std::vector<std::string> &to)
     return Status::ok();
 }
 
-wire::Demands demands_of(const d_grain &g) {
-    return {g.host_class, g.thrash, g.urgent != 0, g.notice, g.attempts, g.cores, g.memory_mb, g.wall_s};
-}
-
 Status check_environment(const std::vector<std::string> &env) {
     for (const std::string &entry : env) {
         const auto at = entry.find('=');
@@ -45,7 +41,7 @@ Status check_environment(const std::vector<std::string> &env) {
 
 d_grain plain_grain() {
     d_grain grain{};
-    grain.attempts = limits::attempts;
+    wire::put_demands({}, grain);
     grain.input_fd = -1;
     return grain;
 }
@@ -58,13 +54,14 @@ Result<d_grain> known_grain(const d_grain *grain) {
 Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     if (!g.gargv || !g.gargv[0] || !*g.gargv[0])
         return fail(Code::invalid, "gargv[0] is missing: it is the path of the grain's executable");
-    spec.demands = demands_of(g);
+    spec.demands = wire::demands_in(g);
     if (std::string wrong = wire::out_of_range(spec.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
     Room used;
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;
     if (Status s = check_environment(spec.env); !s) return s;
+    DCS_REQUIRE(!spec.argv.empty() && spec.argv.size() + spec.env.size() == used.items, "each string is counted once");
     if (g.input_length > limits::input_bytes)
         return too_much("the length of the input", g.input_length, limits::input_bytes);
     if (g.input_length > 0 && !g.input)

@@ -6,10 +6,6 @@
 
 namespace dcs::client {
 
-// A scheduler may say that it lacks contents so often: what was brought may be found damaged a moment later, or be
-// another scheduler's.
-inline constexpr int most_submissions = 4;
-
 // What the program describes, in a struct of this library's; and one of which nothing is said.
 Result<d_grain> known_grain(const d_grain *grain);
 d_grain plain_grain();

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/limits.h"
 #include "base/sized.h"
 #include "pki/digest.h"
@@ -17,6 +19,9 @@
 namespace dcs::client {
 namespace {
 
+// A scheduler may say that it lacks contents so often: what was brought may be found damaged a moment later, or be
+// another scheduler's.
+constexpr int most_submissions = 4;
 // An upload is bound to its connection; it is begun again after each one that breaks.
 constexpr int most_uploads = 5;
 constexpr std::size_t digests_remembered = 4096;
@@ -83,9 +88,7 @@ Result<Digested> digest_of_file(const std::string &path) {
     }
     auto digested = digest_of(file->get(), nullptr, path);
     // Written to within the grain of the clock it would look the same.
-    timespec now = {};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    if (!digested || ns(now) - ns(about.st_ctim) < 2'000'000'000) return digested;
+    if (!digested || wall_clock_ms() - ns(about.st_ctim) / 1'000'000 < 2000) return digested;
     std::lock_guard<std::mutex> guard(mutex);
     if (known.size() >= digests_remembered) known.clear();
     known[identity] = *digested;
@@ -147,9 +150,10 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
         if (!file) return file.status();
         from = std::move(*file);
     } else {
-        const int fd = ::fcntl(grain.input_fd, F_DUPFD_CLOEXEC, 3);
-        from = File(fd < 0 ? nullptr : ::fdopen(fd, "r"));
+        Fd fd(::fcntl(grain.input_fd, F_DUPFD_CLOEXEC, 3));
+        from = File(fd ? ::fdopen(fd.get(), "r") : nullptr);
         if (!from) return fail_errno(Code::invalid, "input_fd cannot be read", errno);
+        (void)fd.release();
     }
     std::string &front = spec.input;
     front.resize(limits::input_bytes + 1);
@@ -207,6 +211,17 @@ Status LocalFiles::upload_one(Pool &pool, Source &source) {
         opened = std::move(*file);
     }
     return upload_content(pool, source.file, source.copy ? source.copy.get() : opened.get(), source.path, With::token);
+}
+
+Status LocalFiles::submit(Pool &pool, const wire::AnyMessage &submission, const How &how) {
+    Status s;
+    for (int attempt = 0; attempt < most_submissions; ++attempt) {
+        if (how.refused_grain) *how.refused_grain = -1;
+        s = ask<wire::Done>(pool, submission, how).status();
+        if (s || s.code != Code::not_found || sources_.empty()) break;
+        if (Status brought = upload(pool); !brought) return brought;
+    }
+    return s;
 }
 
 Status LocalFiles::upload(Pool &pool) {

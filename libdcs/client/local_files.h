@@ -23,10 +23,11 @@ public:
     bool any() const { return !sources_.empty(); }
     // Inputs that were copied: how many bytes.
     std::uint64_t copied_bytes() const { return copied_bytes_; }
-    // Brings those of them that the scheduler does not have.
-    Status upload(Pool &pool);
+    // Asks for a submission with these files. What the scheduler lacks of them is brought, and it is asked again.
+    Status submit(Pool &pool, const wire::AnyMessage &submission, const How &how = {});
 
 private:
+    Status upload(Pool &pool);
     struct Source {
         wire::GrainFile file;
         std::string path;  // to read it from, if there is no copy

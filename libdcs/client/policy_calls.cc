@@ -1,11 +1,10 @@
 // Changing a host, clearing a nogo set, explaining a grain.
 #include <cmath>
-#include <deque>
-#include <memory>
 
 #include "base/limits.h"
 #include "base/sized.h"
 #include "client/call.h"
+#include "client/rows.h"
 
 namespace dcs::client {
 namespace {
@@ -74,40 +73,6 @@ Status clear_nogo(Pool &pool, const char *user, int session_num, int grain_num, 
     return ask<wire::Done>(pool, std::move(call), How{With::any}).status();
 }
 
-// An answer in the program's layout, and what it points to.
-struct Why {
-    Why(const d_row_sizes &sizes, wire::Explanation answer)
-        : reply(std::move(answer)), rows(sizes.reason), head(sizes.explanation) {}
-    const wire::Explanation reply;
-    Rows<d_reason> rows;
-    Rows<d_explanation> head;
-    std::deque<std::vector<const char *>> names;
-};
-
-void show(Why &why) {
-    for (const wire::WhyRow &row : why.reply.reasons) {
-        std::vector<const char *> &names = why.names.emplace_back();
-        for (const std::string &name : row.names) names.push_back(name.c_str());
-        d_reason to{};
-        to.reason = row.reason.c_str();
-        to.text = row.text.c_str();
-        to.hint = row.hint.c_str();
-        to.hosts = row.hosts;
-        to.name_count = names.size();
-        to.names = names.empty() ? nullptr : names.data();
-        why.rows.add(to);
-    }
-    d_explanation head{};
-    head.of_library = &why;
-    head.state = why.reply.state.c_str();
-    head.summary = why.reply.summary.c_str();
-    head.can_run = why.reply.can_run;
-    head.ahead = why.reply.ahead;
-    head.reason_count = why.rows.count();
-    head.reasons = why.rows.data();
-    why.head.add(head);
-}
-
 Status explain(Pool &pool, const d_row_sizes *from, const char *user, int session_num, int grain_num,
                d_explanation **explanation) {
     if (!explanation) return fail(Code::invalid, "explanation is NULL");
@@ -119,9 +84,7 @@ Status explain(Pool &pool, const d_row_sizes *from, const char *user, int sessio
     const wire::Explain request{text_or_empty(user), session_num, grain_num};
     auto reply = ask<wire::Explanation>(pool, request, How{With::any});
     if (!reply) return reply.status();
-    auto why = std::make_unique<Why>(*sizes, std::move(*reply));
-    show(*why);
-    *explanation = why.release()->head.data();
+    *explanation = explanation_of(*sizes, std::move(*reply));
     return Status::ok();
 }
 
@@ -150,7 +113,5 @@ int d_pool_explain_sized(struct d_pool *pool, const struct d_row_sizes *sizes, c
     return c_call(pool, [&](Pool &p) { return explain(p, sizes, user, session_num, grain_num, explanation); });
 }
 
-void d_explanation_free(struct d_explanation *explanation) {
-    if (explanation) delete static_cast<Why *>(explanation->of_library);
-}
+void d_explanation_free(struct d_explanation *explanation) { free_explanation(explanation); }
 }

@@ -120,12 +120,16 @@ OpenSession *TakeResult::mine() {
 TakeResult::~TakeResult() {
     if (!holds_) return;
     const Held held(process().mutex);
-    if (OpenSession *session = mine()) session->taking = false;
+    if (OpenSession *session = mine()) {
+        DCS_REQUIRE(session->taking, "one thread at a time takes results, and it is this one");
+        session->taking = false;
+    }
     process().freed->notify_all();
 }
 
 void TakeResult::taken(std::int32_t new_next) {
     const Held held(process().mutex);
+    DCS_REQUIRE(holds_ && new_next > next_, "results are taken in their order, each once");
     // Opened anew by another thread in the meantime: that opening said where to go on.
     if (OpenSession *session = mine()) session->next = new_next;
 }
@@ -217,6 +221,7 @@ void d_pool::note_epoch(std::uint64_t epoch) {
 }
 
 void d_pool::session_opened(int number, std::int32_t next) {
+    DCS_REQUIRE(number >= 0, "the number of a session was checked");
     const Held held(process().mutex);
     sessions_[number] = OpenSession{++openings_, next};
     process().freed->notify_all();
@@ -241,6 +246,7 @@ RemotePtr d_pool::remote() const {
 }
 
 void d_pool::set_remote(RemotePtr remote) {
+    DCS_REQUIRE(remote != nullptr, "a pool whose scheduler is elsewhere stays so");
     const Held held(process().mutex);
     remote_ = std::move(remote);
 }

@@ -1,7 +1,6 @@
 #include "client/pool_path.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +11,8 @@
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/files.h"
 
 namespace dcs::client {
 namespace {
@@ -57,14 +58,8 @@ Status check_roots(const struct stat &st, const std::string &path) {
 
 Result<std::string> read_conf(int fd) {
     std::string text;
-    std::array<char, 1024> buffer{};
-    while (text.size() <= conf_bytes) {
-        const ssize_t n = ::read(fd, buffer.data(), buffer.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(Code::io_error, host_file, errno);
-        if (n == 0) return text;
-        text.append(buffer.data(), static_cast<std::size_t>(n));
-    }
+    if (!read_to_end(fd, conf_bytes, text)) return fail_errno(Code::io_error, host_file, errno);
+    if (text.size() <= conf_bytes) return text;
     return fail(Code::limit, std::string(host_file) + ": it is too long to be what its name says");
 }
 
@@ -92,16 +87,15 @@ Result<HostConf> parse_host_conf(std::string_view text) {
 }
 
 Result<HostConf> host_conf() {
-    const int fd = ::open(host_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return HostConf{};
-    if (fd < 0) return fail_errno(Code::io_error, host_file, errno);
+    const Fd fd(::open(host_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!fd && (errno == ENOENT || errno == ENOTDIR)) return HostConf{};
+    if (!fd) return fail_errno(Code::io_error, host_file, errno);
     struct stat file {}, folder {};
-    const bool known = ::fstat(fd, &file) == 0 && ::stat(host_folder, &folder) == 0;
+    const bool known = ::fstat(fd.get(), &file) == 0 && ::stat(host_folder, &folder) == 0;
     Status s = known ? check_roots(file, host_file) : fail_errno(Code::io_error, host_file, errno);
     if (s) s = check_roots(folder, host_folder);
     if (s && !S_ISREG(file.st_mode)) s = fail(Code::invalid, std::string(host_file) + " is not a file");
-    const Result<std::string> text = s ? read_conf(fd) : Result<std::string>(s);
-    ::close(fd);
+    const Result<std::string> text = s ? read_conf(fd.get()) : Result<std::string>(s);
     return text ? parse_host_conf(*text) : Result<HostConf>(text.status());
 }
 

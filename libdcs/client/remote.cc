@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/ids.h"
 #include "net/tcp_socket.h"
 #include "pki/authority.h"
@@ -26,18 +27,6 @@ std::optional<std::string_view> line(std::string_view &text, std::string_view wo
     const std::string_view rest = text.substr(word.size(), end - word.size());
     text.remove_prefix(end + 1);
     return rest;
-}
-
-int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
-
-std::optional<std::string> from_hex(std::string_view text) {
-    std::string bytes;
-    if (text.size() != 2 * sizeof(Token)) return std::nullopt;
-    for (std::size_t i = 0; i < text.size(); i += 2) {
-        if (digit(text[i]) < 0 || digit(text[i + 1]) < 0) return std::nullopt;
-        bytes += static_cast<char>(16 * digit(text[i]) + digit(text[i + 1]));
-    }
-    return bytes;
 }
 
 Result<net::TlsContextPtr> context_of(const Remote &remote) {
@@ -67,7 +56,7 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     if (rest.substr(0, head.size()) != head) return wrong("they are of another version than this library");
     rest.remove_prefix(head.size());
     const auto address = line(rest, scheduler_word), digits = line(rest, token_word);
-    const auto token = digits ? from_hex(*digits) : std::nullopt;
+    const auto token = digits ? bytes_of_hex(*digits, sizeof(Token)) : std::nullopt;
     if (!address || !token) return wrong("they name no scheduler and token");
     const std::size_t first = rest.find(certificate_begin);
     const std::size_t second = first == rest.npos ? rest.npos : rest.find(certificate_begin, first + 1);

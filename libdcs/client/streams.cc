@@ -3,20 +3,19 @@
 #include <cerrno>
 
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/limits.h"
 
 namespace dcs::client {
 Result<File> temporary_file() {
     if (std::FILE *f = std::tmpfile()) return File(f);
     // No room or no permission there: memory will do.
-    const int fd = ::memfd_create("dcs-stream", MFD_CLOEXEC);
-    if (fd < 0) return fail_errno(Code::io_error, "no temporary file for the stream", errno);
-    if (std::FILE *f = ::fdopen(fd, "w+")) return File(f);
-    const int error = errno;
-    ::close(fd);
-    return fail_errno(Code::io_error, "no temporary file for the stream", error);
+    Fd fd(::memfd_create("dcs-stream", MFD_CLOEXEC));
+    std::FILE *f = fd ? ::fdopen(fd.get(), "w+") : nullptr;
+    if (!f) return fail_errno(Code::io_error, "no temporary file for the stream", errno);
+    (void)fd.release();
+    return File(f);
 }
 
 namespace {

@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <mutex>
 #include <vector>
 
-#include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "net/tcp_socket.h"
+#include "net/unix_socket.h"
 
 namespace dcs::client {
 namespace {
@@ -58,31 +56,8 @@ void close_socket(int fd) {
     ::close(fd);
 }
 
-// Connects to directory/name through a descriptor of the directory when the path is too long for a
-// socket address. Returns 0 or errno.
-int connect_to(int fd, const std::string &path, bool &directory_missing) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const auto slash = path.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const int dir = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0) {
-        const int error = errno;
-        directory_missing = error == ENOENT || error == ENOTDIR;
-        return error;
-    }
-    std::string name = path;
-    if (path.size() >= sizeof address.sun_path)
-        name = "/proc/self/fd/" + std::to_string(dir) + "/" + path.substr(slash + 1);
-    int error = 0;
-    if (name.size() >= sizeof address.sun_path) {
-        error = ENAMETOOLONG;
-    } else {
-        std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
-        if (::connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) error = errno;
-    }
-    ::close(dir);
-    return error;
+bool is_missing(const std::string &directory) {
+    return ::access(directory.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 constexpr std::size_t tls_piece = 16 * 1024;
@@ -114,14 +89,14 @@ Transport::Refusal Transport::connect(const std::string &path) {
     close();
     const int fd = open_socket(AF_UNIX);
     if (fd < 0) return {errno, false, fail_errno(Code::unreachable, "socket", errno).text};
-    bool directory_missing = false;
-    const int error = connect_to(fd, path, directory_missing);
+    const int error = net::connect_to_path(fd, path);
     if (error == 0) {
         fd_ = fd;
         pid_ = ::getpid();
         return {};
     }
     close_socket(fd);
+    const bool directory_missing = error != EACCES && is_missing(path.substr(0, path.rfind('/') + 1));
     const bool hopeless = directory_missing || error == EACCES || error == EPERM || error == ENAMETOOLONG;
     std::string why = fail_errno(Code::unreachable, path, error).text;
     if (error == EACCES) why += who_may(path);
@@ -213,6 +188,7 @@ Status Transport::shake_hands(Instant deadline) {
 
 // 0: connected; else an errno.
 int Transport::try_address(const void *address, std::size_t size, Instant deadline) {
+    DCS_REQUIRE(fd_ < 0 && !tls_, "a transport has one connection at a time");
     const auto *at = static_cast<const sockaddr *>(address);
     fd_ = open_socket(at->sa_family);
     if (fd_ < 0) return errno;

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/sized.h"
 #include "client/call.h"
+#include "client/rows.h"
 #include "client/streams.h"
 
 namespace dcs::client {
@@ -21,6 +22,7 @@ Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int se
 }
 
 Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int session_num, int max, bool block) {
+    DCS_REQUIRE(max >= 1, "the number of results was checked");
     wire::GwaitMany request{session_num, turn.next(), max, block};
     request.most = std::min(max, static_cast<int>(limits::batch_grains));
     auto reply = ask<wire::GrainResults>(pool, request, How{With::token, block});
@@ -36,34 +38,6 @@ Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int 
         before = r.sent;
     }
     return reply;
-}
-
-struct rusage usage_of(const wire::Usage &usage) {
-    struct rusage to = {};
-    to.ru_utime = {usage.user_us / 1'000'000, usage.user_us % 1'000'000};
-    to.ru_stime = {usage.system_us / 1'000'000, usage.system_us % 1'000'000};
-    to.ru_maxrss = usage.max_rss_kb;
-    to.ru_minflt = usage.minor_faults;
-    to.ru_majflt = usage.major_faults;
-    to.ru_inblock = usage.in_blocks;
-    to.ru_oublock = usage.out_blocks;
-    return to;
-}
-
-// Its texts are those of `r`.
-d_result result_of(wire::GrainResult &r) {
-    d_result to{};
-    to.grain_num = r.grain;
-    to.completed = r.completed;
-    to.sent = r.sent;
-    to.termsig = r.signal;
-    to.retcode = r.code;
-    to.rusage = usage_of(r.usage);
-    to.outlen = r.out_length;
-    to.errlen = r.err_length;
-    to.output = r.out.data();
-    to.error = r.err.data();
-    return to;
 }
 
 Status check_results(const d_result *results) {

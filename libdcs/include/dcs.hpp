@@ -132,7 +132,7 @@ struct file {
 };
 
 // What a grain demands of the pool and its hosts: type, name and what it is unless said, in the order of d_grain.
-#define DCS_DEMANDS(field) \
+#define DCS_CXX_DEMANDS(field) \
     field(unsigned, host_class, 0) field(int, thrash, 0) field(bool, urgent, false) field(int, notice, 0) \
     field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
 
@@ -141,9 +141,9 @@ struct grain {
     std::vector<std::string> argv = {};
     std::string input = {};              // may hold any byte
     std::vector<std::string> env = {};   // "NAME=value"
-#define DCS_FIELD(type, name, unless_said) type name = unless_said;
-    DCS_DEMANDS(DCS_FIELD)
-#undef DCS_FIELD
+#define DCS_CXX_FIELD(type, name, unless_said) type name = unless_said;
+    DCS_CXX_DEMANDS(DCS_CXX_FIELD)
+#undef DCS_CXX_FIELD
     std::string directory = {};          // empty: a private one
     std::string label = {};
     std::vector<file> files = {}, programs = {};
@@ -198,9 +198,9 @@ public:
         c.genvv = env_.data();
         c.input = from.input.data();
         c.input_length = from.input.size();
-#define DCS_FIELD(type, name, unless_said) c.name = from.name;
-        DCS_DEMANDS(DCS_FIELD)
-#undef DCS_FIELD
+#define DCS_CXX_FIELD(type, name, unless_said) c.name = from.name;
+        DCS_CXX_DEMANDS(DCS_CXX_FIELD)
+#undef DCS_CXX_FIELD
         c.directory = text_or_null(from.directory);
         c.label = text_or_null(from.label);
         c.files = files_.data();
@@ -460,5 +460,5 @@ inline void result_range::iterator::next() {
 
 }  // namespace dcs
 
-#undef DCS_DEMANDS
+#undef DCS_CXX_DEMANDS
 #endif

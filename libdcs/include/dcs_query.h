@@ -1,16 +1,20 @@
-/* dcs_query.h: what a pool knows, and orders to it. A part of dcs.h, which includes it and says what holds for all
- * calls.
+/* dcs_query.h: what a pool knows, and orders to it. A part of dcs.h, which includes it: programs include dcs.h, which
+ * says what holds for all calls.
  *
  * Answers are blocks of the library, with all that they point to, laid out for the structs as this program was compiled
  * with them. The caller releases them by the call that is named; what it copied out of them stays. */
 #ifndef DCS_QUERY_H
 #define DCS_QUERY_H
 
-#include "dcs.h"
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct d_pool; /* as in dcs.h */
 
 /* What is asked for. Grains: of a session, by state. */
 enum d_query_type {

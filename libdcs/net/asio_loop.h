@@ -1,5 +1,5 @@
 #pragma once
-// Inside of net::Loop, for loop.cc, sockets.cc, held.cc and tls_wires.cc only: the one header that shows Asio.
+// Inside of net::Loop, for asio_loop.cc, sockets.cc, held.cc and tls_wires.cc only: the one header that shows Asio.
 //
 // Asio waits for readiness; the calls that move bytes are made here, without blocking. So a
 // connection that is silent owns no buffer, and one receive buffer serves them all.
@@ -23,8 +23,8 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "net/connection.h"
 #include "base/limits.h"
+#include "net/connection.h"
 #include "net/loop.h"
 #include "net/stranger_table.h"
 #include "net/tcp_socket.h"
@@ -132,7 +132,7 @@ private:
     bool make_room_for(const WirePtr &wire);
     void stop_counting(Wire &wire);
 
-    // loop.cc
+    // asio_loop.cc
     Instant served_now() const;
     void look_after(Wire &wire);
     void cut_off_overdue(Instant now);

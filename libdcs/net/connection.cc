@@ -37,6 +37,7 @@ Status Connection::receive(std::string_view bytes, Instant now, std::vector<Fram
 
 WriteQueue::Sent Connection::flush(int fd, Instant now) {
     std::size_t moved = 0;
+    DCS_REQUIRE(alive && connected && fd >= 0, "bytes go out through a socket");
     WriteQueue::Sent sent = out.flush(fd, &moved);
     if (sent == WriteQueue::Sent::all)
         out_progress.stop();

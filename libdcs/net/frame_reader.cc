@@ -28,6 +28,7 @@ Status FrameReader::feed(std::string_view bytes, std::size_t max_payload, std::v
         payload.append(bytes.substr(0, n));
         bytes.remove_prefix(n);
         if (size < frame_.header.length) break;
+        DCS_REQUIRE(payload.size() == frame_.header.length, "a frame is handed out whole");
         out->push_back(std::move(frame_));
         frame_ = Frame();
         filled_ = 0;

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/load_limits.h"
+#include "base/require.h"
 #include "net/asio_loop.h"
 
 // What is held in memory for connections, and who answers for it.
@@ -19,6 +20,7 @@ std::size_t &AsioLoop::held_for(const Wire &wire) {
 
 void AsioLoop::uncharge(Wire &wire) {
     if (wire.counted == 0) return;
+    DCS_REQUIRE(held_for(wire) >= wire.counted, "what is held of one connection is part of what its user holds");
     held_for(wire) -= std::exchange(wire.counted, 0);
     if (wire.tls && held_[wire.charged_to] == 0) held_.erase(wire.charged_to);
 }
@@ -30,6 +32,7 @@ bool AsioLoop::charge(Wire &wire) {
     const std::size_t now = wire.reader.held() + wire.out.bytes() + (wire.tls ? wire.tls->waiting() : 0);
     const bool more = now > wire.counted;
     std::size_t &sum = held_for(wire);
+    DCS_REQUIRE(sum >= wire.counted, "what is held of one connection is part of what its user holds");
     sum += now - wire.counted;
     wire.counted = now;
     if (sum == 0 && wire.tls) held_.erase(wire.charged_to);

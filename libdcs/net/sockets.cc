@@ -113,6 +113,7 @@ bool AsioLoop::attach(const WirePtr &wire, int fd) {
         ::close(fd);
         return false;
     }
+    DCS_REQUIRE(wire->alive && !wire->connected, "a connection gets one socket");
     wire->connected = true;
     asio::co_spawn(context_, read_frames(wire), asio::detached);
     return true;
@@ -354,8 +355,10 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     uncharge(wire);
     if (wire.check_at != Instant::never()) checks_.erase({wire.check_at, wire.id});
     wire.check_at = Instant::never();
+    DCS_REQUIRE(open_ > 0, "each socket that ends was counted");
     --open_;
     auto user = of_user_.find({wire.door, wire.peer.uid});
+    DCS_REQUIRE(wire.tls || wire.door < 0 || user != of_user_.end(), "who came through a door was counted");
     if (wire.tls) stop_counting(wire);
     else if (wire.door >= 0 && --user->second.connections == 0) of_user_.erase(user);
     if (wire.muted) return forget(wire.id);  // the caller holds the wire

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/planted.h"
+#include "base/require.h"
 
 namespace dcs::net {
 namespace {
@@ -39,6 +40,7 @@ std::optional<ConnId> StrangerTable::add(ConnId conn, const std::string &network
         if (goes && trusted(strangers_.at(*goes).network, now_) && !trusted(network, now_)) goes = conn;
     }
     if (goes == conn) return goes;
+    DCS_REQUIRE(strangers_.count(conn) == 0, "a stranger comes once");
     strangers_[conn] = Stranger{network, now_, false};
     ++of_network_[network];
     return goes;
@@ -53,6 +55,7 @@ void StrangerTable::remove(ConnId conn) {
     const auto found = strangers_.find(conn);
     if (found == strangers_.end()) return;
     const auto of_it = of_network_.find(found->second.network);
+    DCS_REQUIRE(of_it != of_network_.end() && of_it->second > 0, "each stranger is counted in its network");
     if (--of_it->second == 0) of_network_.erase(of_it);
     strangers_.erase(found);
 }

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/ids.h"
 #include "base/instant.h"
-#include "net/loop.h"
 
 namespace dcs::net {
 

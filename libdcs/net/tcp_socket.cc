@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 namespace dcs::net {
 namespace {
 
@@ -19,14 +21,11 @@ constexpr int keepalive_idle_s = 30, keepalive_pause_s = 10, keepalive_tries = 3
 void set(int fd, int level, int option, int value) { (void)::setsockopt(fd, level, option, &value, sizeof value); }
 
 int listen_at(const addrinfo &at) {
-    const int fd = ::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) return -1;
-    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (::bind(fd, at.ai_addr, at.ai_addrlen) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
-    const int error = errno;
-    ::close(fd);
-    errno = error;
-    return -1;
+    Fd fd(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return -1;
+    set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    const bool listens = ::bind(fd.get(), at.ai_addr, at.ai_addrlen) == 0 && ::listen(fd.get(), SOMAXCONN) == 0;
+    return listens ? fd.release() : -1;
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ void TlsSession::send(std::string plain) {
 std::string TlsSession::take_output() {
     BIO *out = inside_->out;
     std::string bytes(BIO_ctrl_pending(out), '\0');
-    if (!bytes.empty()) BIO_read(out, bytes.data(), static_cast<int>(bytes.size()));
+    const int size = static_cast<int>(bytes.size());
+    if (size > 0) DCS_REQUIRE(BIO_read(out, bytes.data(), size) == size, "what is pending can be read");
     return bytes;
 }
 

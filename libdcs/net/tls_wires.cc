@@ -127,6 +127,7 @@ void AsioLoop::let_stranger_in(Listener &listener, int fd) {
 }
 
 bool AsioLoop::begin_handshake(const WirePtr &wire, int fd) {
+    DCS_REQUIRE(wire->tls && !wire->connected, "a connection has one handshake");
     set_tcp_options(fd);
     wire->connected = true;
     wire->handshaking = true;
@@ -160,6 +161,7 @@ bool AsioLoop::decipher(Wire &wire, std::string_view bytes, std::string *plain) 
 }
 
 bool AsioLoop::handshake_is_over(Wire &wire) {
+    DCS_REQUIRE(wire.handshaking && wire.tls->open(), "a handshake is over once, when TLS says so");
     const TlsPeer &peer = wire.tls->peer();
     wire.handshaking = false;
     if (wire.door >= 0) {
@@ -203,6 +205,7 @@ void AsioLoop::stop_counting(Wire &wire) {
     if (std::exchange(wire.stranger, false)) strangers_.remove(wire.id);
     if (wire.counted_as.empty()) return;
     const auto it = of_certificate_.find(std::exchange(wire.counted_as, {}));
+    DCS_REQUIRE(it != of_certificate_.end() && it->second > 0, "each certificate that is shown is counted");
     if (--it->second == 0) of_certificate_.erase(it);
 }
 

@@ -9,80 +9,80 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 namespace dcs::net {
 namespace {
 
-struct Fd {
-    int fd = -1;
-    explicit Fd(int f) : fd(f) {}
-    Fd(const Fd &) = delete;
-    Fd &operator=(const Fd &) = delete;
-    ~Fd() {
-        int kept = errno;
-        if (fd >= 0) ::close(fd);
-        errno = kept;
-    }
-    int release() { return std::exchange(fd, -1); }
-};
-
-int open_directory(const std::string &directory) {
-    return ::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+Fd folder(const std::string &directory) {
+    return Fd(::open(directory.empty() ? "." : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-// The short way to a name in an open directory. False when even the name alone is too long.
-bool address_below(int directory, const std::string &name, sockaddr_un *address) {
-    std::string path = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
-    if (name.empty() || path.size() >= sizeof address->sun_path) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
+// False when it is too long for a socket address.
+bool address_of(const std::string &path, sockaddr_un *address) {
     *address = {};
     address->sun_family = AF_UNIX;
+    if (path.size() >= sizeof address->sun_path) return false;
     std::memcpy(address->sun_path, path.data(), path.size());
     return true;
 }
 
-int stream_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+// The short way to a name in an open directory. False when even the name alone is too long.
+bool address_below(int directory, const std::string &name, sockaddr_un *address) {
+    if (!name.empty() && address_of("/proc/self/fd/" + std::to_string(directory) + "/" + name, address)) return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
+Fd stream_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 }  // namespace
 
 Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode) {
     const std::string path = directory + "/" + name, fresh = name + ".new";
-    Fd dir(open_directory(directory));
-    if (dir.fd < 0) return fail_errno(Code::not_found, "cannot open directory " + directory, errno);
+    Fd dir = folder(directory);
+    if (!dir) return fail_errno(Code::not_found, "cannot open directory " + directory, errno);
     struct stat st = {};
-    if (::fstatat(dir.fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISSOCK(st.st_mode))
+    if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISSOCK(st.st_mode))
         return fail(Code::invalid, path + " exists and is not a socket: move it away");
-    if (::fstatat(dir.fd, fresh.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
-        ::unlinkat(dir.fd, fresh.c_str(), 0);  // of one who died between bind and rename
+    if (::fstatat(dir.get(), fresh.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
+        ::unlinkat(dir.get(), fresh.c_str(), 0);  // of one who died between bind and rename
     sockaddr_un address;
-    Fd socket(stream_socket());
-    if (socket.fd < 0 || !address_below(dir.fd, fresh, &address) ||
-        ::bind(socket.fd, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
+    Fd socket = stream_socket();
+    if (!socket || !address_below(dir.get(), fresh, &address) ||
+        ::bind(socket.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
         return fail_errno(Code::io_error, "cannot make socket " + path, errno);
-    if (::fchmodat(dir.fd, fresh.c_str(), mode, 0) != 0 || ::listen(socket.fd, SOMAXCONN) != 0 ||
-        ::renameat(dir.fd, fresh.c_str(), dir.fd, name.c_str()) != 0) {
+    if (::fchmodat(dir.get(), fresh.c_str(), mode, 0) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||
+        ::renameat(dir.get(), fresh.c_str(), dir.get(), name.c_str()) != 0) {
         int error = errno;
-        ::unlinkat(dir.fd, fresh.c_str(), 0);
+        ::unlinkat(dir.get(), fresh.c_str(), 0);
         return fail_errno(Code::io_error, "cannot open socket " + path, error);
     }
     return socket.release();
 }
 
-int connect_unix_socket(const std::string &path) {
-    std::size_t slash = path.rfind('/');
-    std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-    Fd dir(open_directory(directory));
-    if (dir.fd < 0) return -1;
+int connect_to_path(int socket, const std::string &path) {
+    const std::size_t slash = path.rfind('/');
     sockaddr_un address;
-    Fd socket(stream_socket());
-    if (socket.fd < 0 || !address_below(dir.fd, name, &address)) return -1;
+    Fd dir;
+    if (!address_of(path, &address)) {
+        dir = folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+        if (!dir || !address_below(dir.get(), path.substr(slash + 1), &address)) return errno;
+    }
     int result;
     do {
-        result = ::connect(socket.fd, reinterpret_cast<sockaddr *>(&address), sizeof address);
+        result = ::connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address);
     } while (result != 0 && errno == EINTR);
-    return result == 0 ? socket.release() : -1;
+    return result == 0 ? 0 : errno;
+}
+
+int connect_unix_socket(const std::string &path) {
+    Fd socket = stream_socket();
+    if (!socket) return -1;
+    const int error = connect_to_path(socket.get(), path);
+    if (error == 0) return socket.release();
+    errno = error;
+    return -1;
 }
 
 int accept_socket(int listener) {

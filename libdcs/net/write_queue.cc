@@ -5,6 +5,8 @@
 #include <sys/uio.h>
 #include <utility>
 
+#include "base/require.h"
+
 namespace dcs::net {
 
 void WriteQueue::push(std::string frame) {
@@ -33,6 +35,7 @@ WriteQueue::Sent WriteQueue::flush(int fd, std::size_t *moved) {
             return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::blocked : Sent::broken;
         }
         std::size_t left = static_cast<std::size_t>(n);
+        DCS_REQUIRE(left <= bytes_, "no more is sent than was queued");
         *moved += left;
         bytes_ -= left;
         for (left += gone_; !frames_.empty() && left >= frames_.front().size();) {
@@ -41,6 +44,7 @@ WriteQueue::Sent WriteQueue::flush(int fd, std::size_t *moved) {
         }
         gone_ = left;
     }
+    DCS_REQUIRE(bytes_ == 0 && gone_ == 0, "an empty queue holds no bytes");
     return Sent::all;
 }
 

@@ -38,11 +38,6 @@ Code code_of(int error) {
     }
 }
 
-bool Fd::close_checked() {
-    const int fd = release();
-    return ::close(fd) == 0 || errno == EINTR;
-}
-
 PathOpener::PathOpener(Fd root, std::string directory, bool one_call)
     : root_(std::move(root)), directory_(std::move(directory)) {
     // Linux before 5.6 and some sandboxes do not have it.

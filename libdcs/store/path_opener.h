@@ -1,35 +1,11 @@
 #pragma once
 // Opens what lies below one directory, and nothing else: no symbolic link is followed, no "..".
 #include <string>
-#include <utility>
 
-#include <unistd.h>
-
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs::store {
-
-class Fd {
-public:
-    explicit Fd(int fd = -1) : fd_(fd) {}
-    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Fd &operator=(Fd &&other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Fd() {
-        if (fd_ >= 0) (void)::close(fd_);
-    }
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-    explicit operator bool() const { return fd_ >= 0; }
-    // The only way to close a file that was written to: Linux reports late errors here. An
-    // interrupted close has closed.
-    bool close_checked();
-
-private:
-    int fd_;
-};
 
 Code code_of(int error);
 

@@ -47,7 +47,7 @@ public:
     const T &const_value() const { return *value_; }
 
     std::size_t most = SIZE_MAX;                   // bytes of a string, elements of a vector
-    std::int64_t least = 0, greatest = 0;          // of a number, if least < greatest
+    std::int64_t least = 0, greatest = 0;          // of a number, if least < greatest; a Reader takes others too
     Form since = positional_form;                  // older forms do not have it
     bool for_people = false;                       // a peer of an older form does without
 private:
@@ -61,13 +61,6 @@ template <class T> const FieldOf<T> field_of(const char *name, T &value) { retur
 template <class T> const FieldOf<T> at_most(std::size_t most, FieldOf<T> field) {
     static_assert(std::is_same_v<T, std::string> || is_vector<T>, "a number of bytes or elements");
     field.most = most;
-    return field;
-}
-// For out_of_range(): a Reader takes others, for the answer to them is not that they are no message.
-template <class T> const FieldOf<T> within(std::int64_t least, std::int64_t greatest, FieldOf<T> field) {
-    static_assert(FixedInteger<T>, "a range of numbers");
-    field.least = least;
-    field.greatest = greatest;
     return field;
 }
 // A peer of an older form cannot be told of it: a message in which it has not its default is not sent there.

@@ -1,6 +1,6 @@
 #include "wire/content.h"
 
-#include "wire/json.h"
+#include "base/hex.h"
 
 namespace dcs::wire {
 
@@ -15,7 +15,7 @@ const char *name_of(FileRole role) {
     return "?";
 }
 
-std::string digest_text(const std::string &digest) { return "sha256:" + in_hex(digest); }
+std::string digest_text(const std::string &digest) { return "sha256:" + hex_of(digest); }
 
 std::string to_text(const GrainFile &file) {
     std::string text = name_of(file.role);

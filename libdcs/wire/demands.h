@@ -1,7 +1,9 @@
 #pragma once
-// What a grain demands of the pool and of the hosts that run it, as its submission says it. One struct: the calls, the
-// messages, the scheduler's decisions, the records and the rows hold it, and its list of fields says what each of
-// them writes and reads, and which values there are.
+// What a grain demands of the pool and of the hosts that run it, as its submission says it. Everything about a demand
+// stands in one list: the calls, the messages, the scheduler's decisions, the records, the rows, the options of
+// commands and the tables of docs/ are made from it. By hand are written the fields of the same name in d_grain and
+// d_grain_row of C, in dcs.hpp and in the Python package.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,36 +13,89 @@
 
 namespace dcs::wire {
 
+enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, seconds, minutes };
+
+// A row each: type, name, value if nothing is said, least and greatest value (both 0: any), form that it came with;
+// the name of its option, its unit, the words of `dcs grain show` for a value but 0 (% is the value; of a
+// number the noun; "": said elsewhere), what it means. The place in the list is the field's number: a new
+// one is appended.
+// clang-format off
+#define DCS_DEMANDS(demand)                                                                                           \
+    demand(std::uint32_t, host_class, 0, 0, 0, 8, "class", mask, "", "only hosts of these classes; 0: any")           \
+    demand(std::int32_t, thrash, 0, 0, INT32_MAX, 8, "thrash", half_megabytes, "hosts with % free",                   \
+           "expected memory in half megabytes; a host with less free memory is left alone")                           \
+    demand(bool, urgent, false, 0, 0, 8, "urgent", flag, "urgent", "to the front of the session's queue")             \
+    demand(std::int32_t, notice, 0, 0, INT32_MAX, 8, "notice", minutes, "% of notice",                                \
+           "minutes of warning that it gets before it must have written a checkpoint")                                \
+    demand(std::int32_t, attempts, limits::attempts, 1, 255, 8, "attempts", number, "",                               \
+           "run it again after a failure, so many times in all")                                                      \
+    demand(std::int32_t, cores, 0, 0, limits::cores, 8, "cores", number, "core",                                      \
+           "cores that it keeps busy; 0 counts as 1")                                                                 \
+    demand(std::int32_t, memory_mb, 0, 0, INT32_MAX, 8, "memory", megabytes, "% of memory",                           \
+           "megabytes that it must find free, beside what running grains asked for, and may use")                     \
+    demand(std::int32_t, wall_s, 0, 0, INT32_MAX, 8, "wall", seconds, "at most % a run",                              \
+           "longest run, in seconds; a longer one is ended and has failed; 0: no limit")
+// clang-format on
+
 struct Demands {
-    std::uint32_t host_class = 0;  // mask; 0: any class
-    std::int32_t thrash = 0;       // expected memory, half megabytes
-    bool urgent = false;
-    std::int32_t notice = 0;       // minutes of warning before a checkpoint
-    std::int32_t attempts = limits::attempts;
-    std::int32_t cores = 0;        // that it keeps busy; 0 counts as 1
-    std::int32_t memory_mb = 0;    // that it must find free beside what running grains asked for, and may use
-    std::int32_t wall_s = 0;       // longest run of one incarnation, beyond it the grain has failed; 0: no limit
+#define DCS_DEMAND(type, name, unless_said, ...) type name = unless_said;
+    DCS_DEMANDS(DCS_DEMAND)
+#undef DCS_DEMAND
     bool operator==(const Demands &) const = default;
 };
 template <> inline constexpr bool is_part<Demands> = true;
 
+// A row of the list.
+struct DemandRow {
+    const char *type, *name, *unless_said;  // as the list has them
+    std::int64_t least, greatest;
+    Form since;
+    const char *option;
+    Unit unit;
+    const char *shown, *meaning;
+};
+inline constexpr DemandRow demand_rows[] = {
+#define DCS_DEMAND(type, name, unless_said, least, greatest, since, option, unit, shown, meaning) \
+    {#type, #name, #unless_said, least, greatest, since, option, Unit::unit, shown, meaning},
+    DCS_DEMANDS(DCS_DEMAND)
+#undef DCS_DEMAND
+};
+
+// f(row, field) for each; `x` has fields of these names: Demands, or a struct of C.
+template <class X, class F> void each_demand(X &x, F &&f) {
+    std::size_t at = 0;
+#define DCS_DEMAND(type, name, ...) f(demand_rows[at++], x.name);
+    DCS_DEMANDS(DCS_DEMAND)
+#undef DCS_DEMAND
+}
+// From and to the structs of C.
+template <class C> Demands demands_in(const C &from) {
+    Demands to;
+#define DCS_DEMAND(type, name, ...) to.name = from.name;
+    DCS_DEMANDS(DCS_DEMAND)
+#undef DCS_DEMAND
+    return to;
+}
+template <class C> void put_demands(const Demands &from, C &to) {
+#define DCS_DEMAND(type, name, ...) to.name = from.name;
+    DCS_DEMANDS(DCS_DEMAND)
+#undef DCS_DEMAND
+}
+
 // "attempts is 0: it must be 1 to 255"; empty if there is nothing of that kind.
 std::string out_of_range(const Demands &demands);
-// Which numbers a field may have, by its name.
-struct Bounds {
-    std::int64_t least = 0, greatest = 0;
-};
-Bounds bounds_of_demand(std::string_view field);
 // The oldest form that can say them all: a peer that reads only older ones is not to be asked for them.
 Form form_needed(const Demands &demands);
 
-// clang-format off
-template <class A> void serialize(A &a, Demands &x, unsigned) {
-    a & DCS_FIELD(host_class) & within(0, INT32_MAX, DCS_FIELD(thrash)) & DCS_FIELD(urgent)
-      & within(0, INT32_MAX, DCS_FIELD(notice)) & within(1, 255, DCS_FIELD(attempts))
-      & within(0, limits::cores, DCS_FIELD(cores)) & within(0, INT32_MAX, DCS_FIELD(memory_mb))
-      & within(0, INT32_MAX, DCS_FIELD(wall_s));
+template <class T> const FieldOf<T> field_of_demand(const DemandRow &row, T &value) {
+    FieldOf<T> field = field_of(row.name, value);
+    field.least = row.least;
+    field.greatest = row.greatest;
+    field.since = row.since;
+    return field;
 }
-// clang-format on
+template <class A> void serialize(A &a, Demands &x, unsigned) {
+    each_demand(x, [&a](const DemandRow &row, auto &value) { a & field_of_demand(row, value); });
+}
 
 }  // namespace dcs::wire

@@ -1,8 +1,8 @@
 #include "wire/difference.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/hex.h"
 #include "wire/message.h"
 
 namespace dcs::wire {
@@ -22,9 +22,7 @@ std::string quoted(std::string_view s) {
         } else if (c == '\n') {
             r += "\\n";
         } else if (u < 0x20 || u >= 0x7f) {
-            char hex[5];
-            std::snprintf(hex, sizeof hex, "\\x%02x", u);
-            r += hex;
+            r += "\\x" + hex_of({&c, 1});
         } else {
             r += c;
         }

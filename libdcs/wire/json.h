@@ -16,8 +16,6 @@
 
 namespace dcs::wire {
 
-inline std::string in_hex(std::string_view bytes) { return hex_of(bytes); }
-
 class JsonText : public boost::archive::detail::interface_oarchive<JsonText> {
 public:
     // Where a row is published otherwise than its struct has it.
@@ -43,7 +41,7 @@ public:
         }
         if constexpr (std::is_same_v<T, std::string>)
             if (std::string_view(field.name()) == "digest") {
-                text_ += json_string(in_hex(field.const_value()));
+                text_ += json_string(hex_of(field.const_value()));
                 return;
             }
         text_ += value_of(field.const_value());

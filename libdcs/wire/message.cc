@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "base/checksum.h"
+#include "base/hex.h"
 #include "base/planted.h"
-#include "wire/json.h"
 #include "wire/needed.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -161,7 +161,7 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
     ByteReader reader(bytes);
     if (reader.raw(magic.size()) != magic)
         return fail(Code::protocol, "this is not a DCS frame: it begins with the bytes " +
-                                        in_hex(bytes.substr(0, magic.size())));
+                                        hex_of(bytes.substr(0, magic.size())));
     FrameHeader header;
     header.kind = reader.u16();
     header.protocol = reader.u16();

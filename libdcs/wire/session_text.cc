@@ -1,13 +1,13 @@
 #include "wire/session_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "wire/json.h"
 
@@ -16,11 +16,16 @@ namespace {
 
 namespace json = boost::json;
 
+// A mask of classes is published under the name of its option.
+std::string_view key_of(const DemandRow &row) { return row.unit == Unit::mask ? row.option : row.name; }
+// Exports of release 0.1 and before may do without those that came later than these.
+bool in_every_export(const DemandRow &row) { return &row - demand_rows < 5; }
+
 // ---- to text ------------------------------------------------------------------------------
 
 // Bytes that are no UTF-8 must come back as they were.
 std::string words(std::string_view bytes) {
-    return valid_utf8(bytes) ? json_string(bytes) : "{\"hex\":\"" + in_hex(bytes) + "\"}";
+    return valid_utf8(bytes) ? json_string(bytes) : "{\"hex\":\"" + hex_of(bytes) + "\"}";
 }
 
 std::string list(const std::vector<std::string> &items) {
@@ -29,18 +34,12 @@ std::string list(const std::vector<std::string> &items) {
     return r + "]";
 }
 
-std::string crc_text(std::uint32_t crc) {
-    std::string bytes;
-    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(crc >> shift);
-    return in_hex(bytes);
-}
-
 std::string place(const StreamPlace &p) {
     if (!p.in_file) return json_string(p.text);
     std::string r = "{\"file\":" + json_string(p.file);
     if (p.offset) r += ",\"offset\":" + std::to_string(*p.offset);
     if (p.length) r += ",\"length\":" + std::to_string(*p.length);
-    if (p.crc) r += ",\"crc32c\":\"" + crc_text(*p.crc) + "\"";
+    if (p.crc) r += ",\"crc32c\":\"" + hex_of_number(*p.crc).substr(8) + "\"";
     return r + "}";
 }
 
@@ -49,7 +48,7 @@ std::string files_text(const std::vector<GrainFile> &files) {
     for (const GrainFile &file : files) {
         r += (r.empty() ? "{\"role\":" : ",{\"role\":") + json_string(name_of(file.role));
         r += ",\"name\":" + words(file.name);
-        r += ",\"digest\":\"" + in_hex(file.digest) + "\",\"size\":" + std::to_string(file.size);
+        r += ",\"digest\":\"" + hex_of(file.digest) + "\",\"size\":" + std::to_string(file.size);
         r += ",\"binary_class\":" + words(file.binary_class) + "}";
     }
     return "[" + r + "]";
@@ -66,19 +65,6 @@ const char *type_of(const json::value &v) {
     case json::kind::object: return "an object";
     default: return "a number";
     }
-}
-
-std::optional<std::string> from_hex(std::string_view text) {
-    if (text.size() % 2 != 0) return std::nullopt;
-    std::string bytes;
-    for (std::size_t i = 0; i < text.size(); i += 2) {
-        unsigned value = 0;
-        const auto [end, error] =
-            std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
-        if (error != std::errc() || end != text.data() + i + 2) return std::nullopt;
-        bytes += static_cast<char>(value);
-    }
-    return bytes;
 }
 
 // Takes the keys of one object, each once. The first thing that is wrong stays in `wrong`.
@@ -120,8 +106,7 @@ public:
                          std::to_string(most));
         into = value;
     }
-    void flag(std::string_view key, bool &into) {
-        const json::value *v = take(key);
+    void flag_of(std::string_view key, const json::value *v, bool &into) {
         if (v && !v->is_bool()) return bad(key, *v, "true or false");
         if (v) into = v->as_bool();
     }
@@ -133,7 +118,7 @@ public:
         const json::object *o = v.if_object();
         const json::value *hex = o && o->size() == 1 ? o->if_contains("hex") : nullptr;
         if (!hex || !hex->is_string()) return bad(key, v, "a string or {\"hex\":\"...\"}");
-        auto bytes = from_hex({hex->as_string().data(), hex->as_string().size()});
+        auto bytes = bytes_of_hex({hex->as_string().data(), hex->as_string().size()});
         if (!bytes) return spoil(where_ + quoted(key) + ": its hex is not pairs of hex digits");
         into = std::move(*bytes);
     }
@@ -158,7 +143,7 @@ public:
             if (!known(entry.key())) left += (left.empty() ? "" : ", ") + quoted(entry.key());
         spoil("unknown key " + where_ + left);
     }
-    void knows(std::initializer_list<std::string_view> keys) { known_ = keys; }
+    void knows(std::initializer_list<std::string_view> keys) { known_.insert(known_.end(), keys); }
 
     static std::string quoted(std::string_view key) { return "\"" + std::string(key) + "\""; }
 
@@ -188,8 +173,8 @@ std::string file_place(const json::object &object, const std::string &key, Strea
     if (const json::value *v = keys.take("crc32c", false)) {
         std::string text;
         if (v->is_string()) text = std::string(v->as_string().data(), v->as_string().size());
-        const auto bytes = from_hex(text);
-        if (!bytes || bytes->size() != 4)
+        const auto bytes = bytes_of_hex(text, sizeof(std::uint32_t));
+        if (!bytes)
             keys.spoil(Keys::quoted(key) + ", \"crc32c\" must be a string of 8 hex digits");
         else
             for (const char c : *bytes)
@@ -237,11 +222,9 @@ std::string file_of(const json::object &object, GrainFile &file) {
     for (int r = 0; r <= static_cast<int>(last_of(FileRole())); ++r)
         if (role == name_of(static_cast<FileRole>(r))) known = true, file.role = static_cast<FileRole>(r);
     if (!known) keys.spoil("\"files\", \"role\" must be data, executable, program, input or output");
-    const auto digest = from_hex(hex);
-    if (!digest || (!digest->empty() && digest->size() != limits::digest_bytes))
-        keys.spoil("\"files\", \"digest\" must be 64 hex digits");
-    else
-        file.digest = *digest;
+    const auto digest = bytes_of_hex(hex, limits::digest_bytes);
+    if (digest) file.digest = *digest;
+    else if (!hex.empty()) keys.spoil("\"files\", \"digest\" must be 64 hex digits");
     keys.finish();
     return keys.wrong;
 }
@@ -260,25 +243,17 @@ void files(Keys &keys, GrainSpec &spec) {
 }
 
 void submitted(Keys &keys, GrainSpec &spec) {
-    constexpr std::int32_t least = INT32_MIN, most = INT32_MAX;  // as the type has them
     keys.list("argv", spec.argv, limits::argv_items);
     keys.list("env", spec.env, limits::argv_items);
     keys.bytes("directory", spec.directory);
     keys.bytes("label", spec.label);
-    Demands &d = spec.demands;
-    keys.number<std::uint32_t>("class", d.host_class, 0, UINT32_MAX);
-    keys.number<std::int32_t>("thrash", d.thrash, least, most);
-    keys.flag("urgent", d.urgent);
-    keys.number<std::int32_t>("notice", d.notice, least, most);
-    keys.number<std::int32_t>("attempts", d.attempts, least, most);
-    // Exports of before these existed do without.
-    const auto demand = [&](std::string_view key, std::int32_t &into) {
-        if (const json::value *v = keys.take(key, false)) keys.number_of<std::int32_t>(key, *v, into, least, most);
-    };
-    demand("cores", d.cores);
-    demand("memory_mb", d.memory_mb);
-    demand("wall_s", d.wall_s);
-    keys.spoil(out_of_range(d));
+    each_demand(spec.demands, [&keys]<class T>(const DemandRow &row, T &into) {
+        const json::value *v = keys.take(key_of(row), in_every_export(row));
+        if constexpr (std::is_same_v<T, bool>) keys.flag_of(key_of(row), v, into);
+        else if (v)
+            keys.number_of(key_of(row), *v, into, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+    });
+    keys.spoil(out_of_range(spec.demands));
 }
 
 void happened(Keys &keys, ExportedGrain &g) {
@@ -319,11 +294,11 @@ std::string to_line(const GrainLine &line) {
     std::string r = "{\"grain\":" + n(g.grain) + ",\"state\":" + json_string(g.state);
     r += ",\"argv\":" + list(s.argv) + ",\"env\":" + list(s.env);
     r += ",\"directory\":" + words(s.directory) + ",\"label\":" + words(s.label);
-    const Demands &d = s.demands;
-    r += ",\"class\":" + n(d.host_class) + ",\"thrash\":" + n(d.thrash);
-    r += std::string(",\"urgent\":") + (d.urgent ? "true" : "false");
-    r += ",\"notice\":" + n(d.notice) + ",\"attempts\":" + n(d.attempts);
-    r += ",\"cores\":" + n(d.cores) + ",\"memory_mb\":" + n(d.memory_mb) + ",\"wall_s\":" + n(d.wall_s);
+    each_demand(s.demands, [&r]<class T>(const DemandRow &row, T value) {
+        r += ",\"" + std::string(key_of(row)) + "\":";
+        if constexpr (std::is_same_v<T, bool>) r += value ? "true" : "false";
+        else r += std::to_string(value);
+    });
     r += ",\"failures\":" + n(g.failures) + ",\"incarnation\":" + n(g.incarnation);
     r += ",\"sequence\":" + n(g.sequence) + ",\"queue\":" + (g.queued ? n(g.queue) : "null");
     r += ",\"result\":" + (g.result_index < 0 ? "null" : n(g.result_index));
@@ -352,10 +327,10 @@ Result<GrainLine> grain_of_line(std::string_view text) {
                                        ", it must be an object");
     GrainLine line;
     Keys keys(value.as_object(), "");
-    keys.knows({"grain", "state", "argv", "env", "directory", "label", "class", "thrash", "urgent",
-                "notice", "attempts", "cores", "memory_mb", "wall_s", "failures", "incarnation", "sequence",
-                "queue", "result", "exit_code", "signal", "host", "nogo", "usage", "input_position", "input",
-                "checkpoint", "message", "files", "out", "err"});
+    keys.knows({"grain", "state", "argv", "env", "directory", "label", "failures", "incarnation", "sequence", "queue",
+                "result", "exit_code", "signal", "host", "nogo", "usage", "input_position", "input", "checkpoint",
+                "message", "files", "out", "err"});
+    for (const DemandRow &row : demand_rows) keys.knows({key_of(row)});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);
     keys.bytes("state", line.grain.state);
     submitted(keys, line.grain.spec);

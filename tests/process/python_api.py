@@ -2,6 +2,7 @@
 """The Python package: every program of docs/PYTHON.md; its structures against dcs.h; what goes well, what goes wrong, what is
 interrupted; and an executor whose program and scheduler are killed by -9 and simply started again."""
 import ctypes
+import dataclasses
 import os
 import re
 import signal
@@ -67,6 +68,11 @@ def layout():
         mine.append(f"{name} {ctypes.sizeof(kind)}")
         mine += [f"{name}.{field} {getattr(kind, field).offset} {getattr(kind, field).size}" for field, in fields(kind)]
     assert mine == told, [pair for pair in zip(mine, told) if pair[0] != pair[1]]
+    demands = re.findall(r"^    demand\([\w:]+, (\w+), ", open(os.path.join(ROOT, "libdcs/wire/demands.h")).read(), re.M)
+    assert len(demands) >= 8, demands
+    for kind in (dcs.Grain, dcs.GrainRow):
+        missing = set(demands) - {field.name for field in dataclasses.fields(kind)}
+        assert not missing, f"{kind.__name__} has no {missing}"
     header = open(os.path.join(ROOT, "libdcs/include/dcs.h")).read()
     for name, code in re.findall(r"^    (D_E_\w+) = (\d+)", header, re.M):
         error = dcs.errors.error_of(int(code), name, "", "")

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "net/loop.h"
 #include "pki/authority.h"
 #include "tests/unit/wire/samples.h"
-#include "wire/json.h"
 #include "wire/message.h"
 #include "wire/writer.h"
 
@@ -161,7 +161,7 @@ private:
             if (only_bytes) {  // whose fields have places that tests know, where that form has the message
                 auto frame = wire::encode(mine, ++request_, wire::positional_form);
                 if (!frame) frame = wire::encode(mine, request_, wire::newest_form);
-                return frame ? wire::in_hex(*frame) : frame.status().text;
+                return frame ? hex_of(*frame) : frame.status().text;
             }
             const Status s = loop_->send(conn_, mine, ++request_);
             return s ? "said" : s.text;

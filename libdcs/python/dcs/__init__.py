@@ -19,9 +19,10 @@ from .errors import (Broken, CallFailed, CannotRun, Error, GrainDiffers, GrainEx
                      SessionActive, SessionClosed, SessionTaken, SessionUnknown, Unreachable)
 from .executor import Executor, Future
 from .pool import Pool, default_pool, login_name
-from .query import Explanation, FileRow, GrainRow, HostRow, Move, Reason, SessionRow, System
+from .query import Explanation, HostRow, Reason, SessionRow, System
+from .result import Result, Usage
 from .session import Session
-from .spec import File, Grain, Result, Usage
+from .spec import File, FileRow, Grain, GrainRow, Move
 
 # Of the default pool.
 clear_nogo, close_session, explain, grain_file = (default_pool.clear_nogo, default_pool.close_session, default_pool.explain,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Dict, Type
 
 if TYPE_CHECKING:
-    from .spec import Result
+    from .result import Result
 
 
 class Error(Exception):

@@ -20,7 +20,8 @@ from .call import PICKLE_PROTOCOL
 from .errors import CallFailed, Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool
 from .session import Session, _forget
-from .spec import File, Grain, Result
+from .result import Result
+from .spec import File, Grain
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 _BATCH = 256

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, List, Optional, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
-from .query import ROW_SIZES, Explanation, GrainRow, HostChange, HostRow, Info, SessionRow, System
+from .query import ROW_SIZES, Explanation, HostChange, HostRow, Info, SessionRow, System
+from .spec import GrainRow
 
 _SYSTEM, _HOSTS, _SESSIONS, _GRAINS, _GRAIN = 0, 1, 2, 3, 8
 _STATES = {None: _GRAINS, "ready": 4, "running": 5, "finished": 6, "killed": 7}

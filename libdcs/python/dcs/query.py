@@ -1,4 +1,4 @@
-"""What the pool knows: itself, hosts, sessions and grains. A class for each struct of dcs_query.h, with its fields in its
+"""What the pool knows: itself, hosts, sessions and why grains wait. A class for each struct of dcs_query.h, with its fields in its
 order: they are read from it."""
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ctypes import POINTER, c_double, c_int, c_size_t, c_uint
 from dataclasses import dataclass
 from typing import Annotated, Tuple
 
-from ._fields import (OF_LIBRARY, STRUCTURES, Double, Int, Int64, Many, Text, Unsigned, Unsigned64, Words, c_fields_of,
-                      structure)
+from ._fields import (OF_LIBRARY, STRUCTURES, Double, Int, Int64, Many, Text, Unsigned, Unsigned64, c_fields_of, structure)
+from .spec import FileRow, GrainRow, Move
 
 
 @dataclass(frozen=True)
@@ -76,66 +76,6 @@ class SessionRow:
     killed: Int
     sent: Int
     saved_cpu_s: Double
-
-
-@structure("d_move_row")
-@dataclass(frozen=True)
-class Move:
-    """One of the latest times that a grain changed places."""
-    reason: Text
-    host: Text
-    detail: Text
-    age_s: Double
-    incarnation: Unsigned
-
-
-@structure("d_file_row")
-@dataclass(frozen=True)
-class FileRow:
-    """A file that a grain was to bring back; `digest` is empty when it did not."""
-    name: Text
-    size: Unsigned64
-    digest: Text
-
-
-@structure("d_grain_row")
-@dataclass(frozen=True)
-class GrainRow:
-    """A grain. `argv`, `nogo`, `moves` and `files` are there after grain_row(), empty after grains()."""
-    user: Text
-    state: Text
-    host: Text
-    label: Text
-    message: Text
-    session: Int
-    grain: Int
-    starts: Int
-    restarts: Int
-    failures: Int
-    exit_code: Int
-    signal: Int
-    result_index: Int
-    incarnation: Unsigned
-    host_class: Unsigned
-    cpu_s: Double
-    run_cpu_s: Double
-    saved_cpu_s: Double
-    last_contact_s: Double
-    checkpoint_age_s: Double
-    out_length: Unsigned64
-    err_length: Unsigned64
-    checkpoint_length: Unsigned64
-    thrash: Int
-    notice: Int
-    attempts: Int
-    cores: Int
-    memory_mb: Int
-    wall_s: Int
-    urgent: Int
-    argv: Words
-    nogo: Annotated[Tuple[str, ...], Many("nogo_count")]
-    moves: Annotated[Tuple[Move, ...], Many("move_count", Move)]
-    files: Annotated[Tuple[FileRow, ...], Many("file_count", FileRow)]
 
 
 @structure("d_reason")

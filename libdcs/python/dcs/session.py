@@ -11,7 +11,8 @@ from typing import Any, Deque, Iterator, List, Optional, Sequence, Tuple
 from ._fields import Path
 from .errors import Error, NothingLeft, NothingYet, ReplayEnd
 from .pool import Pool, default_pool, login_name
-from .spec import CResult, Grain, Result, orders, result_of
+from .result import CResult, Result, result_of
+from .spec import Grain, orders
 
 _MANY = 1024  # results that come at a time at most
 

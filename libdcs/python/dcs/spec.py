@@ -1,20 +1,14 @@
-"""What is submitted, and what comes back."""
+"""A grain: as it is submitted, and as the pool knows it."""
 from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import c_char_p, c_int, c_long, c_size_t, c_void_p
+from ctypes import c_char_p, c_int, c_size_t
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Annotated, Any, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._fields import (STRUCTURES, Bytes, CString, CStrings, Flag, Int, Many, Path, Unsigned, as_environment, c_bytes,
-                      c_bytes_or_none, fields_of, number, structure)
-from .errors import GrainFailed
-
-if TYPE_CHECKING:
-    from .pool import Pool
-
-TEXT_BYTES = 20 * 1024  # what the waits hand out of each stream
+from ._fields import (STRUCTURES, Bytes, CString, CStrings, Double, Flag, Int, Many, Path, Text, Unsigned, Unsigned64, Words,
+                      as_environment, c_bytes, c_bytes_or_none, fields_of, number, structure)
 
 
 class CFile(ctypes.Structure):
@@ -85,6 +79,66 @@ class Grain:
         return [how.put(to, name, getattr(self, name)) for name, how in fields_of(Grain)]
 
 
+@structure("d_move_row")
+@dataclass(frozen=True)
+class Move:
+    """One of the latest times that a grain changed places."""
+    reason: Text
+    host: Text
+    detail: Text
+    age_s: Double
+    incarnation: Unsigned
+
+
+@structure("d_file_row")
+@dataclass(frozen=True)
+class FileRow:
+    """A file that a grain was to bring back; `digest` is empty when it did not."""
+    name: Text
+    size: Unsigned64
+    digest: Text
+
+
+@structure("d_grain_row")
+@dataclass(frozen=True)
+class GrainRow:
+    """A grain. `argv`, `nogo`, `moves` and `files` are there after grain_row(), empty after grains()."""
+    user: Text
+    state: Text
+    host: Text
+    label: Text
+    message: Text
+    session: Int
+    grain: Int
+    starts: Int
+    restarts: Int
+    failures: Int
+    exit_code: Int
+    signal: Int
+    result_index: Int
+    incarnation: Unsigned
+    host_class: Unsigned
+    cpu_s: Double
+    run_cpu_s: Double
+    saved_cpu_s: Double
+    last_contact_s: Double
+    checkpoint_age_s: Double
+    out_length: Unsigned64
+    err_length: Unsigned64
+    checkpoint_length: Unsigned64
+    thrash: Int
+    notice: Int
+    attempts: Int
+    cores: Int
+    memory_mb: Int
+    wall_s: Int
+    urgent: Int
+    argv: Words
+    nogo: Annotated[Tuple[str, ...], Many("nogo_count")]
+    moves: Annotated[Tuple[Move, ...], Many("move_count", Move)]
+    files: Annotated[Tuple[FileRow, ...], Many("file_count", FileRow)]
+
+
 class GrainOrder(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("grain_num", c_int), ("reserved", c_int), ("grain", Grain.C)]  # type: ignore[attr-defined]
 
@@ -97,95 +151,4 @@ def orders(grains: Sequence[Tuple[int, Grain]]) -> Tuple[Any, List[Any]]:
     return rows, keep
 
 
-class Timeval(ctypes.Structure):
-    _fields_ = [("tv_sec", c_long), ("tv_usec", c_long)]
-
-
-class Rusage(ctypes.Structure):
-    _fields_ = [("ru_utime", Timeval), ("ru_stime", Timeval)] + [
-        (name, c_long) for name in ("ru_maxrss", "ru_ixrss", "ru_idrss", "ru_isrss", "ru_minflt", "ru_majflt", "ru_nswap",
-                                    "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv", "ru_nsignals", "ru_nvcsw",
-                                    "ru_nivcsw")]
-
-
-class CResult(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("grain_num", c_int), ("completed", c_int), ("sent", c_int), ("termsig", c_int),
-                ("retcode", c_int), ("reserved", c_int), ("rusage", Rusage), ("outlen", c_size_t), ("errlen", c_size_t),
-                ("output", c_void_p), ("error", c_void_p)]
-
-
-STRUCTURES.update({"d_file": CFile, "d_grain_order": GrainOrder, "d_result": CResult, "rusage": Rusage})
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What the grain used, in all of its runs."""
-    user_s: float
-    system_s: float
-    max_rss_kb: int
-    ru: Dict[str, int] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Result:
-    """The end of a grain. `signal`, `code`: how it ended. `index`: of this result in the order of finishing, from 0.
-    `completed`: results that there are so far."""
-    session: int
-    grain: int
-    index: int
-    completed: int
-    signal: int
-    code: int
-    usage: Usage
-    output_length: int
-    error_length: int
-    output_head: bytes = field(repr=False)  # the first 20 KiB
-    error_head: bytes = field(repr=False)
-    pool: Pool = field(repr=False, compare=False)
-
-    @property
-    def ok(self) -> bool:
-        return self.signal == 0 and self.code == 0
-
-    @property
-    def output(self) -> bytes:
-        """The whole standard output; what is longer than the first 20 KiB is fetched now."""
-        if self.output_length == len(self.output_head):
-            return self.output_head
-        with self.open_output() as stream:
-            return stream.read()
-
-    @property
-    def error(self) -> bytes:
-        """The whole standard error."""
-        if self.error_length == len(self.error_head):
-            return self.error_head
-        with self.open_error() as stream:
-            return stream.read()
-
-    def open_output(self) -> BinaryIO:
-        return self.pool.grain_stream(self.session, self.grain, "out")
-
-    def open_error(self) -> BinaryIO:
-        return self.pool.grain_stream(self.session, self.grain, "err")
-
-    def open_file(self, name: str) -> BinaryIO:
-        """A file that the grain brought back."""
-        return self.pool.grain_file(self.session, self.grain, name)
-
-    def check(self) -> Result:
-        """Itself, if the grain ended well; else raises GrainFailed."""
-        if not self.ok:
-            raise GrainFailed(self)
-        return self
-
-
-def result_of(pool: Pool, session: int, row: CResult) -> Result:
-    """Copies everything: the library's strings live until the next call only."""
-    usage = row.rusage
-    others = {name: getattr(usage, name) for name, kind in usage._fields_ if kind is ctypes.c_long}
-    seconds = [t.tv_sec + t.tv_usec / 1e6 for t in (usage.ru_utime, usage.ru_stime)]
-    heads = [ctypes.string_at(pointer, min(length, TEXT_BYTES))
-             for pointer, length in ((row.output, row.outlen), (row.error, row.errlen))]
-    return Result(session, row.grain_num, row.sent - 1, row.completed, row.termsig, row.retcode,
-                  Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
+STRUCTURES.update({"d_file": CFile, "d_grain_order": GrainOrder})

@@ -68,7 +68,7 @@ void read_line(std::string_view text) {
         if (!parse_arguments(line, known, follows, found)) continue;
         d_grain grain;
         d_grain_init(&grain);
-        put_into(grain, demands_of(found));
+        wire::put_demands(demands_of(found), grain);
         (void)check_word_count("NAME... [SES:G]", found.words);
         FileWords words;
         if (!take_file_words(found, words)) words.put_into(grain);

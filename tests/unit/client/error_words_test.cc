@@ -125,7 +125,8 @@ std::vector<Case> of_files() {
     static d_file nowhere = file_of("name", nullptr), nameless = file_of(nullptr, "/etc/passwd"),
         named = file_of("prog", "/bin/true"), missing = file_of("name", "/no/such/file"),
         folder = file_of("name", "/tmp"), unreadable = file_of("name", "/proc/self/mem"),
-        above = file_of("../up", "/etc/passwd");
+        above = file_of("../up", "/etc/passwd"), later = file_of("name", "/etc/passwd");
+    later.reserved = 1;
     static d_file twice[] = {file_of("a", "/etc/passwd"), file_of("a", "/etc/passwd")},
                   below[] = {file_of("a", "/etc/passwd"), file_of("a/b", "/etc/passwd")},
                   programs[] = {file_of(nullptr, "/bin/true"), file_of(nullptr, "/bin/true")};
@@ -158,6 +159,9 @@ std::vector<Case> of_files() {
         field("reading /proc/self/mem: Input/output error", D_E_IO_ERROR,
               [=](d_grain &g) { files(g, &unreadable, 1); }),
         field(name.c_str(), D_E_INVALID, [=](d_grain &g) { files(g, &above, 1); }),
+        field("the program set a field of files that this library, version " DCS_VERSION
+              ", does not have: install a newer library",
+              D_E_INVALID, [=](d_grain &g) { files(g, &later, 1); }),
         field("two files have the name a", D_E_INVALID, [=](d_grain &g) { files(g, twice, 2); }),
         field("the file a/b would lie below the file a", D_E_INVALID, [=](d_grain &g) { files(g, below, 2); }),
         field("the file a needs a working directory of the grain's own: leave the directory out", D_E_INVALID,

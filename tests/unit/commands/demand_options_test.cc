@@ -28,7 +28,7 @@ wire::Demands said(const std::vector<std::string> &line) {
 TEST_CASE("demands: nothing said is one attempt anywhere") {
     d_grain grain;
     d_grain_init(&grain);
-    put_into(grain, said({"cmd"}));
+    wire::put_demands(said({"cmd"}), grain);
     CHECK(grain.attempts == 1);
     CHECK(grain.host_class == 0);
     CHECK((grain.cores == 0 && grain.memory_mb == 0 && grain.wall_s == 0));
@@ -38,8 +38,9 @@ TEST_CASE("demands: nothing said is one attempt anywhere") {
 TEST_CASE("demands: each option reaches its own field of the grain") {
     d_grain grain;
     d_grain_init(&grain);
-    put_into(grain, said({"--class", "0x6", "--attempts", "4", "--cores", "2", "--memory=512", "--wall", "1.5m",
-                          "--thrash", "64", "--notice", "3", "--urgent", "cmd", "--cores"}));
+    wire::put_demands(said({"--class", "0x6", "--attempts", "4", "--cores", "2", "--memory=512", "--wall", "1.5m",
+                            "--thrash", "64", "--notice", "3", "--urgent", "cmd", "--cores"}),
+                      grain);
     CHECK(grain.host_class == 6);
     CHECK(grain.attempts == 4);
     CHECK(grain.cores == 2);
@@ -48,13 +49,14 @@ TEST_CASE("demands: each option reaches its own field of the grain") {
     CHECK(grain.thrash == 64);
     CHECK(grain.notice == 3);
     CHECK(grain.urgent == 1);
-    CHECK(said({"--wall", "0.2"}).wall_s == 1);  // 0 would be no limit
+    CHECK(said({"--wall", "0.2"}).wall_s == 1);  // 0 is no limit
+    CHECK(said({"--wall", "0", "--cores", "0", "--memory", "0"}) == said({}));
 }
 
 TEST_CASE("demands: what makes no sense is a usage error that names option and value") {
     const std::vector<std::vector<std::string>> wrong = {
-        {"--class", "x"},  {"--attempts", "0"}, {"--attempts", "256"}, {"--cores", "0"},  {"--cores", "65537"},
-        {"--memory", "0"}, {"--memory", "1G"},  {"--wall", "0"},       {"--wall", "-1"},  {"--wall", "soon"},
+        {"--class", "x"},  {"--attempts", "0"}, {"--attempts", "256"}, {"--cores", "-1"}, {"--cores", "65537"},
+        {"--memory", "-1"}, {"--memory", "1G"}, {"--wall", "-1"}, {"--wall", "soon"},
         {"--thrash", "-1"}, {"--notice", "-1"},  {"--notice", "1h"}};
     for (const auto &line : wrong) {
         CAPTURE(line[0], line[1]);

@@ -31,8 +31,8 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
     row.moves = {{"host_dead", "local3", "", 2, -1}, {"usurped", "local2", "for ann/2:1\x1b", 3, 12.5}};
     row.demands = {0, 64, true, 5, 3, 2, 512, 3600};
     const std::string text = grain_facts("7:12", row);
-    CHECK(text.find("asks for     urgent, 2 cores, 512.0 M of memory, at most 1 h 0 m a run, hosts with 32.0 M free, "
-                    "5 minutes of notice\n") != std::string::npos);
+    CHECK(text.find("asks for     hosts with 32.0 M free, urgent, 5 minutes of notice, 2 cores, 512.0 M of memory, "
+                    "at most 1 h 0 m a run\n") != std::string::npos);
     CHECK(text.find("avoids       local2, local3\n") != std::string::npos);
     CHECK(text.find("moves        host_dead on local3, incarnation 2\n"
                     "             usurped on local2, incarnation 3, 13 s ago: for ann/2:1?\n") != std::string::npos);

@@ -8,11 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "process/stat.h"
 #include "grainserver/shell/contents.h"
 #include "scratch_dir.h"
-#include "wire/json.h"
 
 using namespace bench;
 using namespace dcs;
@@ -38,7 +38,7 @@ struct Cache {
 };
 
 std::string folder_of(const std::string &dir, const std::string &digest) {
-    const std::string hex = wire::in_hex(digest);
+    const std::string hex = hex_of(digest);
     return dir + "/library/" + hex.substr(0, 2) + "/" + hex;
 }
 

@@ -91,6 +91,11 @@ std::map<std::string, std::string> definitions() {
             comment.clear();
         }
     }
+    std::string body = "struct Demands {\n";  // in its header it is a list
+    for (const DemandRow &row : demand_rows)
+        body += std::string("    ") + row.type + " " + row.name + " = " + row.unless_said + ";  // " + row.meaning +
+                "\n";
+    all["Demands"] = body + "};\n";
     return all;
 }
 

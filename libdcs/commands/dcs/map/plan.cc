@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "commands/dcs/frame/failure.h"
 #include "pki/digest.h"
+#include "wire/demands.h"
 
 namespace dcs::commands {
 namespace {
@@ -82,9 +83,10 @@ bool only_environment_differs(const std::string &difference,
         rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
         // The field's name stands before the first quoted value.
         const std::string head(line.substr(0, line.find('"')));
-        for (const char *other : {"argv:", "argv[", "input:", "host_class:", "thrash:", "urgent:",
-                                  "notice:", "attempts:", "directory:", "cores:", "memory_mb:", "wall_s:"})
+        for (const char *other : {"argv:", "argv[", "input:", "directory:"})
             if (head.find(other) != std::string::npos) return false;
+        for (const wire::DemandRow &demand : wire::demand_rows)
+            if (head.find(std::string(demand.name) + ":") != std::string::npos) return false;
         const std::size_t item = head.find("env[");
         environment_differs = environment_differs || item != std::string::npos ||
                               head.find("env:") != std::string::npos;

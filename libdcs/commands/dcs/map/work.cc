@@ -122,7 +122,7 @@ void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environmen
     d_grain_order_init(&order, number);
     order.grain.gargv = texts.argv->data();
     order.grain.genvv = environment.data();
-    put_into(order.grain, options_.demands);
+    wire::put_demands(options_.demands, order.grain);
     order.grain.directory = plan_.directory.c_str();
     texts.files.put_into(order.grain);
     order.grain.label = texts.label.c_str();

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "base/hex.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
-#include "wire/json.h"
 
 namespace dcs::commands {
 namespace {
@@ -35,15 +35,28 @@ std::string names_of(const std::vector<std::string> &names, const std::string &w
 
 std::string megabytes(std::int64_t mb) { return bytes_text(static_cast<std::uint64_t>(mb) << 20); }
 
-std::string demands_text(const wire::GrainRow &row) {
+std::string amount_text(wire::Unit unit, std::int64_t value) {
+    switch (unit) {
+    case wire::Unit::megabytes: return megabytes(value);
+    case wire::Unit::half_megabytes: return bytes_text(static_cast<std::uint64_t>(value) << 19);
+    case wire::Unit::seconds: return seconds_text(static_cast<double>(value));
+    case wire::Unit::minutes: return counted(value, "minute");
+    case wire::Unit::number:
+    case wire::Unit::mask:
+    case wire::Unit::flag: break;
+    }
+    return std::to_string(value);
+}
+
+std::string demands_text(const wire::Demands &demands) {
     std::vector<std::string> parts;
-    if (row.demands.urgent) parts.push_back("urgent");
-    if (row.demands.cores > 0) parts.push_back(counted(row.demands.cores, "core"));
-    if (row.demands.memory_mb > 0) parts.push_back(megabytes(row.demands.memory_mb) + " of memory");
-    if (row.demands.wall_s > 0) parts.push_back("at most " + seconds_text(row.demands.wall_s) + " a run");
-    if (row.demands.thrash > 0)
-        parts.push_back("hosts with " + bytes_text(static_cast<std::uint64_t>(row.demands.thrash) << 19) + " free");
-    if (row.demands.notice > 0) parts.push_back(counted(row.demands.notice, "minute") + " of notice");
+    wire::each_demand(demands, [&parts](const wire::DemandRow &row, std::int64_t value) {
+        if (value == 0 || row.shown[0] == '\0') return;
+        std::string text = row.shown;
+        if (row.unit == wire::Unit::number) text = counted(value, text);
+        else if (const auto at = text.find('%'); at != text.npos) text.replace(at, 1, amount_text(row.unit, value));
+        parts.push_back(std::move(text));
+    });
     return joined(parts);
 }
 
@@ -75,7 +88,7 @@ std::string end_text(const wire::GrainRow &row) {
 }
 
 std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
-    const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row);
+    const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row.demands);
     Facts facts;
     facts.add("grain", name);
     facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
@@ -103,7 +116,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     for (std::size_t i = 0; i < row.files.size(); ++i) {
         const wire::GrainFile &file = row.files[i];
         const std::string not_there = state == "finished" ? ", not made" : ", not yet";
-        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + wire::in_hex(file.digest);
+        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + hex_of(file.digest);
         facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
     }
     facts.add_if(!shown(row.message).empty(), "message", shown(row.message));

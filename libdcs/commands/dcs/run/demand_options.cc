@@ -1,74 +1,72 @@
 #include "demand_options.h"
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
-#include <variant>
+#include <string>
+#include <type_traits>
 
 namespace dcs::commands {
 namespace {
 
-using D = wire::Demands;
-struct Demand {
-    OptionRow option;  // its bounds are the field's; where 0 is "not said" it begins at 1
-    std::variant<std::int32_t D::*, std::uint32_t D::*, bool D::*> field;
-    const char *name = "";  // of the field
-};
-constexpr Takes from_1 = whole_number(1, INT_MAX), from_0 = whole_number(0, INT_MAX);
-constexpr Demand demands[] = {
-    {{"class", 0, "MASK", class_mask(0), "only hosts of these classes (a mask such as 0x3; default any)",
-      "Where and how often a grain runs"}, &D::host_class},
-    {{"cores", 0, "N", from_1, "cores that it keeps busy (counts as 1 when not said)"}, &D::cores, "cores"},
-    {{"memory", 0, "MB", from_1, "megabytes that it must find free on a host"}, &D::memory_mb, "memory_mb"},
-    {{"thrash", 0, "N", from_0, "expected memory in half megabytes; a host with less free memory is left alone"},
-     &D::thrash, "thrash"},
-    {{"attempts", 0, "N", from_1, "run it again after a failure, N times in all (default 1: a failure is a result)"},
-     &D::attempts, "attempts"},
-    {{"wall", 0, "S", seconds_from(0.001),
-      "longest run, in seconds (also 5m, 2h); a longer one is ended and has failed"}, &D::wall_s},
-    {{"notice", 0, "M", from_0, "minutes of warning that it gets before it must have written a checkpoint"}, &D::notice,
-     "notice"},
-    {{"urgent", 0, nullptr, {}, "to the front of the session's queue"}, &D::urgent},
-};
+using wire::DemandRow;
+using wire::Unit;
+constexpr int attempts_here = 1;  // a failure of the program is a result
+
+// What --help calls a value of the unit, and says of it behind its meaning.
+struct UnitWords { const char *value, *hint; };
+UnitWords words_of(Unit unit) {
+    switch (unit) {
+    case Unit::flag: return {nullptr, ""};
+    case Unit::mask: return {"MASK", " (a mask such as 0x3)"};
+    case Unit::megabytes: return {"MB", ""};
+    case Unit::seconds: return {"S", " (also 5m, 2h)"};
+    case Unit::minutes: return {"M", ""};
+    case Unit::number:
+    case Unit::half_megabytes: return {"N", ""};
+    }
+    return {};
+}
+
+Takes takes(const DemandRow &row) {
+    if (row.unit == Unit::mask) return class_mask(0);
+    if (row.unit == Unit::seconds) return seconds_from(static_cast<double>(row.least));
+    return row.unit == Unit::flag ? Takes{} : whole_number(row.least, row.greatest);
+}
+
+std::string help_of(const DemandRow &row) {
+    const bool differs = row.name == std::string_view("attempts");
+    return std::string(row.meaning) + words_of(row.unit).hint +
+           (differs ? " (default " + std::to_string(attempts_here) + ": a failure is a result)" : "");
+}
 
 }  // namespace
 
 OptionTable with_demands(OptionTable options) {
-    for (const Demand &demand : demands) {
-        options.push_back(demand.option);
-        if (demand.name[0] == '\0') continue;
-        const wire::Bounds bounds = wire::bounds_of_demand(demand.name);
-        options.back().takes.least = std::max(demand.option.takes.least, static_cast<double>(bounds.least));
-        options.back().takes.most = static_cast<double>(bounds.greatest);
+    static const auto help = [] {
+        std::array<std::string, std::size(wire::demand_rows)> all;
+        std::transform(std::begin(wire::demand_rows), std::end(wire::demand_rows), all.begin(), help_of);
+        return all;
+    }();
+    const char *group = "Where and how often a grain runs";
+    for (std::size_t i = 0; i < help.size(); ++i) {
+        const DemandRow &row = wire::demand_rows[i];
+        options.push_back({row.option, 0, words_of(row.unit).value, takes(row), help[i].c_str(), i == 0 ? group : ""});
     }
     return options;
 }
 
 wire::Demands demands_of(const Arguments &arguments) {
     wire::Demands said;
-    said.attempts = 1;
-    for (const auto &[option, field, name] : demands) {
-        if (!arguments.has(option.name)) continue;
-        if (const auto flag = std::get_if<bool D::*>(&field)) said.**flag = true;
-        else if (const auto mask = std::get_if<std::uint32_t D::*>(&field))
-            said.**mask = static_cast<std::uint32_t>(*arguments.number(option.name));
-        else if (const auto number = std::get_if<std::int32_t D::*>(&field))
-            said.**number = static_cast<std::int32_t>(option.takes.kind == Takes::Kind::seconds
-                                                          ? std::ceil(*arguments.seconds(option.name))
-                                                          : static_cast<double>(*arguments.number(option.name)));
-    }
+    said.attempts = attempts_here;
+    wire::each_demand(said, [&arguments]<class T>(const DemandRow &row, T &value) {
+        if (!arguments.has(row.option)) return;
+        if constexpr (std::is_same_v<T, bool>) value = true;
+        else if (row.unit == Unit::seconds) value = static_cast<T>(std::ceil(*arguments.seconds(row.option)));
+        else value = static_cast<T>(*arguments.number(row.option));
+    });
     return said;
-}
-
-void put_into(d_grain &grain, const wire::Demands &said) {
-    grain.host_class = said.host_class;
-    grain.attempts = said.attempts;
-    grain.cores = said.cores;
-    grain.memory_mb = said.memory_mb;
-    grain.wall_s = said.wall_s;
-    grain.thrash = said.thrash;
-    grain.notice = said.notice;
-    grain.urgent = said.urgent;
 }
 
 }  // namespace dcs::commands

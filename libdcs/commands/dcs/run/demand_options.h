@@ -1,7 +1,6 @@
 #pragma once
 // What `dcs run` and `dcs map` may say about a grain's placement and attempts.
 #include "commands/dcs/frame/arguments.h"
-#include "dcs.h"
 #include "wire/demands.h"
 
 namespace dcs::commands {
@@ -10,6 +9,5 @@ namespace dcs::commands {
 OptionTable with_demands(OptionTable options);
 // What the command line says. Nothing said is one attempt: a failure of the program is a result.
 wire::Demands demands_of(const Arguments &arguments);
-void put_into(d_grain &grain, const wire::Demands &demands);
 
 }  // namespace dcs::commands

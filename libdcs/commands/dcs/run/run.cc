@@ -275,7 +275,7 @@ int run(const Call &call) {
     grain.gargv = argv.data();
     grain.genvv = environment.data();
     grain.input_fd = input_descriptor();
-    put_into(grain, command.demands);
+    wire::put_demands(command.demands, grain);
     grain.directory = command.directory.c_str();
     command.files.put_into(grain);
     grain.label = command.label.c_str();

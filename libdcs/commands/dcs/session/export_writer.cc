@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/checksum.h"
-#include "wire/json.h"
+#include "base/hex.h"
 
 namespace dcs::commands {
 namespace {
@@ -38,7 +38,7 @@ Status check_free(const std::string &directory) {
 
 }  // namespace
 
-std::string content_file(const std::string &digest) { return "content-" + wire::in_hex(digest); }
+std::string content_file(const std::string &digest) { return "content-" + hex_of(digest); }
 
 Result<std::unique_ptr<ExportWriter>> ExportWriter::create(const std::string &directory,
                                                            ExportStyle style) {

@@ -1,10 +1,9 @@
-#include "net/loop.h"
+#include "net/asio_loop.h"
 
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "net/asio_loop.h"
 
 // The queue of arrivals: what wait() does while it waits, and when it stops waiting.
 namespace dcs::net {
@@ -113,6 +112,7 @@ std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
     while (!inbox_.empty() && out.size() < max) {
         Arrival arrival = std::move(inbox_.front());
         inbox_.pop_front();
+        DCS_REQUIRE(inbox_bytes_ >= arrival.payload.size(), "each payload was counted when it came");
         inbox_bytes_ -= arrival.payload.size();
         if (arrival.what == What::woken) woken_ = false;
         if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);

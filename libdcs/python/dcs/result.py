@@ -1,0 +1,109 @@
+"""The end of a grain."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int, c_long, c_size_t, c_void_p
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO, Dict
+
+from ._fields import STRUCTURES
+from .errors import GrainFailed
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+TEXT_BYTES = 20 * 1024  # what the waits hand out of each stream
+
+
+class Timeval(ctypes.Structure):
+    _fields_ = [("tv_sec", c_long), ("tv_usec", c_long)]
+
+
+class Rusage(ctypes.Structure):
+    _fields_ = [("ru_utime", Timeval), ("ru_stime", Timeval)] + [
+        (name, c_long) for name in ("ru_maxrss", "ru_ixrss", "ru_idrss", "ru_isrss", "ru_minflt", "ru_majflt", "ru_nswap",
+                                    "ru_inblock", "ru_oublock", "ru_msgsnd", "ru_msgrcv", "ru_nsignals", "ru_nvcsw",
+                                    "ru_nivcsw")]
+
+
+class CResult(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("grain_num", c_int), ("completed", c_int), ("sent", c_int), ("termsig", c_int),
+                ("retcode", c_int), ("reserved", c_int), ("rusage", Rusage), ("outlen", c_size_t), ("errlen", c_size_t),
+                ("output", c_void_p), ("error", c_void_p)]
+
+
+STRUCTURES.update({"d_result": CResult, "rusage": Rusage})
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the grain used, in all of its runs."""
+    user_s: float
+    system_s: float
+    max_rss_kb: int
+    ru: Dict[str, int] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a grain. `signal`, `code`: how it ended. `index`: of this result in the order of finishing, from 0.
+    `completed`: results that there are so far."""
+    session: int
+    grain: int
+    index: int
+    completed: int
+    signal: int
+    code: int
+    usage: Usage
+    output_length: int
+    error_length: int
+    output_head: bytes = field(repr=False)  # the first 20 KiB
+    error_head: bytes = field(repr=False)
+    pool: Pool = field(repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.signal == 0 and self.code == 0
+
+    @property
+    def output(self) -> bytes:
+        """The whole standard output; what is longer than the first 20 KiB is fetched now."""
+        if self.output_length == len(self.output_head):
+            return self.output_head
+        with self.open_output() as stream:
+            return stream.read()
+
+    @property
+    def error(self) -> bytes:
+        """The whole standard error."""
+        if self.error_length == len(self.error_head):
+            return self.error_head
+        with self.open_error() as stream:
+            return stream.read()
+
+    def open_output(self) -> BinaryIO:
+        return self.pool.grain_stream(self.session, self.grain, "out")
+
+    def open_error(self) -> BinaryIO:
+        return self.pool.grain_stream(self.session, self.grain, "err")
+
+    def open_file(self, name: str) -> BinaryIO:
+        """A file that the grain brought back."""
+        return self.pool.grain_file(self.session, self.grain, name)
+
+    def check(self) -> Result:
+        """Itself, if the grain ended well; else raises GrainFailed."""
+        if not self.ok:
+            raise GrainFailed(self)
+        return self
+
+
+def result_of(pool: Pool, session: int, row: CResult) -> Result:
+    """Copies everything: the library's strings live until the next call only."""
+    usage = row.rusage
+    others = {name: getattr(usage, name) for name, kind in usage._fields_ if kind is ctypes.c_long}
+    seconds = [t.tv_sec + t.tv_usec / 1e6 for t in (usage.ru_utime, usage.ru_stime)]
+    heads = [ctypes.string_at(pointer, min(length, TEXT_BYTES))
+             for pointer, length in ((row.output, row.outlen), (row.error, row.errlen))]
+    return Result(session, row.grain_num, row.sent - 1, row.completed, row.termsig, row.retcode,
+                  Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
