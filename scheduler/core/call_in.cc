@@ -104,6 +104,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.conn = in.conn;
     host.ended = Instant::never();
     host.binary_class = call.binary_class;
+    host.form = in.form;
     host.confinement = call.confinement;
     host.free_memory_kb = -1;
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise

@@ -14,6 +14,7 @@ constexpr std::int32_t most_ahead = 65536;
 std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
     if (!class_fits(grain.demands->host_class, host.config->host_class)) return Why::other_class;
     if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
+    if (!form_fits(host, wire::form_needed(grain.demands))) return Why::too_old;
     if (!permits(host.config, key.session.user)) return Why::not_permitted;
     if (host.config->slots <= 0) return Why::no_slots;
     if (is_nogo(grain, id)) return why_nogo(grain, id);
@@ -159,12 +160,14 @@ std::string Report::summary(const Grain &g) const {
     for (const wire::WhyRow &row : out.reasons)
         if (row.hosts > 0)
             counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
+    std::string old = too_old(state_, g.demands);
+    if (!old.empty()) old.insert(0, "; ");
     if (!out.can_run)
-        return "no configured host can run it" + (counts.empty() ? "" : ": of the hosts are " + counts);
+        return "no configured host can run it" + (counts.empty() ? "" : ": of the hosts are " + counts) + old;
     for (const wire::WhyRow &row : out.reasons)
         if (row.reason == reason_of(Why::takes_it).word)
             return "it starts on " + row.names.front() + " when that host calls in next";
-    std::string text = "it waits for a host: " + counts + own_trouble(state_, g);
+    std::string text = "it waits for a host: " + counts + old + own_trouble(state_, g);
     if (out.ahead > 0)
         text += "; " + std::to_string(out.ahead) + (out.ahead == most_ahead ? " or more" : "") +
                 " of its session come before it";

@@ -16,7 +16,8 @@ constexpr std::ptrdiff_t held_back_max = 16;
 bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
     return host.configured && host.config->slots > 0 &&
            class_fits(grain.demands->host_class, host.config->host_class) &&
-           permits(host.config, session.user) && !is_nogo(grain, id) && binary_fits(host, grain.files->binary_classes);
+           permits(host.config, session.user) && !is_nogo(grain, id) &&
+           binary_fits(host, grain.files->binary_classes) && form_fits(host, wire::form_needed(grain.demands));
 }
 
 std::int64_t memory_need_kb(const Grain &g) {
@@ -84,6 +85,8 @@ bool binary_fits(const Host &host, const std::vector<std::string> &classes) {
     return classes.empty() || own.empty() || std::binary_search(classes.begin(), classes.end(), own);
 }
 
+bool form_fits(const Host &host, wire::Form needed) { return host.form >= needed || planted("core.any_form"); }
+
 bool over_quota(const State &state, const std::string &user) {
     const std::int32_t most = state.policy.running_per_user;
     const auto counts = state.users.find(user);
@@ -122,7 +125,7 @@ bool lacks_program(const Host &host, const std::string &user, std::uint32_t prog
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room) {
     const Host &host = *state.host(id);
     if (!class_fits(shape.host_class, host.config->host_class)) return false;
-    if (!binary_fits(host, shape.binary_classes)) return false;
+    if (!binary_fits(host, shape.binary_classes) || !form_fits(host, shape.form)) return false;
     if (!cores_fit(state, id, shape.cores, room)) return false;
     const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
     return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
@@ -193,7 +196,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
     DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
     DCS_REQUIRE(tentative || d.state.free_slots(id) > 0, "a grain needs a free slot");
-    DCS_REQUIRE(!is_nogo(g, id), "a grain is not tried where it must not be");
+    DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
     g.old_lease = g.host == no_host ? OldLease{} : OldLease{g.host, g.lease};
     begin_at_checkpoint(g);

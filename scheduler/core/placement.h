@@ -4,6 +4,8 @@
 #include "scheduler/core/decisions.h"
 #include "scheduler/core/reasons.h"
 
+namespace dcs::wire { struct Needed; }
+
 namespace dcs::core {
 
 // A slot that is to be filled.
@@ -17,6 +19,11 @@ bool permits(const HostConfig &config, const std::string &user);
 bool class_fits(std::uint32_t mask, std::uint32_t host_class);
 // It has a program for the host (none named: for any).
 bool binary_fits(const Host &host, const std::vector<std::string> &classes);
+// Its server reads a form of messages in which the demands can be said.
+bool form_fits(const Host &host, wire::Form needed);
+// Of the hosts whose server does not, the first in words; empty if there is none.
+std::string too_old(const State &state, const wire::Demands &demands);
+std::string too_old(const Host &host, const wire::Needed &needed);
 bool is_nogo(const Grain &grain, HostId id);
 // Why, as far as its moves tell: no_program, cannot_start, failed_there, else nogo.
 Why why_nogo(const Grain &grain, HostId id);

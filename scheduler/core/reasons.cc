@@ -25,6 +25,8 @@ constexpr Reason reasons[] = {
     {"earlier_first", "earlier grains of its own session come first", "submit what matters most as urgent"},
     {"other_class", "the host is of a class that the grain does not accept", "submit it with a wider class mask"},
     {"no_binary", "the grain has no program for the host's binary class", "submit it with a program for that class"},
+    {"too_old", "the host's grain server is of an older release, which cannot be told all that the grain demands",
+     "upgrade DCS on that host; the grain goes there when its server has called again"},
     {"not_permitted", "the host is not for this user", "the host table says who may use it"},
     {"no_slots", "the host has no slots", "dcs host set NAME --slots N gives it some"},
     {"no_program", "the grain must not be tried there, because its program is missing there or cannot be executed",

@@ -41,6 +41,7 @@ Shape shape_of(const Grain &g) {
     shape.thrash_bits = bits_of(g.demands->thrash);
     shape.memory_bits = bits_of(g.demands->memory_mb);
     shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
+    shape.form = wire::form_needed(g.demands);
     shape.cores = g.demands->cores;
     shape.binary_classes = g.files->binary_classes;
     return shape;

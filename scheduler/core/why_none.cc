@@ -1,5 +1,6 @@
 // Why what remains of a session can run nowhere (C8).
 #include "scheduler/core/placement.h"
+#include "wire/needed.h"
 
 namespace dcs::core {
 namespace {
@@ -35,7 +36,7 @@ GrainNumber first_ready(const Session &session) {
 }
 
 struct Counts {
-    int configured = 0, other_class = 0, no_binary = 0, other_users = 0, no_slots = 0, too_small = 0;
+    int configured = 0, other_class = 0, no_binary = 0, too_old = 0, other_users = 0, no_slots = 0, too_small = 0;
     int not_started = 0, failed = 0, nogo = 0;
 };
 
@@ -54,6 +55,8 @@ Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
             ++n.other_class;
         else if (!binary_fits(host, g.files->binary_classes))
             ++n.no_binary;
+        else if (!form_fits(host, wire::form_needed(g.demands)))
+            ++n.too_old;
         else if (!permits(host.config, key.user))
             ++n.other_users;
         else if (host.config->slots <= 0)
@@ -80,23 +83,37 @@ std::string said(const State &state, const Grain &g) {
 
 }  // namespace
 
+std::string too_old(const Host &host, const wire::Needed &needed) {
+    const std::string what = needed.what.empty() ? "the grain's demands" : needed.what;
+    return "host " + host.config->name + " speaks protocol form " + std::to_string(host.form) +
+           ", which cannot carry " + what + ": it needs one that speaks form " + std::to_string(needed.form);
+}
+
+std::string too_old(const State &state, const wire::Demands &demands) {
+    const wire::Needed needed = wire::needed_for(demands);
+    for (const Host &host : state.hosts)
+        if (host.configured && !form_fits(host, needed.form)) return too_old(host, needed);
+    return {};
+}
+
 std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Session &session = *state.session(key);
     if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
     const GrainNumber first = first_ready(session);
     const Counts n = count_hosts(state, key, session.grains.at(first));
     const std::string why = said(state, session.grains.at(first));
+    const std::string old = too_old(state, session.grains.at(first).demands);
     const auto part = [](int count, const std::string &what) {
         return count == 0 ? std::string() : ", " + std::to_string(count) + " " + what;
     };
     return "no host can run what remains of session " + to_text(key) + "; for grain " +
            std::to_string(first) + ": " + std::to_string(n.configured) + " hosts configured" +
            part(n.other_class, "of another class") + part(n.no_binary, "of a binary class without a program") +
-           part(n.other_users, "not for " + key.user) +
+           part(n.too_old, "of an older release") + part(n.other_users, "not for " + key.user) +
            part(n.no_slots, "without slots") + part(n.too_small, "with too few cores or too little memory") +
            part(n.not_started, "could not start it") + part(n.failed, "where it failed repeatedly") +
            part(n.nogo, "where it must not be tried (could not start it, or it failed there)") +
-           (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
+           (old.empty() ? "" : "; " + old) + (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
 }
 
 }  // namespace dcs::core

@@ -20,6 +20,7 @@ struct RandomPool {
             HostConfig &c = pool.add_host("h" + std::to_string(i), 1u << dice.below(3), dice.below(4));
             if (dice.once_in(4)) c.users = {"ann"};
             if (dice.once_in(4)) c.binary_class = "x";
+            if (dice.once_in(8)) pool.forms[c.name] = wire::positional_form - 1;
             if (dice.once_in(3)) c.cores = 1 + dice.below(4);
             if (dice.once_in(3)) c.memory_mb = 50 + dice.below(200);
         }
@@ -134,7 +135,7 @@ TEST_CASE("on random pools, a host is said to take a grain exactly when it does"
     // the pools were random enough
     for (const Why why : {Why::takes_it, Why::usurps, Why::busy, Why::others_first, Why::thrash, Why::cores_in_use,
                           Why::held_back, Why::program_missing, Why::drained, Why::not_connected, Why::user_quota,
-                          Why::memory_in_use, Why::no_program, Why::too_few_cores, Why::no_binary}) {
+                          Why::memory_in_use, Why::no_program, Why::too_few_cores, Why::no_binary, Why::too_old}) {
         CAPTURE(reason_of(why).word);
         CHECK(seen[why] > 0);
     }

@@ -104,6 +104,7 @@ const std::map<Why, Scene> &scenes() {
              g.files.binary_classes = {"none-such"};
              s.submit(g);
          }},
+        {Why::too_old, [](Stage &s) { s.pool.forms["h1"] = 7; s.pool.first_call("h1"); s.submit(0); }},
         {Why::not_permitted, [](Stage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
         {Why::no_slots, [](Stage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
         {Why::no_program, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},

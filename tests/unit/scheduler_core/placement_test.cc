@@ -1,5 +1,7 @@
 // Who runs where (S2-S6).
 #include "pool.h"
+#include "scheduler/core/placement.h"
+#include "wire/needed.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -78,6 +80,45 @@ TEST_CASE("users, classes and memory decide who may run on a host") {
     big.grain = 1;
     pool.call(find, big);
     CHECK(pool.gexec(find, 1, 2) == Lines{"ann: done", "lean: launch ann/1:2 inc 1 next 1"});
+}
+
+TEST_CASE("no grain goes to a host of an older release that cannot be told what it demands") {
+    Pool pool(1);
+    pool.forms["h1"] = wire::positional_form - 1;  // than which no demand is older
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    CHECK(pool.gexec(find, 1, 0) == Lines{"ann: done"});
+    CHECK(pool.call_in("h1").empty());
+    CHECK(pool.boundary("h1").empty());
+    CHECK(pool.status("ann/1:0") == "ready");
+    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: it needs one that "
+                            "speaks form 8";
+    CHECK(pool.explain("ann/1:0").summary == "no configured host can run it: of the hosts are 1 too_old; " + old);
+    CHECK(pool.gwait(find, 1, 0, true) ==
+          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts "
+                "configured, 1 of an older release; " + old + "; `dcs grain explain` tells more"});
+    // the other hosts are not hindered
+    pool.add_host("h2");
+    pool.table();
+    CHECK(pool.gwait(find, 1, 0, true).empty());
+    CHECK(pool.explain("ann/1:0").summary == "it waits for a host: 1 too_old, 1 never_called; " + old);
+    CHECK(pool.first_call("h2").back() == "h2: launch ann/1:0 inc 1 next 1");
+    // what runs on a host stays there when its server is replaced by an older one
+    pool.forms["h2"] = 7;
+    CHECK(pool.first_call("h2", {{"ann/1:0", 1}}) == Lines{"close h2", "h2: configure interval 10000ms slots 1"});
+    CHECK(pool.status("ann/1:0") == "running");
+    CHECK(pool.gexec(find, 1, 1) == Lines{"ann: done"});
+    // and an upgrade is all that it takes
+    pool.forms.clear();
+    CHECK(pool.first_call("h1").back() == "h1: launch ann/1:1 inc 1 next 1");
+}
+
+TEST_CASE("what a host of an older release cannot be told is said by its name") {
+    Pool pool(1);
+    CHECK(too_old(*pool.state.host(pool.id("h1")), wire::Needed{11, "licences"}) ==
+          "host h1 speaks protocol form " + std::to_string(wire::newest_form) +
+              ", which cannot carry licences: it needs one that speaks form 11");
 }
 
 TEST_CASE("a missing program makes the host nogo and the search goes on") {

@@ -106,8 +106,10 @@ public:
         for (const Held &h : held) call->held.push_back({wire::wire_of(key(h.grain)), h.incarnation, h.cpu_us});
         const ConnId conn = next_server_++;
         names_[conn] = host;
-        return feed(ServerFirstCall{conn, call});
+        const wire::Form form = forms.contains(host) ? forms.at(host) : wire::newest_form;
+        return feed(ServerFirstCall{conn, call, {}, {}, false, form});
     }
+    std::map<std::string, wire::Form> forms;  // of servers that are of other releases
     ConnId conn(const std::string &host) const { return state.host(id(host))->conn; }
     Lines call_in(const std::string &host, std::int64_t free_memory_kb = 1 << 20, bool boundary = false) {
         return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, free_memory_kb, boundary}});

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Each bug that can be planted in the locks turns the test red that is there for it, and nothing else makes it so: the same
-test is green without. tests/unit/locks/plants.txt has a line for each: name of the bug, name of the test."""
+"""Each planted bug turns the unit test red that is there for it, and nothing else makes it so: the same test is green
+without. A file tests/unit/SUBJECT/plants.txt has a line for each: name of the bug, name of the test of unit_SUBJECT."""
 import ctypes
+import glob
 import os
 import signal
 import subprocess
 import sys
 import time
 
-UNIT = os.path.join(os.environ["DCS_BIN"], "unit_locks")
-PLANTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "unit/locks/plants.txt")
+PLANTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "unit/*/plants.txt")
 
 
 def adopt_orphans():
@@ -56,10 +56,10 @@ def sweep(pid):
                 time.sleep(0.01)
 
 
-def red(test, plant):
+def red(program, test, plant):
     """A test that hangs over a bug has found it, too."""
     environment = dict(os.environ, DCS_PLANTED=plant)
-    words = [UNIT, "-w", "NoTests", test.replace(",", "\\,")]
+    words = [program, "-w", "NoTests", test.replace(",", "\\,")]
     process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         return process.wait(20 if plant else 120) != 0
@@ -71,14 +71,23 @@ def red(test, plant):
         sweep(process.pid)
 
 
+def failures(path):
+    program = os.path.join(os.environ["DCS_BIN"], "unit_" + os.path.basename(os.path.dirname(path)))
+    lines = [line.rstrip("\n").split(" ", 1) for line in open(path) if line.strip() and not line.startswith("#")]
+    bad = [f"{test}: fails without a bug" for test in sorted({t for _, t in lines}) if red(program, test, "")]
+    # What a bug does may depend on who runs first, so each may hide twice.
+    bad += [f"{plant}: not found by \"{test}\"" for plant, test in lines
+            if not any(red(program, test, plant) for _ in range(3))]
+    if not lines:
+        bad.append(f"{path}: there is no bug in it")
+    print("\n".join(bad) if bad else f"{path}: {len(lines)} planted bugs were found")
+    return bad
+
+
 def main():
     adopt_orphans()
-    lines = [line.rstrip("\n").split(" ", 1) for line in open(PLANTS) if line.strip() and not line.startswith("#")]
-    bad = [f"{test}: fails without a bug" for test in sorted({t for _, t in lines}) if red(test, "")]
-    # What a bug does may depend on who runs first, so each may hide twice.
-    bad += [f"{plant}: not found by \"{test}\"" for plant, test in lines if not any(red(test, plant) for _ in range(3))]
-    print("\n".join(bad) if bad else f"{len(lines)} planted bugs were found")
-    return 1 if bad or not lines else 0
+    lists = sorted(glob.glob(PLANTS))
+    return 1 if not lists or any([failures(path) for path in lists]) else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,130 @@
+#pragma once
+// What the scheduler knows of one grain. A plain value, like all entities of State.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/box.h"
+#include "base/ids.h"
+#include "base/instant.h"
+#include "scheduler/core/shared.h"
+#include "scheduler/core/statuses.h"
+#include "wire/demands.h"
+#include "wire/form.h"
+#include "wire/user_calls.h"
+
+namespace dcs::core {
+
+enum class HostId : std::int32_t {};  // index into State::hosts(); stable while the process lives
+inline constexpr HostId no_host{-1};
+
+struct Move {
+    MoveReason reason = MoveReason::failed;
+    HostId host = no_host;
+    Incarnation incarnation = 0;
+    std::string detail;              // at most limits::move_detail_bytes
+    Instant at{};                    // volatile
+    bool operator==(const Move &) const = default;
+};
+
+// A lease that was taken from a host which was not heard of: its copy may have run longer (S8).
+struct OldLease {
+    HostId host = no_host;
+    Incarnation lease = 0;
+    bool operator==(const OldLease &) const = default;
+};
+
+// Of a grain's files, what is needed without reading its parameters. Names of contents are SHA-256.
+struct GrainFiles {
+    std::vector<std::string> digests;         // of its submission, ascending
+    std::vector<std::string> binary_classes;  // for which it has a program, ascending; empty: it may run anywhere
+    std::vector<wire::GrainFile> outputs;     // that it brings back; without a digest as long as they were not made
+    bool names(const std::string &digest) const {
+        return std::binary_search(digests.begin(), digests.end(), digest);
+    }
+    bool operator==(const GrainFiles &) const = default;
+};
+
+// What decides where a grain may run, but for what is its own (nogo). The ready grains of one shape
+// stand in one queue, so that a host looks at one of each. Memory is rounded down to a power of
+// two, and programs fall into a few groups, so that nobody can make many shapes of one class.
+struct Shape {
+    std::uint32_t host_class = 0;
+    std::uint8_t thrash_bits = 0, memory_bits = 0, program_group = 0;
+    wire::Form form = wire::positional_form;  // the oldest in which its demands can be said
+    std::int32_t cores = 0;
+    std::vector<std::string> binary_classes;  // empty: any
+    auto operator<=>(const Shape &) const = default;
+};
+
+// Processor time that checkpoints hold, in microseconds: of a grain that wrote one.
+struct Kept {
+    std::int64_t held = 0;    // that the newest checkpoint holds, from the grain's beginning on
+    std::int64_t start = 0;   // that the present or last incarnation began with
+    std::int64_t before = 0;  // that the incarnation before it began with
+    std::int64_t saved = 0;   // summed over the incarnations that did not begin at nothing
+    bool operator==(const Kept &) const = default;
+};
+
+// What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
+// have is boxed, and what the grains of a map have in common is shared.
+struct DurableGrain {
+    Fingerprint fingerprint{};       // of the packed spec without its label
+    std::int64_t queue_position = 0; // ready: order in the session's queue, smaller first
+    std::uint64_t request = 0;       // id of the d_gexec that made it
+    std::uint64_t params_offset = 0; // in the session's inputs
+    std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
+    std::uint64_t checkpoint_length = 0;                 // 0: none
+    std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
+    std::uint64_t result_offset = 0; // settled without own tree: in the session's results lie from
+                                     // here on its out, err, checkpoint, message
+    std::uint32_t params_length = 0, message_length = 0;
+    // CRC-32C of what lies on disk with the length above.
+    std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
+    std::uint32_t program = 0;       // digest of argv[0]; 0: not known
+    Incarnation incarnation = 0;     // highest that was ever leased
+    Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back
+    Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
+    HostId host = no_host;           // running: where; ready: whose lease may still be forgiven,
+                                     // else no_host; finished, killed: the last one
+    std::uint32_t sequence = 0;      // last increment taken in
+    std::int32_t exit_code = 0, signal = 0;
+    std::int32_t result_index = -1;  // place in the session's order of finishing
+    // How far the results had been handed out (SessionInfo::shown) when it was submitted; and when it was killed.
+    std::int32_t known = 0, killed_after = 0;
+    std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
+    Shared<wire::Demands> demands;
+    Box<wire::Usage> past, current;  // earlier incarnations; this one
+    Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
+    Box<Kept> kept;
+    Box<std::vector<HostId>> nogo;   // must not be tried there
+    Box<GrainFiles> files;
+    Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
+    OldLease old_lease;              // while the present lease has committed nothing
+    GrainStatus status = GrainStatus::ready;
+    std::uint8_t failures = 0;       // non-innocent ends so far
+    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
+    bool own_tree = false;           // files of its own (big parameters, or a checkpoint): see record/
+    bool params_own_file = false;    // packed spec lies in the grain's tree, not in the session's inputs
+};
+
+// With what is forgotten when the scheduler ends: records are written of DurableGrains, so none of this gets into one.
+struct Grain : DurableGrain {
+    Grain() = default;
+    explicit Grain(DurableGrain recorded) : DurableGrain(std::move(recorded)) {}
+
+    bool launched = false;           // the server confirmed the start
+    std::uint8_t failures_there = 0; // in a row, where it failed last: tried there first
+    std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
+    HostId failed_on = no_host;
+    Instant last_contact{}, checkpoint_time{};
+    Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
+};
+
+Shape shape_of(const Grain &g);
+
+// Settled, with a tree of its own that is not worth one any more.
+bool packable(const Grain &g);
+
+}  // namespace dcs::core
