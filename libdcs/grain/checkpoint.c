@@ -1,5 +1,5 @@
-/* Writing a checkpoint: docs/GRAIN_PROTOCOL.md has the order of the steps and the format. No fsync
- * anywhere: what the grain writes becomes durable when the scheduler has taken it. */
+/* Writing a checkpoint; docs/GRAIN_PROTOCOL.md describes the steps and the format. No fsync
+ * anywhere: what the grain writes becomes durable when the scheduler has received it. */
 #include "grain_run.h"
 
 #include <errno.h>
@@ -17,21 +17,21 @@ static struct {
     int directory;
     off_t state_start;     /* where the state text begins */
     off_t offset_field;    /* where the digits of the input offset begin */
-    int offset_digits;     /* and how many they are */
-    long long offset;      /* consumed standard input as stdio sees it; -1: it cannot tell */
-    long long offset_told; /* by d_input_offset; -1: not called */
+    int offset_digits;     /* and their number */
+    long long offset;      /* consumed standard input according to stdio; -1: not known */
+    long long offset_told; /* from d_input_offset; -1: not called */
     char name[DCS_GRAIN_NAME_BYTES];
     char temporary[DCS_GRAIN_NAME_BYTES];
 } checkpoint;
 
 static void remove_old_checkpoints(int directory, uint32_t sequence)
 {
-    /* The one before the last may still be on its way to the scheduler; older ones are done. */
+    /* The one before the last may still be in transfer to the scheduler; older ones are not needed. */
     for (uint32_t old = sequence; old >= 2; old--) {
         char name[DCS_GRAIN_NAME_BYTES];
         snprintf(name, sizeof name, "checkpoint.%lu", (unsigned long)(old - 2));
         if (unlinkat(directory, name, 0) != 0)
-            return; /* none, so none before it either */
+            return; /* none, so no older one either */
     }
 }
 
@@ -95,7 +95,7 @@ FILE *d_opencheck(const char *message)
         dcs_grain_fail_misuse("a child process of the grain took a checkpoint");
     uint32_t sequence = dcs_grain_run.sequence;
     if (sequence == UINT32_MAX)
-        dcs_grain_fail_misuse("the sequence numbers are used up");
+        dcs_grain_fail_misuse("the sequence numbers are exhausted");
     int directory = dcs_grain_open_directory();
     remove_old_checkpoints(directory, sequence);
     snprintf(checkpoint.name, sizeof checkpoint.name, "checkpoint.%lu", (unsigned long)sequence);
@@ -111,7 +111,7 @@ FILE *d_opencheck(const char *message)
     checkpoint.directory = directory;
     checkpoint.stream = stream;
     write_header(stream, message);
-    /* Sweepers of temporary directories go by this time. It is a courtesy: failing does no harm. */
+    /* Cleaners of temporary directories use this time, so it keeps the file. Failure is harmless. */
     utimensat(directory, "input", NULL, 0);
     return stream;
 }
@@ -153,8 +153,8 @@ static size_t read_all(int fd, char *bytes, size_t length, off_t where)
     return done;
 }
 
-/* What d_input_offset said replaces what stdio said; the text behind it moves when the number of
- * digits changes. Rare: only programs that read past stdio come here. */
+/* Replaces stdio's offset by that of d_input_offset; the text after it moves if the number of
+ * digits changes. Rare: only for programs that read without stdio. */
 static void write_told_offset(int fd)
 {
     char digits[32];
@@ -184,11 +184,11 @@ static void settle_offset(int fd)
     if (checkpoint.offset_told >= 0)
         write_told_offset(fd);
     else if (checkpoint.offset < 0)
-        dcs_grain_fail_misuse("cannot tell how much of standard input was consumed; a program "
-                              "that does not read it by stdio calls d_input_offset");
+        dcs_grain_fail_misuse("cannot determine how much of standard input was consumed; a program "
+                              "that does not read it by stdio must call d_input_offset");
 }
 
-/* Reads the state text back: it may have been written in ways that stdio does not see. */
+/* Reads the state text back, because it may have been written without stdio. */
 static void append_trailer(int fd)
 {
     off_t where = checkpoint.state_start;
@@ -210,7 +210,7 @@ static void append_trailer(int fd)
 void d_closecheck(FILE *stream)
 {
     if (stream == NULL || stream != checkpoint.stream)
-        dcs_grain_fail_misuse("d_closecheck: not the stream that d_opencheck returned");
+        dcs_grain_fail_misuse("d_closecheck: the stream is not the one that d_opencheck returned");
     if (!dcs_grain_run.served) {
         fclose(stream);
         checkpoint.stream = NULL;

@@ -1,4 +1,4 @@
-/* CRC-32 of IEEE 802.3 (reflected, 0xEDB88320), the one of zlib. */
+/* CRC-32 of IEEE 802.3 (reflected, 0xEDB88320), as in zlib. */
 #include "grain_run.h"
 
 uint32_t dcs_grain_crc32(uint32_t crc, const void *bytes, size_t length)

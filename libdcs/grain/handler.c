@@ -1,4 +1,4 @@
-/* Signals of the grain server, and how a grain learns that there is a server at all. */
+/* Signals of the grain server, and the detection of a grain server. */
 #include "grain_run.h"
 
 #include <errno.h>
@@ -33,17 +33,17 @@ static void install(int number, void (*handler)(int))
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
-    action.sa_flags = SA_RESTART; /* the program's reads and writes must not fail because of us */
+    action.sa_flags = SA_RESTART; /* the program's reads and writes must not fail because of the library */
     sigemptyset(&action.sa_mask);
     sigaction(number, &action, NULL);
-    /* A program that was started with the signal blocked would never see it. */
+    /* Unblocks the signal, in case the program was started with it blocked. */
     sigset_t one;
     sigemptyset(&one);
     sigaddset(&one, number);
     sigprocmask(SIG_UNBLOCK, &one, NULL);
 }
 
-/* libc flushes standard output at exit and forgets to say when that failed: a grain on a full disk
+/* libc flushes standard output at exit but does not report a failure: a grain on a full disk
  * would count as finished with half of its output. */
 static void check_output_at_exit(void)
 {
@@ -86,8 +86,8 @@ void dcs_grain_begin(void)
     if (dcs_grain_run.known)
         return;
     dcs_grain_run.known = 1;
-    /* Only the process that the server started may move the grain's output. A program that a grain
-     * runs as its helper inherits the environment, but its standard streams may be anything. */
+    /* Only the process that the server started may redirect the grain's output. A helper program of
+     * a grain inherits the environment, but its standard streams may be anything. */
     if (getsid(0) != getpid())
         return;
     dcs_grain_read_environment();
@@ -107,7 +107,7 @@ void d_handler(void)
         return;
     install(SIGUSR1, catch_checkpoint);
     install(SIGUSR2, catch_thrash);
-    /* Last: from here on the server may send signals. */
+    /* Last: after it the server may send signals. */
     int directory = dcs_grain_open_directory();
     int fd = openat(directory, "announce", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || close(fd) != 0)

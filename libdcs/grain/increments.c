@@ -1,5 +1,5 @@
-/* Output increments: standard output and standard error are cut at each checkpoint. The cut is
- * made on the descriptors, so that children and other languages' buffers follow. */
+/* Output increments: standard output and standard error are split at each checkpoint. The split is
+ * made on the descriptors, so that children and buffers of other languages follow. */
 #include "grain_run.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int dcs_grain_out_of_the_way(int fd)
 
 int dcs_grain_open_directory(void)
 {
-    /* Opened each time: a program may close descriptors that it does not know. */
+    /* Opened each time, because a program may close descriptors that it does not know. */
     int fd = dcs_grain_out_of_the_way(open(dcs_grain_run.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0)
         dcs_grain_fail_write(dcs_grain_run.directory);
@@ -49,7 +49,7 @@ int dcs_grain_open_directory(void)
 
 void dcs_grain_flush(FILE *stream, const char *what)
 {
-    /* The error flag alone: an earlier write failed, and its errno is gone. */
+    /* With only the error flag set, an earlier write failed and its errno is not known. */
     int lost_before = ferror(stream);
     errno = 0;
     if (fflush(stream) != 0 || lost_before) {
@@ -57,8 +57,8 @@ void dcs_grain_flush(FILE *stream, const char *what)
             errno = EIO;
         dcs_grain_fail_write(what);
     }
-    /* Network file systems tell of a full disk when a descriptor is closed. One that is not open
-     * had nothing to lose, or fflush would have failed. */
+    /* Network file systems report a full disk when a descriptor is closed. A descriptor that is not open
+     * had no data to lose, or fflush would have failed. */
     int copy = fcntl(fileno(stream), F_DUPFD_CLOEXEC, 10);
     if (copy >= 0 && close(copy) != 0)
         dcs_grain_fail_write(what);
@@ -68,13 +68,13 @@ static void move_descriptor(int directory, const char *stem, uint32_t sequence, 
 {
     char name[DCS_GRAIN_NAME_BYTES];
     snprintf(name, sizeof name, "%s.%lu", stem, (unsigned long)sequence);
-    /* A sequence number belongs to one run: if the file is there, somebody else wrote it, and
-     * neither adding to it nor dropping its content could be right. */
+    /* A sequence number belongs to one run: if the file exists, another process wrote it, and
+     * it must be neither extended nor truncated. */
     int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         dcs_grain_fail_write(name);
     if (fd == descriptor) {
-        /* The program had closed it; only the flag must go. */
+        /* The program had closed it; only clears the flag. */
         if (fcntl(fd, F_SETFD, 0) != 0)
             dcs_grain_fail_write(name);
         return;

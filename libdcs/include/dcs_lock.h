@@ -1,31 +1,34 @@
 /* dcs_lock.h: adaptive locks, a first-come-first-served lock and counted slots, for programs in C and C++. Link
- * with -ldcs. "Section" means M. Burgess, D. Skipitaris: Adaptive Locks For Frequently Scheduled Tasks With
- * Unpredictable Runtimes, LISA 1997. docs/LOCKS.md says how it works; the command dcs_lock does the same for
- * scripts, with the same files.
+ * with -ldcs. "Section" refers to M. Burgess, D. Skipitaris: Adaptive Locks For Frequently Scheduled Tasks With
+ * Unpredictable Runtimes, LISA 1997. docs/LOCKS.md describes the design. The command dcs_lock offers the same locks
+ * to scripts and uses the same files.
  *
- * What is locked is an atom: an operator ("edit"), an operand ("/etc/motd") and a host. Its name must be the same
- * at each run. Different atoms never share a lock, whatever bytes their names hold (but no NUL; at most 16 KiB each).
- * Locks lie in $DCS_LOCK_DIR, else /var/lib/dcs-lock for root, else $XDG_STATE_HOME/dcs-lock, else
- * ~/.local/state/dcs-lock.
+ * The object of a lock is an atom: an operator ("edit"), an operand ("/etc/motd") and a host. Every run must use the
+ * same name. Different atoms never share a lock, whatever bytes their names contain. A part of a name is at most
+ * 16 KiB long and contains no NUL.
+ * Lock files are kept in $DCS_LOCK_DIR; by default in /var/lib/dcs-lock for root, and for other users in
+ * $XDG_STATE_HOME/dcs-lock or, if XDG_STATE_HOME is not set, in ~/.local/state/dcs-lock.
  *
- * Returns: every call that returns int returns D_LOCK_GRANTED (0) or another enum d_lock_reason, but for GetLock.
- * d_lock_errortext() then says in one line what, why, and who has it.
+ * Return values: except for GetLock, every function that returns int returns D_LOCK_GRANTED (0) or another value of
+ * enum d_lock_reason, unless its comment states otherwise. d_lock_errortext() then describes the error in one line:
+ * what was denied, why, and which process holds the lock.
  *
- * Durability: a lock is held by the kernel for this process and for what was forked from it, and is free
- * as soon as none of them has it any more, however they ended. A process that is killed frees its locks. What is
- * recorded (last runs, the run log) outlives a boot; it is not synced, so a crash of the machine may lose
- * the last seconds of it, and then a run may be granted again that was done just before.
+ * Durability: the kernel holds a lock for the calling process and for the processes forked from it. The lock is
+ * released when none of them has it any more, however they ended; killing a process therefore releases its locks.
+ * The records (last runs, run log) survive a reboot. They are not synced: a crash of the machine may lose those
+ * of the last seconds, and a run that was done in those seconds may then be granted again.
  *
- * Thread-safe: all calls. A lock belongs to no thread: another may release it, but not two at once. Two threads
- * exclude each other like two processes. After a fork the child has the parent's locks too: the lock is
- * held until both have released it or ended, or one of them called d_lock_release. What is executed does not inherit
- * the locks (their descriptors are closed on exec; see d_lock_fd).
+ * Thread safety: all functions may be called from any thread. A lock belongs to no thread: any thread may release it,
+ * but two threads must not release it at the same time. Two threads exclude each other as two processes do. After a
+ * fork the child shares the parent's locks: a lock is held until both processes have abandoned it or ended, or until
+ * one of them calls d_lock_release. A program started by exec does not inherit the locks (their descriptors are
+ * close-on-exec; see d_lock_fd).
  *
- * Structs begin with struct_size, which their init calls set, so that they may grow: as dcs.h says it.
+ * Structs begin with struct_size, which the init functions set, so that later versions can add members; see dcs.h.
  *
- * Ownership: a d_lock or d_slots is the caller's until it is released or abandoned, which frees it. Strings are
- * copied. Waits use the signal SIGRTMAX-1, whose handler must not be replaced meanwhile; other signals do not
- * end a wait. */
+ * Ownership: a d_lock or d_slots belongs to the caller until it is released or abandoned, which frees it. Strings are
+ * copied. A wait with a time limit uses the signal SIGRTMAX-1, whose handler must not be replaced during the wait;
+ * other signals do not end a wait. */
 #ifndef DCS_LOCK_H
 #define DCS_LOCK_H
 
@@ -41,97 +44,101 @@ extern "C" {
 
 enum d_lock_reason {
     D_LOCK_GRANTED = 0,
-    D_LOCK_BUSY = 1,          /* somebody has it, and not for longer than expireafter */
-    D_LOCK_TOO_SOON = 2,      /* it was run less than ifelapsed ago */
-    D_LOCK_NOT_PERMITTED = 3, /* expired, but its holder is another user's process */
-    D_LOCK_OWN_ANCESTOR = 4,  /* expired, but its holder is this process or an ancestor of it (Figure 4) */
-    D_LOCK_UNKILLABLE = 5,    /* expired, but its holder does not end; try again later */
-    D_LOCK_ELSEWHERE = 6,     /* expired, but its holder runs on another host or in another pid namespace */
-    D_LOCK_GIVING_UP = 7,     /* expired again and again: somebody must look at it */
-    D_LOCK_FAILED = 8,        /* a bad argument, or the lock itself failed; nothing is locked */
-    D_LOCK_LIMIT = 9          /* as many instances run as are allowed */
+    D_LOCK_BUSY = 1,          /* another holder has the lock, and has not exceeded expireafter */
+    D_LOCK_TOO_SOON = 2,      /* the last run was less than ifelapsed ago */
+    D_LOCK_NOT_PERMITTED = 3, /* expired, but the holder is a process of another user */
+    D_LOCK_OWN_ANCESTOR = 4,  /* expired, but the holder is the calling process or an ancestor of it (Figure 4) */
+    D_LOCK_UNKILLABLE = 5,    /* expired, but the holder does not end; try again later */
+    D_LOCK_ELSEWHERE = 6,     /* expired, but the holder runs on another host or in another pid namespace */
+    D_LOCK_GIVING_UP = 7,     /* expired max_kills times in a row: an operator must intervene */
+    D_LOCK_FAILED = 8,        /* invalid argument, or an error of the lock itself; nothing is locked */
+    D_LOCK_LIMIT = 9          /* the permitted number of instances is running */
 };
-/* A reason in words. */
+/* The word for a reason, and the text of an error. */
 const char *d_lock_reason_word(int reason); /* "granted", "busy", "too-soon", ...; static, never NULL */
-const char *d_lock_errortext(void);         /* this thread's last refusal or failure; valid until its next call */
+const char *d_lock_errortext(void);         /* this thread's last denial or error; valid until its next call */
 
-/* Limits in nanoseconds, and what they may be instead of a number. */
+/* Limits are in nanoseconds; these values have a special meaning. */
 #define D_LOCK_SECOND INT64_C(1000000000)
 #define D_LOCK_MINUTE (60 * D_LOCK_SECOND)
-#define D_LOCK_AUTO INT64_C(-1)     /* learned from the runs and refusals of this atom (section Conclusions) */
-#define D_LOCK_NEVER INT64_MAX      /* expireafter: never ends anybody. ifelapsed: once and never again */
-#define D_LOCK_FOREVER INT64_MAX    /* wait: as long as it takes */
+#define D_LOCK_AUTO INT64_C(-1)     /* learned from the runs and denials of this atom (section Conclusions) */
+#define D_LOCK_NEVER INT64_MAX      /* expireafter: a holder is never ended. ifelapsed: one run only */
+#define D_LOCK_FOREVER INT64_MAX    /* wait: no time limit */
 
 /* --- the paper's calls (section Implementation, Figure 3) ------------------------------------------
  *
- * Not declared where DCS_NO_PAPER_NAMES is defined, for they have no prefix.
+ * These names have no prefix; they are not declared if DCS_NO_PAPER_NAMES is defined.
  *
- * 1: granted, the atom is the caller's until ReleaseCurrentLock. 0: denied, d_lock_errortext() says why.
- * ifelapsed, expireafter: minutes; D_LOCK_AUTO is allowed, other negative values and expireafter 0 are not
- * (0 would end every holder at once). D_LOCK_NEVER_MINUTES: never. The paper's rule of thumb is
- * expireafter > interval >= ifelapsed, for an hourly job 15 and 90.
- * host: NULL or "" is this one.
- * now: when this pass of the program began, so that its atoms are judged alike; 0 is this moment. What was done
- * since `now` is not done again. It cannot lie in the future.
+ * Returns 1 if the lock is granted: the caller holds the atom until ReleaseCurrentLock. Returns 0 if it is denied:
+ * d_lock_errortext() gives the reason.
+ * ifelapsed, expireafter: minutes, D_LOCK_AUTO, or D_LOCK_NEVER_MINUTES for never. Other negative values are invalid,
+ * and so is expireafter 0, which would end every holder at once. The paper's rule of thumb is
+ * expireafter > interval >= ifelapsed; for an hourly job, for example, 90 and 15 minutes.
+ * host: NULL or "" is the local host.
+ * now: the start of this pass of the program, so that all its atoms are judged at one time; 0 is the current time.
+ * An atom that was run since `now` is denied. `now` must not be in the future.
  *
- * Denied, in this order: somebody has the atom for less than expireafter; it ended less than ifelapsed ago. Who has it
- * for longer is ended, its whole tree of processes, with CONT, INT, TERM and KILL and pauses of seconds in
- * between, and the atom is the caller's. */
+ * The request is denied, in this order, if another holder has had the atom for less than expireafter, or if the last
+ * run ended less than ifelapsed ago. A holder that has exceeded expireafter is ended with its whole process tree, by
+ * CONT, INT, TERM and KILL with pauses of seconds in between, and the request is granted. */
 #define D_LOCK_NEVER_MINUTES INT64_C(150000000)
 #ifndef DCS_NO_PAPER_NAMES
 int GetLock(const char *operator_, const char *operand, long ifelapsed, long expireafter, const char *host,
             time_t now);
 
-/* Releases what this thread's latest GetLock took and did not release yet; GetLocks may be nested.
- * D_LOCK_FAILED: there is none. A program that ends without it has crashed, as far as the record goes. */
+/* Releases the lock of this thread's latest GetLock that is not yet released; calls of GetLock may be nested.
+ * D_LOCK_FAILED: there is no such lock. A program that ends without this call is recorded as crashed. */
 int ReleaseCurrentLock(void);
 #endif
 
-/* --- the same with everything ------------------------------------------------------------------
+/* --- the full interface ------------------------------------------------------------------------
  *
- * Gives a request its defaults and an answer its size: always before d_lock_get. The structs are the caller's. */
+ * d_lock_init sets the defaults of a request, d_lock_answer_init the size of an answer. Call both before d_lock_get.
+ * The caller owns the structs. */
 typedef struct d_lock d_lock;
 
 struct d_lock_request {
     size_t struct_size;
     const char *operator_, *operand, *host; /* operand and host may be NULL */
-    const char *path;       /* not NULL: the lock is this file, with a '/' in its name and made if missing. Somebody
-                             * else's file is locked and never written, so limits and queue are refused */
-    int64_t if_elapsed;     /* default 0: no guard against repetition */
+    const char *path;       /* not NULL: use this file, created if missing, as the lock; the path must contain a '/'.
+                             * A file that is not a lock file is locked but never written, so limits and queue are
+                             * refused for it */
+    int64_t if_elapsed;     /* default 0: no minimum time between runs */
     int64_t expire_after;   /* default D_LOCK_NEVER */
-    int64_t expire_max;     /* with D_LOCK_AUTO: never learn to wait longer; 0: a day */
-    int64_t interval;       /* with D_LOCK_AUTO: how often this is scheduled, if you know; 0: not known */
-    int64_t now;            /* start of the pass in nanoseconds since 1970; 0: this moment */
-    int64_t wait;           /* for a busy atom; default 0; D_LOCK_FOREVER. Not for one that was run too recently */
+    int64_t expire_max;     /* with D_LOCK_AUTO: upper bound of the learned limit; 0: one day */
+    int64_t interval;       /* with D_LOCK_AUTO: scheduling interval of the task; 0: not known */
+    int64_t now;            /* start of the pass in nanoseconds since 1970; 0: the current time */
+    int64_t wait;           /* how long to wait for a busy atom; default 0; D_LOCK_FOREVER. D_LOCK_TOO_SOON is returned
+                             * without waiting */
     int64_t grace[3];       /* pauses after INT, TERM and KILL; default 2, 5 and 10 s */
-    int max_kills;          /* in a row within an hour, then D_LOCK_GIVING_UP; default 3 */
+    int max_kills;          /* holders ended in a row within an hour before D_LOCK_GIVING_UP; default 3 */
     int since_start;        /* not 0: elapsed time counts from the start of the last run, else from its end */
     int queue;              /* not 0: wait in order of arrival; only the first in the queue ends an expired holder */
-    int shared;             /* not 0: with others that ask so; no run of the atom, and ends nobody */
-    int instances;          /* not 0: at most so many holders of atoms of this operator on this host at a time
-                             * (section Adaptive Locks In cfengine): such a slot and the atom, both or none */
+    int shared;             /* not 0: a shared lock. It is not recorded as a run, and the request ends no holder */
+    int instances;          /* not 0: limit on the holders of atoms of this operator on this host at a time (section
+                             * Adaptive Locks In cfengine). The slot and the atom are granted both or not at all */
     int literal;            /* not 0: the paper's own arithmetic, in whole minutes. For comparison only */
 };
 void d_lock_init_sized(struct d_lock_request *request, size_t struct_size);
-static inline void d_lock_init(struct d_lock_request *request) /* the defaults; always call it first */
+static inline void d_lock_init(struct d_lock_request *request) /* sets the defaults; must be called first */
 {
     d_lock_init_sized(request, sizeof *request);
 }
 
-struct d_lock_answer {      /* by d_lock_answer_init */
+struct d_lock_answer {      /* initialised by d_lock_answer_init */
     size_t struct_size;
     int reason;             /* as returned */
-    int took_over;          /* granted by ending a holder that had expired */
-    int after_crash;        /* the holder before died without releasing it */
-    int clock_stepped;      /* the last run lay in the future, so it did not count */
-    int done_since;         /* D_LOCK_TOO_SOON: done since the pass began */
-    uint64_t token;         /* granted: grows with each grant of the atom. Hand it on with the work, and let what
-                             * is worked on refuse a lower one than the highest that it saw */
+    int took_over;          /* granted by ending an expired holder */
+    int after_crash;        /* the previous holder ended without releasing the lock */
+    int clock_stepped;      /* the last run is dated in the future, so it was ignored */
+    int done_since;         /* D_LOCK_TOO_SOON: the atom was run since the start of this pass */
+    uint64_t token;         /* fencing token of a granted lock: increases with each grant of the atom. Pass it on with
+                             * the work, and let the resource reject a token lower than the highest it has seen */
     int64_t elapsed;        /* since the last run; -1: there was none */
-    int64_t age;            /* of the holder */
-    int64_t again_in;       /* until it would be granted, or its holder expires; D_LOCK_NEVER: not by time */
-    int64_t soft, hard;     /* granted: expireafter in force; for a supervised holder that makes progress `hard` */
-    pid_t holder;           /* who has it, or had it last; 0: not known */
+    int64_t age;            /* of the holder's run */
+    int64_t again_in;       /* time until the request would be granted or the holder expires; D_LOCK_NEVER: no limit */
+    int64_t soft, hard;     /* granted: expireafter in force; `hard` is for a supervised holder that makes progress */
+    pid_t holder;           /* the present or the last holder; 0: not known */
     uid_t holder_uid;
     char holder_host[64], holder_command[64];
 };
@@ -141,27 +148,28 @@ static inline void d_lock_answer_init(struct d_lock_answer *answer)
     answer->struct_size = sizeof *answer;
 }
 
-/* answer may be NULL. *lock is set when it returns D_LOCK_GRANTED, to NULL otherwise. */
+/* Requests a lock. answer may be NULL. *lock is set if the return value is D_LOCK_GRANTED; otherwise it is NULL. */
 int d_lock_get(const struct d_lock_request *request, struct d_lock_answer *answer, d_lock **lock);
 
-/* succeeded: 0 is recorded as a run that failed. Free at once, also for forked children. */
+/* Releases the lock at once, also for forked children. succeeded: 0 records the run as failed. */
 int d_lock_release(d_lock *lock, int succeeded);
-/* Closes this process's share without a word: it lives on in forked children. */
+/* Closes this process's share and records no end of the run; forked children keep the lock. */
 void d_lock_abandon(d_lock *lock);
-/* After a fork, in the child: it is the one who works now, so it is the one who is ended when the lock expires. */
+/* Called by the child after a fork: records it as the holder, the process that is ended when the lock expires. */
 int d_lock_adopt(d_lock *lock);
-/* The descriptor that holds the lock, to hand it on through exec (clear FD_CLOEXEC). Neither read, write, unlock
- * nor close it. */
+/* The descriptor that holds the lock, to pass it on through exec (clear FD_CLOEXEC). Do not read, write, unlock or
+ * close it. */
 int d_lock_fd(const d_lock *lock);
 uint64_t d_lock_token(const d_lock *lock);
 
-/* Who has an atom and when it ran last, without taking or making anything. D_LOCK_FAILED, or D_LOCK_GRANTED. */
-struct d_lock_state {       /* by d_lock_state_init */
+/* Reports the holder of an atom and its last run. Takes no lock and creates no file. Returns D_LOCK_GRANTED or
+ * D_LOCK_FAILED. */
+struct d_lock_state {       /* initialised by d_lock_state_init */
     size_t struct_size;
     int exists, held, shared;
-    int waiting;            /* places in the queue */
+    int waiting;            /* number of waiters in the queue */
     uint64_t token;
-    pid_t holder;           /* of the present or of the last run */
+    pid_t holder;           /* of the present or the last run */
     uid_t holder_uid;
     char holder_host[64], holder_command[64];
     char outcome[16];       /* "running", "done", "failed", "expired", "crashed", "lost", "none" */
@@ -176,24 +184,24 @@ int d_lock_look(const char *operator_, const char *operand, const char *host, st
 
 /* --- first come, first served ------------------------------------------------------------------------
  *
- * The critical section of the one who came first; whoever dies in the queue is skipped, and waiters sleep in the
- * kernel. wait: nanoseconds, 0 or D_LOCK_FOREVER. D_LOCK_BUSY: not in time, and the place is given up. */
+ * A critical section that is entered in order of arrival. A waiter that dies is skipped; waiters sleep in the kernel.
+ * wait: nanoseconds, 0 or D_LOCK_FOREVER. D_LOCK_BUSY: the time is over, and the caller has left the queue. */
 int d_lock_enter(const char *name, int64_t wait, d_lock **lock);
 int d_lock_leave(d_lock *lock);
 
 /* --- counted slots -------------------------------------------------------------------------------------
  *
- * One slot in each of `count` limits, all or none; each limit is a name, of which at most limits[i] are held at a time
- * (0: none). A limit may differ from call to call, and counts all who hold one. D_LOCK_LIMIT: full. Waiters are
- * served in order of arrival. note: for people, at most 64 bytes, may be NULL. */
+ * Takes one slot in each of `count` limits, all or none. A limit is a name; at most limits[i] slots of names[i] are
+ * held at a time (0: none). The number may differ from call to call, and all present holders count. D_LOCK_LIMIT: a
+ * limit is full. Waiters are served in order of arrival. note: shown in listings, at most 64 bytes, may be NULL. */
 typedef struct d_slots d_slots;
 int d_slot_take(const char *const names[], const int limits[], size_t count, int64_t wait, const char *note,
                 d_slots **slots);
-int d_slot_number(const d_slots *slots, size_t which);  /* in its limit, from 0; -1: no such */
+int d_slot_number(const d_slots *slots, size_t which);  /* number of the slot in its limit, from 0; -1: no such slot */
 int d_slot_fd(const d_slots *slots, size_t which);      /* as d_lock_fd */
 int d_slot_release(d_slots *slots);
 
-struct d_slot_holder {      /* by d_slot_holder_init */
+struct d_slot_holder {      /* initialised by d_slot_holder_init */
     size_t struct_size;
     int number;
     pid_t pid;              /* 0: not known */
@@ -206,7 +214,7 @@ static inline void d_slot_holder_init(struct d_slot_holder *holders, size_t coun
     memset(holders, 0, count * sizeof *holders);
     for (; count > 0; --count) holders[count - 1].struct_size = sizeof *holders;
 }
-/* The first `room` holders go to `holders`, and *count says how many there are. */
+/* Stores the first `room` holders in `holders`, and the number of all holders in *count. */
 int d_slot_list(const char *name, struct d_slot_holder *holders, size_t room, size_t *count);
 
 #ifdef __cplusplus

@@ -15,7 +15,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr int opens_max = 64;  // a file that is replaced more often is somebody's mischief
+constexpr int opens_max = 64;  // a file replaced more often than this is under attack
 constexpr int looks = 12, quick_looks = 6;
 constexpr std::int64_t look_pause = 200'000;
 
@@ -24,8 +24,8 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-// A pass that started later than now started in another boot, or before a clock was set back; but literally,
-// `now` is what the caller says.
+// A pass with a start later than now began in another boot, or before the clock was set back; it starts now. In literal
+// mode `now` is taken from the caller as it is.
 Moment start_of_pass(const LockRequest &request, const Moment &now) {
     const Moment &pass = request.pass;
     if (pass.wall == 0 && pass.mono == 0 && pass.boot == 0) return now;
@@ -51,26 +51,26 @@ Getting::Getting(const World &world, const LockRequest &request)
       pass_(start_of_pass(request, first_)) {}
 
 Answer Getting::run() {
-    while (turn() != Next::ended) {}  // each turn but the last waited, or saw somebody else get on
+    while (turn() != Next::ended) {}  // each turn but the last waited, or another requester made progress
     return std::move(answer_);
 }
 
 Status Getting::open() {
     if (file.is_open()) return Status::ok();
     if (++opens_ > opens_max)
-        return fail(Code::io_error, "lock " + request_.place.path + " is being replaced all the time");
+        return fail(Code::io_error, "lock " + request_.place.path + " is being replaced continually");
     Result<LockFile> opened = LockFile::open(request_.place, FileKind::atom, request_.mode);
     if (!opened) return opened.status();
     file = std::move(*opened);
     return check_foreign();
 }
 
-// Somebody else's file is locked and never written, so it has no past.
+// A foreign file is locked and never written, so it has no record.
 Status Getting::check_foreign() const {
     if (file.kind() != FileKind::foreign) return Status::ok();
     if (request_.if_elapsed == 0 && request_.expire_after == no_limit && !request_.queue) return Status::ok();
-    return fail(Code::invalid, file.path() + " is not a lock file of ours, so neither ifelapsed, expireafter nor a "
-                                             "queue can be kept in it; take a name or a path that does not exist yet");
+    return fail(Code::invalid, file.path() + " is not a DCS lock file, so it cannot store ifelapsed, expireafter or a "
+                                             "queue; use a name, or a path that does not exist yet");
 }
 
 Getting::Next Getting::turn() {
@@ -92,7 +92,7 @@ Getting::Next Getting::queue_up() {
     clock_ = world_.now();
     if (*turn) return Next::again;
     read();
-    return deny(Denied::busy, Ruling{Verdict::busy}, "others wait for " + file.path() + " too, and came earlier");
+    return deny(Denied::busy, Ruling{Verdict::busy}, "earlier requests are waiting for " + file.path());
 }
 
 void Getting::read() {
@@ -100,7 +100,7 @@ void Getting::read() {
     record = file.keeps_records() ? read_record(file, &damaged_) : Record{};
 }
 
-// Whoever comes here has the kernel lock: nothing can change under it.
+// The caller has the kernel lock: the record cannot change.
 Getting::Next Getting::with_lock() {
     DCS_REQUIRE(file.is_open(), "the lock is on this file");
     failpoint("locks.get.locked");
@@ -109,7 +109,7 @@ Getting::Next Getting::with_lock() {
         file = LockFile();
         return Next::again;
     }
-    clock_ = world_.now();  // later than the end of every run before; than the request itself need not be
+    clock_ = world_.now();  // later than the end of every earlier run; the request itself may be older
     if (file.kind() == FileKind::foreign) return grant(Ruling{});
     if (!request_.shared)
         if (Status s = file.make_whole(); !s) return fail_with(std::move(s));
@@ -126,19 +126,19 @@ Getting::Next Getting::with_lock() {
                     ", by " + described(record.owner, world_) + "; again in " + in_words(ruling.again_in));
 }
 
-// Shared holders may be many, so none of them writes.
+// Shared holders do not write the record, because several may hold the lock at once.
 void Getting::settle() {
     settled_ = false;
     if (request_.shared) return;
     if (damaged_) {
         record = Record{};
         record.outcome = Outcome::lost;
-        log_event(request_.place, clock_.wall, "lost", Owner{}, 0, -1, "the record was damaged and is made anew");
+        log_event(request_.place, clock_.wall, "lost", Owner{}, 0, -1, "the record was damaged and is rebuilt");
         settled_ = true;
     }
     if (record.outcome != Outcome::running) return;
     answer_.after_crash = true;
-    // Who ends an expired holder keeps the reaper's byte until it has the lock, or gave up.
+    // A process that ends an expired holder keeps the reaper's byte until it has the lock or gives up.
     const bool reaped = file.first_locked(reaper_byte, 1) == reaper_byte;
     const RunEnding ending{reaped ? Outcome::expired : Outcome::crashed, clock_};
     end_run(world_, file, request_.place, request_.log, record, ending);
@@ -163,7 +163,7 @@ void Getting::learn_limits() {
 Asked Getting::asked(bool held) {
     Asked asked;
     asked.if_elapsed = if_elapsed_;
-    // A supervisor that lets a busy command go on beyond its soft limit knows better than we do.
+    // A supervisor may let a busy command continue beyond its soft limit.
     asked.expire_after = held && record.owner.supervisor.pid != 0 ? hard : soft;
     asked.since = request_.since;
     asked.clock = clock_;
@@ -177,7 +177,7 @@ Getting::Next Getting::take(const Ruling &ruling) {
     if (request_.shared) return grant(ruling);
     DCS_REQUIRE(record.outcome != Outcome::running, "the run before was ended in the record");
     if (!planted("locks.generation")) ++record.generation;
-    // A file that was lost begins where no earlier one can have come to: tokens must not come again.
+    // A new file starts above every earlier generation, because a token must not repeat.
     if (record.generation <= 1)
         record.generation = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall, 1000)) / 1000;
     record.outcome = Outcome::running;
@@ -201,11 +201,11 @@ Getting::Next Getting::grant(const Ruling &ruling) {
     answer_.denied = Denied::no;
     answer_.ruling = ruling;
     if (ruling.clock_stepped) {
-        answer_.text = "the last run of " + file.path() + " lies in the future: the clock was set back since";
+        answer_.text = "the last run of " + file.path() + " is dated in the future: the clock was set back";
         if (request_.log)
             log_event(request_.place, clock_.wall, "clock", record.owner, record.generation, -1, answer_.text);
     } else if (answer_.after_crash && !answer_.took_over) {
-        answer_.text = "the holder before died without releasing " + file.path();
+        answer_.text = "the previous holder died without releasing " + file.path();
     }
     return Next::ended;
 }
@@ -247,7 +247,7 @@ Deadline Getting::at_most(std::int64_t nanoseconds) const {
     return Deadline{std::min(request_.wait.boot, plus(boot_clock().ns, nanoseconds))};
 }
 
-// --- somebody else has it ---------------------------------------------------------------------------
+// --- the lock is held -------------------------------------------------------------------------------
 
 Getting::Next Getting::without_lock() {
     read();
@@ -258,14 +258,14 @@ Getting::Next Getting::without_lock() {
     if (ruling.verdict == Verdict::expired && !request_.shared) return reap();
     if (ruling.verdict == Verdict::too_soon || over())
         return deny(ruling.verdict == Verdict::too_soon ? Denied::too_soon : Denied::busy, ruling,
-                    file.path() + " is held by " + described(record.owner, world_) + " since " +
+                    file.path() + " has been held by " + described(record.owner, world_) + " for " +
                         in_words(ruling.age) +
                         (ruling.again_in == no_limit ? "" : "; expires in " + in_words(ruling.again_in)));
     return wait_until_expiry(ruling);
 }
 
-// The holder's record does not say that it runs: it is just deciding, or it shares the lock, or it is no user of
-// records at all.
+// The record does not state a running holder: the holder is deciding at this moment, or shares the lock, or does not
+// write records.
 Getting::Next Getting::wait_for_unknown() {
     const bool shared = held_as(file) == HeldAs::shared;
     for (int i = 0; i < looks && !shared && file.keeps_records(); ++i) {
@@ -278,7 +278,7 @@ Getting::Next Getting::wait_for_unknown() {
         if (!got) return fail_with(got.status());
         if (*got) return with_lock();
     }
-    // Nobody who takes it after these can expire sooner.
+    // A holder that takes the lock after this point expires no sooner.
     learn_limits();
     const Result<bool> got = file.hold(request_.shared, over() ? Deadline::none() : at_most(soft));
     if (!got) return fail_with(got.status());
@@ -287,14 +287,14 @@ Getting::Next Getting::wait_for_unknown() {
     if (!over()) return Next::again;
     Ruling ruling{Verdict::busy};
     ruling.again_in = no_limit;
-    record.owner = Owner{};  // of a run before
+    record.owner = Owner{};  // of an earlier run
     return deny(Denied::busy, ruling,
-                file.path() + (shared ? " is held by processes that share it" : " is held by a process that left no "
-                                                                                "record in it"));
+                file.path() + (shared ? " is held by processes that share it" : " is held by a process that wrote no "
+                                                                                "record"));
 }
 
 Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {
-    constexpr std::int64_t least = 1'000'000;  // whole minutes may seem to be over before they are
+    constexpr std::int64_t least = 1'000'000;  // in literal mode, whole minutes may round down to 0
     const std::int64_t left = request_.shared ? no_limit : std::max(ruling.again_in, least);
     const Result<bool> got = file.hold(request_.shared, at_most(left));
     if (!got) return fail_with(got.status());

@@ -1,7 +1,7 @@
 #pragma once
-// One call of AdaptiveLock::get: opens, takes the kernel lock or finds it busy, decides, waits, ends who has
-// expired. The uncontended way takes the holder's byte and nothing else: who has the byte reads the record
-// and decides, so between check and set there is nothing.
+// One call of AdaptiveLock::get: opens the file, takes the kernel lock or finds it busy, decides, waits, and ends an
+// expired holder. An uncontended request takes the holder's byte only; its owner reads the record and decides, so the
+// check and the grant are one step.
 #include <optional>
 
 #include "locks/lock_request.h"
@@ -21,7 +21,7 @@ public:
     std::int64_t soft = no_limit, hard = no_limit, waited = 0;
 
 private:
-    enum class Next { again, ended };  // again: from the top, with what has changed meanwhile
+    enum class Next { again, ended };  // again: repeat from the start with the new state
 
     Next turn();
     Next queue_up();
@@ -36,7 +36,7 @@ private:
     Status open();
     Status check_foreign() const;
     void read();
-    void settle();                       // a run that nobody ended is ended in the record
+    void settle();                       // records the end of a run whose holder died
     void learn_limits();
     Asked asked(bool held);
     Next take(const Ruling &ruling);
@@ -48,8 +48,8 @@ private:
 
     const World &world_;
     const LockRequest &request_;
-    const Moment first_;                 // the clocks when the request came
-    Moment clock_;                       // and the last time that they were read
+    const Moment first_;                 // the clocks at the start of the request
+    Moment clock_;                       // the latest reading of the clocks
     Moment pass_;
     std::optional<QueuePlace> place_;
     Answer answer_;
@@ -59,7 +59,7 @@ private:
     int opens_ = 0;
 };
 
-// Who has the lock, without taking it: exclusive holders, shared ones, nobody.
+// How the lock is held at present. Does not take the lock.
 enum class HeldAs { nobody, shared, exclusive };
 HeldAs held_as(const LockFile &file);
 

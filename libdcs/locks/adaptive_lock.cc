@@ -20,7 +20,7 @@ AdaptiveLock &AdaptiveLock::operator=(AdaptiveLock &&other) noexcept {
     return *std::construct_at(this, std::move(other));
 }
 
-// A child that was forked with the lock has a copy of this object, and leaves without a word.
+// A forked child has a copy of this object and records nothing.
 AdaptiveLock::~AdaptiveLock() {
     if (!held()) return;
     if (taker_ == ::getpid()) release({});
@@ -48,7 +48,7 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     granted.file_ = std::move(getting.file);
     granted.place_ = request.place;
     const bool recorded = !request.shared && getting.record.outcome == Outcome::running;
-    granted.taker_ = recorded ? getting.record.owner.process.pid : own_identity().pid;  // spares a system call
+    granted.taker_ = recorded ? getting.record.owner.process.pid : own_identity().pid;  // saves a system call
     granted.record_ = std::move(getting.record);
     granted.soft_ = getting.soft;
     granted.hard_ = getting.hard;
@@ -62,8 +62,8 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
 void AdaptiveLock::set_owner(const Owner &owner) {
     record_.owner = owner;
     taker_ = ::getpid();
-    // A record that cannot be written leaves the one before, whose owner is not the one who works: expiry finds
-    // nobody to end and says so. The kernel lock is not touched by that.
+    // If the record cannot be written, the previous one stays, with an owner that does not run. Expiry then finds
+    // no process to end and reports that. The kernel lock is unaffected.
     if (held() && !shared_ && file_.keeps_records()) (void)write_record(file_, record_);
 }
 
@@ -82,7 +82,7 @@ void AdaptiveLock::release(const End &end) {
         RunEnding ending{end.outcome, said ? end.ended : world_->now(), end.cpu, end.io, waited_, end.progressing, ""};
         end_run(*world_, file_, place_, log_, record_, ending);
         failpoint("locks.release.before_record");
-        // Not written: the next holder finds a run that nobody ended, and takes it for crashed.
+        // On failure the next holder finds the run unfinished and records it as crashed.
         (void)write_record(file_, record_);
         failpoint("locks.release.after_record");
     }
@@ -102,7 +102,7 @@ Result<AtomState> look_at(const World &, const Place &place) {
     state.exists = true;
     const HeldAs held = held_as(*file);
     state.shared = held == HeldAs::shared;
-    state.held = held != HeldAs::nobody || is_held(place.path);  // which knows flock(2) too
+    state.held = held != HeldAs::nobody || is_held(place.path);  // is_held() covers flock(2) too
     state.foreign = file->kind() == FileKind::foreign;
     state.damaged = file->kind() == FileKind::broken;
     if (!file->keeps_records()) return state;

@@ -1,7 +1,6 @@
 #pragma once
-// GetLock and ReleaseCurrentLock of the paper: busy -> denied; too soon -> denied; expired -> its owner is ended with
-// care and the atom taken over; else taken. Between check and set nothing can happen, because the check is
-// made by who holds the kernel lock already.
+// GetLock and ReleaseCurrentLock of the paper: busy -> denied; too soon -> denied; expired -> the owner is ended with
+// care and the atom taken over; else taken. The check is made under the kernel lock, so check and grant are atomic.
 #include <cstdint>
 #include <string>
 
@@ -10,8 +9,8 @@
 
 namespace dcs::locks {
 
-// A granted lock. Moves; the destructor releases it as `done`, but in the process that took it only: a forked
-// child has a copy, and may release it by word.
+// A granted lock; movable. The destructor releases it as `done` in the process that took it. A forked child has a
+// copy, whose destructor abandons it; the child may call release().
 class AdaptiveLock {
 public:
     AdaptiveLock() = default;
@@ -29,9 +28,9 @@ public:
     std::int64_t hard() const { return hard_; }
     int fd() const { return file_.fd(); }
     const Place &place() const { return place_; }
-    // The one who does the work is another process than the taker: a supervisor's command, or a forked child.
+    // Records another process than the taker as the owner: a supervisor's command, or a forked child.
     void set_owner(const Owner &owner);
-    void adopt();  // that one is the caller
+    void adopt();  // records the calling process as the owner
 
     struct End {
         Outcome outcome = Outcome::done;
@@ -40,10 +39,10 @@ public:
         bool progressing = false;
         bool inherited = false;  // copies of the descriptor keep the kernel lock
     };
-    // The run is stamped, sampled and logged before the kernel lock goes. A copy of the descriptor that a child still
-    // has loses the lock too, unless `inherited` says otherwise.
+    // Writes the record, the sample and the log line before it drops the kernel lock. The lock also ends for copies of
+    // the descriptor in children, unless `inherited` is set.
     void release(const End &end);
-    // Gives up this process's share without a word: the lock lives on in inherited descriptors.
+    // Closes this process's descriptor and records nothing; inherited descriptors keep the lock.
     void abandon();
 
 private:
@@ -56,7 +55,7 @@ private:
     pid_t taker_ = 0;  // the process whose destructor releases it
 };
 
-// What is known of an atom, without taking or making anything.
+// The state of an atom, read without taking a lock or creating a file.
 struct AtomState {
     bool exists = false, held = false, foreign = false, damaged = false;
     bool shared = false;          // held by shared holders

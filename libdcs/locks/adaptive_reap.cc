@@ -1,4 +1,4 @@
-// The holder has expired: one requester at a time ends it with care and takes over.
+// The holder has expired: one requester at a time ends it and takes over.
 #include <algorithm>
 #include <ctime>
 
@@ -25,7 +25,7 @@ Denied denied_by(Killed killed) {
     return Denied::unkillable;
 }
 
-// Holds the reaper's byte while it lives.
+// Holds the reaper's byte during its lifetime.
 class Reaper {
 public:
     explicit Reaper(const LockFile &file) : file_(file) {}
@@ -45,12 +45,12 @@ Getting::Next Getting::reap() {
     if (!got) return fail_with(got.status());
     if (!*got)
         return deny(Denied::busy, Ruling{Verdict::busy},
-                    described(record.owner, world_) + " has " + file.path() +
-                        " beyond its time and is being ended by another process");
+                    described(record.owner, world_) + " has held " + file.path() +
+                        " beyond its limit and is being ended by another process");
     const Reaper reaper(file);
     failpoint("locks.reap.locked");
     if (planted("locks.no_reread")) return end_holder();
-    // While we came here it may have ended, or another reaper may have taken over.
+    // The holder may have ended meanwhile, or another reaper may have taken over.
     const std::uint64_t generation = record.generation;
     const Result<bool> free = file.hold(false, Deadline::none());
     if (!free) return fail_with(free.status());
@@ -71,20 +71,20 @@ Getting::Next Getting::end_holder() {
     if (record.expired_in_row >= static_cast<std::uint32_t>(std::max(request_.max_kills, 0)) &&
         (request_.max_kills <= 0 || (since >= 0 && since <= kill_window)))
         return deny(Denied::giving_up, ruling,
-                    holder + " has " + file.path() + " beyond its time, like " + std::to_string(record.expired_in_row) +
-                        " before it that were ended; an operator is needed");
+                    holder + " has held " + file.path() + " beyond its limit, like " +
+                        std::to_string(record.expired_in_row) + " earlier runs that were ended; an operator is needed");
     if (request_.log)
         log_event(request_.place, clock_.wall, "kill", record.owner, record.generation, asked(true).expire_after,
-                  "has it for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
+                  "held for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
     const KillReport report = kill_believed(world_, file, holder_byte, record.owner, request_.grace);
     failpoint("locks.reap.killed");
     if (report.result != Killed::gone)
         return deny(denied_by(report.result), ruling,
-                    file.path() + " is held by " + holder + " beyond its time; " + report.text);
+                    file.path() + " is held by " + holder + " beyond its limit; " + report.text);
     return take_over(record.generation);
 }
 
-// The tree is gone; the kernel frees its locks at the end of its exit, after its memory.
+// The tree has ended; the kernel frees its locks at the end of exit, after its memory.
 Getting::Next Getting::take_over(std::uint64_t generation) {
     const std::int64_t start = boot_clock().ns;
     const std::int64_t end = start + std::max<std::int64_t>(request_.grace.after_kill, second);
@@ -92,19 +92,19 @@ Getting::Next Getting::take_over(std::uint64_t generation) {
         const Result<bool> got = file.hold(false, until == start ? Deadline::none() : Deadline{until});
         if (!got) return fail_with(got.status());
         if (*got) break;
-        if (!planted("locks.no_reread")) read();  // somebody may have come before us, and has it for long
+        if (!planted("locks.no_reread")) read();  // another requester may have taken the lock
         clock_ = world_.now();
         if (record.generation != generation) return Next::again;
         if (boot_clock().ns >= end)
             return deny(Denied::unkillable, Ruling{Verdict::expired},
-                        described(record.owner, world_) + " was ended, but a process outside of its tree has "
+                        described(record.owner, world_) + " was ended, but a process outside its tree has "
                                                           "inherited " + file.path() + "; lsof shows it");
     }
     if (!file.still_named()) return with_lock();
     if (!planted("locks.no_reread")) read();
     clock_ = world_.now();
     if (damaged_ || record.generation != generation) return with_lock();
-    // A supervisor that was asked to end it has entered that itself.
+    // A supervisor that was asked to end the run has recorded its end.
     if (record.outcome == Outcome::running) {
         RunEnding ending{Outcome::expired, clock_};
         ending.text = "ended by " + described(own_owner(world_), world_);

@@ -8,19 +8,19 @@ namespace {
 
 constexpr std::int64_t minute = 60 * second;
 
-// Differences of what anybody may have written must not overflow.
+// Times in the record may have any value, so differences saturate.
 std::int64_t minus(std::int64_t a, std::int64_t b) {
     std::int64_t difference = 0;
     if (__builtin_sub_overflow(a, b, &difference)) return a < b ? INT64_MIN : INT64_MAX;
     return difference;
 }
 
-// A boot that could not be read is nobody's.
+// An unreadable boot id matches no boot.
 bool this_boot(const World &world, const BootId &boot) {
     return boot == world.boot && boot != BootId{};
 }
 
-// The run that counts for ifelapsed. `comparable`: its boot clock is ours.
+// The run that counts for ifelapsed. `comparable`: its boot clock is of the present boot.
 struct Stamp {
     Moment at;
     bool there = false, comparable = false;
@@ -28,7 +28,7 @@ struct Stamp {
 
 Stamp last_run(const World &world, const Record &record, bool held, const Asked &asked) {
     Stamp stamp;
-    if (held && asked.since == Since::start) {  // the run that goes on is the last that started
+    if (held && asked.since == Since::start) {  // the present run is the last that started
         stamp.at = record.started;
         stamp.comparable = this_boot(world, record.started_boot);
     } else {
@@ -39,7 +39,7 @@ Stamp last_run(const World &world, const Record &record, bool held, const Asked 
     return stamp;
 }
 
-// Is it too early after the last run? Sets everything of `ruling` but the verdict.
+// Whether the last run is too recent. Sets all of `ruling` but the verdict.
 bool too_early(const Stamp &last, const Asked &asked, Ruling &ruling) {
     if (!last.there) {
         ruling.elapsed = -1;
@@ -58,14 +58,14 @@ bool too_early(const Stamp &last, const Asked &asked, Ruling &ruling) {
     }
     const auto slack = static_cast<std::int64_t>(static_cast<double>(asked.if_elapsed) * asked.slack);
     const std::int64_t least = asked.if_elapsed - std::min(slack, asked.slack_max);
-    // A pass that began before the run ended: done since, and with no guard asked for that is no obstacle.
+    // A negative elapsed time: the run ended after this pass began. Without ifelapsed that is no obstacle.
     if (asked.if_elapsed <= 0 || elapsed >= least) return false;
     ruling.done_since = elapsed < 0;
     ruling.again_in = minus(least, elapsed);
     return true;
 }
 
-// Figure 3 with its whole minutes of C's division, which cuts towards 0.
+// Figure 3 in whole minutes with C's division, which truncates towards 0.
 Ruling literal_rule(const Record &record, bool held, const Asked &asked) {
     const auto minutes_since = [&](const Moment &then) { return (asked.now.wall / second - then.wall / second) / 60; };
     const auto minutes = [](std::int64_t limit) { return limit == no_limit ? no_limit : limit / minute; };
@@ -84,16 +84,16 @@ Ruling literal_rule(const Record &record, bool held, const Asked &asked) {
     return ruling;
 }
 
-// Who runs is told first. An expired run is ended only for somebody who would run then: with elapsed times
-// since the start that keeps the paper's "true value" of ExpireAfter from being less than IfElapsed.
+// Busy takes precedence. An expired run is ended only for a requester that would then be granted the lock: with elapsed
+// times since the start, that keeps the paper's "true value" of ExpireAfter from being less than IfElapsed.
 Ruling rule_for_held(const World &world, const Record &record, const Asked &asked) {
     Ruling ruling;
     ruling.verdict = Verdict::busy;
     ruling.again_in = no_limit;
-    if (record.outcome != Outcome::running) return ruling;  // nobody knows since when
+    if (record.outcome != Outcome::running) return ruling;  // the start is not known
     const std::int64_t age = this_boot(world, record.started_boot) ? minus(asked.now.mono, record.started.mono)
                                                                    : minus(asked.now.wall, record.started.wall);
-    ruling.age = std::max<std::int64_t>(age, 0);  // taken since this pass started
+    ruling.age = std::max<std::int64_t>(age, 0);  // negative: taken after this pass started
     if (asked.expire_after == no_limit) return ruling;
     if (age < asked.expire_after) {
         ruling.again_in = minus(asked.expire_after, age);

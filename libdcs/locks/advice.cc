@@ -11,7 +11,7 @@ namespace {
 constexpr double peak_ratio = 3;
 constexpr std::size_t runs_to_see_peaks = 10;
 
-// The runtime above which runs are peaks: behind the widest relative gap of the upper fifth; 0: there is none.
+// The runtime above which runs are peaks: after the widest relative gap in the upper fifth; 0: there is none.
 std::int64_t peak_threshold(const std::vector<Sample> &samples) {
     std::vector<std::int64_t> runtimes;
     for (const Sample &sample : samples)
@@ -40,7 +40,7 @@ std::string counted(std::size_t n, const char *what) {
 }
 
 std::string evidence_text(const Learned &learned) {
-    if (learned.runs == 0 && learned.killed == 0) return "no run was recorded yet: these are the first limits\n";
+    if (learned.runs == 0 && learned.killed == 0) return "no run is recorded yet: these are the initial limits\n";
     std::string text = counted(learned.runs, "completed run") + ", the longest that counts " +
                        duration_text(learned.longest) + "; " + counted(learned.killed, "run") + " ended at the limit";
     if (learned.interval > 0) text += "; asked for every " + duration_text(learned.interval);
@@ -51,9 +51,9 @@ std::string warnings(const Learned &learned) {
     std::string text;
     if (learned.starving)
         text += "starving      it was ended " + counted(learned.killed, "time") +
-                " and has never completed: give it a limit by hand (-e), or see why it does not end\n";
+                " and has never completed: set a limit with -e, or find out why it does not end\n";
     if (learned.spammed)
-        text += "spam          more than ten requests were refused within one ifelapsed, most of them of " +
+        text += "spam          more than ten requests were refused within one ifelapsed, most of them from " +
                 learned.spammer + "\n";
     return text;
 }
@@ -95,7 +95,7 @@ Peaks peaks_of(const std::vector<Sample> &samples) {
     std::sort(gaps.begin(), gaps.end());
     peaks.every = gaps[gaps.size() / 2];
     peaks.ratio = static_cast<double>(threshold) / static_cast<double>(longest);
-    // Irregular ones cannot be told apart before they run, so another operand would not help.
+    // Irregular peaks cannot be told apart before they run, so a separate operand would not help.
     const double regular = static_cast<double>(gaps.back() - gaps.front());
     if (peaks.every <= 0 || regular > 0.2 * static_cast<double>(peaks.every)) return {};
     return peaks;

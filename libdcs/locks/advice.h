@@ -1,6 +1,6 @@
 #pragma once
-// What `dcs_lock advise` says of an atom: the limits that would be learned, why, and how wrong they may be.
-// Nothing of it is applied.
+// The report of `dcs_lock advise` on an atom: the limits that would be learned, the evidence, and the predicted error.
+// It changes no limit.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace dcs::locks {
 
-// Runs that come at regular times and take many times as long as the others. One limit cannot fit both.
+// Runs that recur at regular times and take many times as long as the others. One limit cannot fit both kinds.
 struct Peaks {
     std::size_t runs = 0;     // 0: there are none
     double ratio = 0;         // the shortest of them over the longest of the others
@@ -18,10 +18,10 @@ struct Peaks {
 };
 Peaks peaks_of(const std::vector<Sample> &samples);
 
-// "90s", "15m", "2.5h": as the command line takes it, rounded up to a tenth; "never" for no_limit.
+// "90s", "15m", "2.5h": in the syntax of the command line, rounded up to a tenth; "never" for no_limit.
 std::string duration_text(std::int64_t nanoseconds);
 
-// Several lines, the last with a newline. `name`: for people, as they call the atom.
+// Several lines, each ending in a newline. `name` is the atom's name as the user wrote it.
 std::string advice(const std::string &name, const std::vector<Sample> &samples, const std::vector<Denial> &denials,
                    const LearnBounds &bounds, std::int64_t interval_hint);
 

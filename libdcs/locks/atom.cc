@@ -24,7 +24,7 @@ bool decode(const std::string &text, std::string &out) {
     return decoded.has_value();
 }
 
-// FNV-1a of 128 bits. It only has to spread names: a collision is noticed by the whole name in the file.
+// FNV-1a of 128 bits. It only has to spread names: the whole name in the file reveals a collision.
 std::string hash_of(const std::string &text) {
     using Wide = unsigned __int128;
     const Wide prime = (Wide{1} << 88) + 0x13b;
@@ -41,7 +41,7 @@ Status usable(const std::string &part, const char *what) {
     return Status::ok();
 }
 
-// mkdir -p for the last two components, which are ours; what is above them belongs to the system.
+// mkdir -p for the last two components only; the system provides the directories above them.
 Status make_lock_directory(const std::string &path) {
     const std::string parent = path.substr(0, path.rfind('/'));
     const auto make = [](const std::string &name) { return ::mkdir(name.c_str(), 0700) == 0 || errno == EEXIST; };
@@ -52,7 +52,7 @@ Status make_lock_directory(const std::string &path) {
         make(parent);
         if (make(path)) return Status::ok();
     }
-    return fail_errno(Code::io_error, "cannot make the lock directory " + path + "; set DCS_LOCK_DIR to another",
+    return fail_errno(Code::io_error, "cannot create the lock directory " + path + "; set DCS_LOCK_DIR to another",
                       errno);
 }
 
@@ -68,7 +68,7 @@ Result<std::string> wanted_directory() {
     if (path.empty()) return fail(Code::not_found, "no directory for locks: set DCS_LOCK_DIR or HOME");
     if (path[0] != '/')
         return fail(Code::invalid, "the lock directory " + path + " is not an absolute path, so each working "
-                                   "directory would have locks of its own; set DCS_LOCK_DIR to an absolute one");
+                                   "directory would have its own locks; set DCS_LOCK_DIR to an absolute path");
     return path;
 }
 
@@ -112,7 +112,7 @@ Result<std::string> lock_directory() {
     if (!S_ISDIR(st.st_mode)) return fail(Code::invalid, "the lock directory " + *path + " is not a directory");
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused, "the lock directory " + *path + " belongs to uid " + std::to_string(st.st_uid) +
-                                       ", who could replace every lock in it; set DCS_LOCK_DIR to one of your own");
+                                       ", who could replace every lock in it; set DCS_LOCK_DIR to your own directory");
     return path;
 }
 

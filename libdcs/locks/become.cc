@@ -22,7 +22,7 @@
 namespace dcs::locks {
 namespace {
 
-// Nothing of the caller's but the locks stays open: a pipe that the command closes must end.
+// Closes all descriptors but the locks: the reader of a pipe that the command closes must see its end.
 void keep_only(std::vector<int> fds) {
     std::sort(fds.begin(), fds.end());
     unsigned from = 3;
@@ -41,7 +41,7 @@ class LockKeeper {
 public:
     LockKeeper(const World &world, const Supervision &what, const Owner &owner)
         : world_(world), what_(what), owner_(owner), limit_(what.soft, what.hard), begun_(world.now()) {}
-    // Until the command has ended.
+    // Returns when the command has ended.
     RunEnd watch(const ProcessHandle &command, int requests);
 
 private:
@@ -93,8 +93,8 @@ RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
     return end;
 }
 
-// `ready`: a byte when we have it all in hand. `fate`: a byte if the command could not be executed, and its end if it
-// was, or if its process ended.
+// `ready`: the keeper writes a byte when it has taken over. `fate`: reads a byte if the command could not be executed,
+// and end of file if it was executed or its process ended.
 [[noreturn]] void be_keeper(const World &world, const Supervision &what, Owner owner, int ready, int fate) {
     sigset_t all, asked;
     sigfillset(&all);
@@ -109,7 +109,7 @@ RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
     std::vector<int> kept = what.lock_fds;
     kept.insert(kept.end(), {command->fd(), requests, ready, fate});
     keep_only(std::move(kept));
-    if (::chdir("/") != 0) {}  // not to keep a file system busy; no harm where it fails
+    if (::chdir("/") != 0) {}  // keeps no file system busy; failure is harmless
     ::prctl(PR_SET_NAME, "dcs_lock-keeper");
     if (what.started) what.started(owner);
     char byte = 'k';
@@ -133,7 +133,8 @@ Pipe open_pipe() {
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
-// Twice forked, so that the command finds no child that it did not make. What it is told its fate by; none: failed.
+// Forks twice, so that the command has no child that it did not create. Returns the descriptor that reports the
+// command's fate to the keeper; none on failure.
 Fd start_keeper(const World &world, const Supervision &what, const Owner &owner) {
     Pipe ready = open_pipe(), told = open_pipe();
     if (!ready.in || !told.in) return {};
@@ -157,7 +158,7 @@ RunEnd become(const World &world, const Supervision &what, std::uint64_t cookie)
     RunEnd end;
     end.status = 125;
     Owner owner = owner_of(world, what, ::getpid(), cookie);
-    // Group and session were there before the run and may have others in them, so the record names none.
+    // Group and session are older than the run and may contain other processes, so the record names neither.
     Fd fate;
     if (what.keep == Keep::exec) {
         if (!planted("locks.no_keeper") && !(fate = start_keeper(world, what, owner))) {

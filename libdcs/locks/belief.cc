@@ -18,10 +18,11 @@ constexpr mode_t written_by_others = S_IWGRP | S_IWOTH;  // with an access list 
 std::string uid_words(uid_t uid) { return "uid " + std::to_string(uid); }
 
 Status refused(const LockFile &file, const std::string &why, const std::string &what_to_do) {
-    return fail(Code::refused, "nothing is ended on the word of " + file.path() + ": " + why + ". " + what_to_do);
+    return fail(Code::refused,
+                "no process is ended on the evidence of " + file.path() + ": " + why + ". " + what_to_do);
 }
 
-// Who could have written the file: nobody but root and its owner, or others, too.
+// Which accounts can write the file: root and its owner only, or others too.
 struct Writers {
     uid_t owner = 0;
     bool others = false;
@@ -30,22 +31,22 @@ Result<Writers> writers_of(const LockFile &file, uid_t caller) {
     struct stat st = {};
     if (::fstat(file.fd(), &st) != 0) return fail_errno(Code::io_error, "cannot examine " + file.path(), errno);
     if (st.st_nlink > 1)
-        return refused(file, "it has " + std::to_string(st.st_nlink) + " names and may be the lock of something else",
-                       "Remove the others, or end the holder by hand");
+        return refused(file, "it has " + std::to_string(st.st_nlink) + " hard links and may be another lock",
+                       "Remove the other links, or end the holder with kill(1)");
     const Writers writers{st.st_uid, (st.st_mode & written_by_others) != 0};
     if (writers.others && caller == 0 && writers.owner != 0)
         return refused(file, "it belongs to " + uid_words(writers.owner) + " and others may write it",
-                       "chmod go-w it, use a lock file of root's own, or end the holder by hand");
+                       "Use chmod go-w, use a lock file that belongs to root, or end the holder with kill(1)");
     return writers;
 }
 
 Status not_its_own(const LockFile &file, pid_t pid, uid_t only, const Writers &writers) {
     const std::string why = "process " + std::to_string(pid) + " does not run as " + uid_words(only) +
                             (writers.others ? ", and others may write the file" : ", to whom the file belongs");
-    return refused(file, why, "Let its owner or root end it by hand");
+    return refused(file, why, "Its owner or root can end it with kill(1)");
 }
 
-// One that has ended and was not waited for yet has no descriptors any more, and nothing is ended in it.
+// A zombie has no descriptors, and needs not be ended.
 bool lives(const ProcessIdentity &process) {
     const Result<ProcessHandle> handle = ProcessHandle::open(process);
     return handle && !handle->ended(0);
@@ -68,18 +69,18 @@ Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &own
     const Has of_supervisor = supervisor ? has_lock(owner.supervisor.pid, file, byte) : Has::no;
     const bool proven = of_process == Has::yes || of_supervisor == Has::yes;
     const bool unseen = of_process == Has::unseen || of_supervisor == Has::unseen;
-    const bool over = !lives(owner.process) && !lives(owner.supervisor);  // what they left behind carries their marks
+    const bool over = !lives(owner.process) && !lives(owner.supervisor);  // the marks find their descendants
     if (!proven && (writers->others || !(over || unseen)))
-        return refused(file, "the process that it names has not got this lock",
-                       "`dcs_lock list` and `lsof` show who has; end it by hand");
+        return refused(file, "the process that it names does not hold this lock",
+                       "`dcs_lock list` and `lsof` show the holder; end it with kill(1)");
     if (supervisor && of_supervisor == Has::no) belief.owner.supervisor = {};
-    // Where others may write, only what the kernel shows: who has the lock, and what descends from it.
+    // If others can write the file: only processes that the kernel shows as holders, and their descendants.
     if (writers->others) {
         if (of_process != Has::yes) belief.owner.process = {};
         belief.owner.group = belief.owner.session = 0;
         belief.owner.cookie = 0;
     }
-    // A group is ended as a whole, by our power and not by its owner's.
+    // A control group is ended as a whole, with the caller's privileges, not the owner's.
     if (belief.only && *belief.only != caller) belief.owner.cgroup.clear();
     if (writers->others) belief.owner.cgroup.clear();
     return belief;
@@ -96,12 +97,12 @@ Status believe_waiter(const LockFile &file, std::int64_t byte, const ProcessIden
     const Result<Writers> writers = writers_of(file, caller);
     if (!writers) return writers.status();
     const uid_t only = writers->others ? caller : writers->owner;
-    const bool anybody = !writers->others && (only == 0 || only == caller);  // as far as the kernel permits
+    const bool anybody = !writers->others && (only == 0 || only == caller);  // the kernel checks permissions
     if (!anybody && runs_as(process.pid, only) != RunsAs::yes)
         return not_its_own(file, process.pid, only, *writers);
     if (has_lock(process.pid, file, byte) == Has::no)
-        return refused(file, "process " + std::to_string(process.pid) + " does not wait there",
-                       "`dcs_lock list` and `lsof` show who does");
+        return refused(file, "process " + std::to_string(process.pid) + " is not waiting for it",
+                       "`dcs_lock list` and `lsof` show the waiters");
     return Status::ok();
 }
 

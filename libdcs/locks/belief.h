@@ -1,7 +1,7 @@
 #pragma once
-// How far the record in a lock file is believed when somebody is to be ended on its word. Whoever may write the file
-// could have written it. So a record ends nobody whom its writers could not have ended themselves, and nobody who has
-// not got this very lock; what the kernel says about processes and locks decides, and not what the file says.
+// Decides how far the record in a lock file is trusted when a process is to be ended on its evidence. Any process that
+// can write the file may have forged the record. So a record ends no process that its writers could not have ended
+// themselves, and no process that does not hold this lock; the kernel's account of processes and locks decides.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,21 +15,21 @@
 namespace dcs::locks {
 
 struct Belief {
-    Owner owner;                  // as far as it is believed
-    std::optional<uid_t> only;    // processes of other accounts are not ended; nothing: whoever it may be
+    Owner owner;                  // the trusted part of the record
+    std::optional<uid_t> only;    // processes of other accounts are not ended; no value: no restriction
 };
-// `owner` as it was read from `file`, whose lock on `byte` it is about; `caller`: who wants to end it. Code::refused:
-// it is not believed at all; says why, and what to do.
+// `owner` was read from `file` and concerns the lock on `byte`; `caller` is the account that wants to end it.
+// Code::refused: the record is not trusted at all; the text gives the reason and a remedy.
 //
-// File of root that nobody else may write: believed. File of another owner that nobody else may write: about that
-// owner's processes. A file that others may write: about the caller's own processes which have the lock, and what
-// these have started; of root's requests only where the file is root's. A file with several names is believed about
-// nobody, as it may be the lock of something else.
+// A file of root that no other user can write is trusted. A file of another owner that no other user can write is
+// trusted about that owner's processes. A file that others can write is trusted about those of the caller's own
+// processes that hold the lock, and their descendants; for a request of root only if the file belongs to root. A file
+// with several hard links is not trusted, as it may be the lock of something else.
 Result<Belief> believe(const LockFile &file, std::int64_t byte, const Owner &owner, uid_t caller);
-// kill_carefully() of what is believed. Killed::not_permitted says why not.
+// kill_carefully() with the trusted part of the record. Killed::not_permitted gives the reason.
 KillReport kill_believed(const World &world, const LockFile &file, std::int64_t byte, const Owner &owner,
                          const KillGrace &grace);
-// May this one process, which the file says waits with its ticket on `byte`, be signalled on its word?
+// Whether this process may be signalled because the file lists it as the waiter with its ticket on `byte`.
 Status believe_waiter(const LockFile &file, std::int64_t byte, const ProcessIdentity &process, uid_t caller);
 
 }  // namespace dcs::locks

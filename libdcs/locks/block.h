@@ -1,6 +1,6 @@
 #pragma once
 // Blocks of fixed size in lock files: little-endian fields, zeros, and in the last eight bytes a checksum
-// against torn writes and strangers (not against malice).
+// against torn writes and foreign content (not against malice).
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ constexpr std::uint64_t little_endian(std::uint64_t v) {
     return std::endian::native == std::endian::little ? v : __builtin_bswap64(v);
 }
 
-// FNV-1a over words of eight bytes; `bytes` is a multiple of eight. Never 0, so zeros are no valid block.
+// FNV-1a over words of eight bytes; `bytes` is a multiple of eight. Never 0, so a block of zeros is invalid.
 std::uint64_t block_sum(const unsigned char *data, std::size_t bytes);
 
 template <std::size_t Bytes> class Block {
@@ -33,7 +33,7 @@ public:
         std::memcpy(bytes_ + at_, from, n);
         at_ += n;
     }
-    // Length byte and at most `most` (< 256) bytes; the place taken is always 1 + most.
+    // Length byte and at most `most` (< 256) bytes; always occupies 1 + most bytes.
     void text(std::string_view v, std::size_t most) {
         if (v.size() > most) v = v.substr(0, most);
         u8(static_cast<std::uint8_t>(v.size()));

@@ -27,7 +27,7 @@ d_lock_request plain_request() {
     return request;
 }
 
-// The clocks of this boot at a moment of the wall clock.
+// The clocks of this boot at a given wall clock time.
 Moment moment_of(std::int64_t wall) {
     const Moment now = this_world().now();
     std::int64_t ago = 0;
@@ -35,7 +35,7 @@ Moment moment_of(std::int64_t wall) {
     return {wall, now.mono - ago, now.boot - ago};
 }
 
-// Of the paper's minutes; INT64_MIN for what is none, so that it is refused.
+// From the paper's minutes; INT64_MIN for an invalid number, so that it is refused.
 std::int64_t nanoseconds(long minutes) {
     if (minutes == D_LOCK_AUTO) return automatic;
     if (minutes < 0) return INT64_MIN;
@@ -101,7 +101,7 @@ void tell(d_lock_answer *to, const Answer &answer, const AdaptiveLock &lock) {
     to->hard = lock.hard();
 }
 
-// A slot of the operator first, so that no atom is ever held by somebody who may not run.
+// Takes the slot of the operator before the atom, so that the atom is never held by a requester without a slot.
 int take_instance(const d_lock_request &wish, const LockRequest &request, Slots &instance) {
     if (wish.instances == 0) return D_LOCK_GRANTED;
     if (wish.operator_ == nullptr) return refuse(D_LOCK_FAILED, "instances are counted for an operator, not a path");
@@ -124,7 +124,7 @@ int get(const d_lock_request &wish, d_lock_answer *answer, d_lock &lock) {
     return refuse(reason_of(got.denied), got.text);
 }
 
-// The locks of GetLock, the latest last. What a thread has not released when it ends, it has not completed.
+// The locks of GetLock, the latest last. A run that its thread has not released at its end did not complete.
 struct Stack {
     std::vector<std::unique_ptr<d_lock>> locks;
     ~Stack() {
@@ -192,7 +192,7 @@ int GetLock(const char *operator_, const char *operand, long ifelapsed, long exp
 int ReleaseCurrentLock(void) {
     return guarded([] {
         auto &locks = c_api::stack.locks;
-        if (locks.empty()) return refuse(D_LOCK_FAILED, "this thread has no lock of GetLock to release");
+        if (locks.empty()) return refuse(D_LOCK_FAILED, "this thread has no lock from GetLock to release");
         locks.back()->lock.release({});
         locks.pop_back();
         return static_cast<int>(D_LOCK_GRANTED);
@@ -254,7 +254,7 @@ std::uint64_t d_lock_token(const d_lock *lock) { return lock == nullptr ? 0 : lo
 
 int d_lock_look(const char *operator_, const char *operand, const char *host, d_lock_state *state) {
     if (operator_ == nullptr || state == nullptr)
-        return refuse(D_LOCK_FAILED, "d_lock_look needs an operator and a place for what it sees");
+        return refuse(D_LOCK_FAILED, "d_lock_look needs an operator and a state to fill in");
     const std::size_t size = state->struct_size;
     if (!dcs::sound_size<d_lock_state>(size)) return refuse(dcs::bad_struct_size("state", size));
     return guarded([&] {

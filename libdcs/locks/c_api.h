@@ -1,5 +1,5 @@
 #pragma once
-// What the files of the C calls (include/dcs_lock.h) share.
+// Shared by the files that implement the C functions (include/dcs_lock.h).
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -19,13 +19,13 @@ struct d_slots {
 
 namespace dcs::locks::c_api {
 
-int refuse(int reason, const std::string &text);  // the reason, after the text became this thread's errortext
+int refuse(int reason, const std::string &text);  // returns `reason`, sets this thread's error text
 inline int refuse(const Status &status) { return refuse(D_LOCK_FAILED, status.text); }
 Deadline deadline(std::int64_t wait);
 void copy(char *to, std::size_t room, const std::string &from);
 template <std::size_t Room> void copy(char (&to)[Room], const std::string &from) { copy(to, Room, from); }
 
-// No exception leaves a C call.
+// No exception leaves a C function.
 template <class Body> int guarded(Body body) {
     try {
         return body();

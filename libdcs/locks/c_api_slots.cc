@@ -9,7 +9,7 @@ using c_api::refuse;
 
 int d_slot_take(const char *const names[], const int limits[], std::size_t count, std::int64_t wait, const char *note,
                 d_slots **slots) {
-    if (slots == nullptr) return refuse(D_LOCK_FAILED, "d_slot_take needs a place for the slots");
+    if (slots == nullptr) return refuse(D_LOCK_FAILED, "d_slot_take needs a pointer for the slots");
     *slots = nullptr;
     if (names == nullptr || limits == nullptr || count == 0) return refuse(D_LOCK_FAILED, "no limit was named");
     return guarded([&] {
@@ -51,7 +51,7 @@ int d_slot_release(d_slots *slots) {
 
 int d_slot_list(const char *name, d_slot_holder *holders, std::size_t room, std::size_t *count) {
     if (name == nullptr || count == nullptr || (holders == nullptr && room > 0))
-        return refuse(D_LOCK_FAILED, "d_slot_list needs a name, a count and a place for the holders");
+        return refuse(D_LOCK_FAILED, "d_slot_list needs a name, a count and an array for the holders");
     *count = 0;
     const std::size_t stride = room > 0 ? holders->struct_size : 0;
     if (room > 0 && !dcs::sound_size<d_slot_holder>(stride)) return refuse(dcs::bad_struct_size("holders[0]", stride));

@@ -21,7 +21,7 @@ namespace {
 constexpr int shard_tries = 64;
 constexpr std::size_t named_max = 3;  // holders in a refusal
 
-// One limit in the course of an attempt. Guards point to heads, so these stay where they are.
+// The state of one limit during an attempt. Guards point to heads, so these must not move.
 struct Limit {
     const SlotWish *wish = nullptr;
     std::size_t index = 0;  // of the wish
@@ -30,18 +30,18 @@ struct Limit {
     std::unique_ptr<Guard> guard;
     std::unique_ptr<SlotTable> table;
     int number = -1;
-    bool owns_turn = false;  // we stand first in its queue
+    bool owns_turn = false;  // first in its queue
 
     const LockFile &locked() const { return shard.is_open() ? shard : head; }
 };
 using Limits = std::vector<Limit>;
 
 struct Attempt {
-    int busy = -1;                   // of Limits: that one is full, or others wait there; -1: granted
+    int busy = -1;                   // index of the limit that is full or has other waiters; -1: granted
     bool others_wait = false;
-    bool changed = false;            // a holder died while they were listed: who waits for those that are left
-                                     // would miss it
-    std::vector<SlotHolder> holders; // of the full one
+    bool changed = false;            // a holder died while they were listed: a wait for the listed ones would
+                                     // miss that
+    std::vector<SlotHolder> holders; // of the full limit
 };
 
 Owner this_process(const World &world) {
@@ -56,11 +56,11 @@ Owner this_process(const World &world) {
 }
 
 Status check(const std::vector<SlotWish> &wishes) {
-    if (wishes.empty()) return fail(Code::invalid, "no limit was named to take a slot of");
+    if (wishes.empty()) return fail(Code::invalid, "no limit was named");
     for (const SlotWish &w : wishes) {
         if (w.limit < 0 || w.limit > slots_max)
             return fail(Code::invalid, "a limit of " + std::to_string(w.limit) + " slots for " + w.place.path +
-                                           "; it is a number from 0 to " + std::to_string(slots_max));
+                                           "; it must be a number from 0 to " + std::to_string(slots_max));
         if (w.limit == 0) return fail(Code::limit, "no slots are permitted at " + w.place.path + " (its limit is 0)");
     }
     return Status::ok();
@@ -86,7 +86,7 @@ Result<Limits> open_limits(const std::vector<SlotWish> &wishes, unsigned mode) {
     return limits;
 }
 
-// True: all guards are ours. False: a stranger has locked the file as a whole.
+// True: all guards are taken. False: another program has locked a whole file.
 Result<bool> take_guards(Limits &limits, const Deadline &until) {
     for (Limit &l : limits) {
         const std::int64_t start = l.head.first_locked(guard_byte, 1);
@@ -112,7 +112,7 @@ void undo(Limits &limits) {
     }
 }
 
-// Under all guards: a slot of each, or of none. What goes wrong is undone by the caller.
+// Under all guards: takes a slot of each limit. If one cannot be had, the caller gives the others back.
 Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mode) {
     Attempt attempt;
     for (std::size_t i = 0; i < limits.size(); ++i) {
@@ -141,7 +141,7 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
 
 Status full(const Limit &l, const Attempt &attempt) {
     DCS_REQUIRE(l.wish->limit > 0, "a limit of 0 was refused before");
-    std::string text = attempt.others_wait ? "others wait for a slot of " + l.head.path()
+    std::string text = attempt.others_wait ? "earlier requests are waiting for a slot of " + l.head.path()
                                            : (l.wish->limit == 1
                                                   ? "the one slot of " + l.head.path() + " is held"
                                                   : "all " + std::to_string(l.wish->limit) + " slots of " +
@@ -158,7 +158,7 @@ Status full(const Limit &l, const Attempt &attempt) {
 }
 
 Status foreign_lock() {
-    return fail(Code::limit, "a program that uses fcntl(2) has locked the file of the slots as a whole");
+    return fail(Code::limit, "a program that uses fcntl(2) has locked the whole file of the slots");
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ void Slots::release() {
     for (Taken &t : taken_) {
         DCS_REQUIRE(t.head.is_open(), "a slot that is held has its file");
         SlotTable table(t.place, t.head);
-        // Without the guard the hint stays, and is put right by who finds the slot free.
+        // Without the guard the hint stays set; the next process that finds the slot free corrects it.
         if (const Result<Guard> guard = Guard::take(t.head)) table.give_back(t.number, t.locked());
         else t.locked().unlock(slot_byte + t.number % slots_per_file, 1);
         failpoint("locks.slots.before_bell");
@@ -220,7 +220,7 @@ void Slots::set_owner(const World &, const Owner &owner) {
         SlotHolder holder = read_holder(t.locked(), t.number);
         holder.owner = owner;
         holder.left = false;
-        (void)write_holder(t.locked(), holder);  // the one before it stands as well
+        (void)write_holder(t.locked(), holder);  // on failure the previous entry stays
     }
 }
 
@@ -241,7 +241,7 @@ public:
 
 private:
     Result<Attempt> attempt(Limits &limits);
-    // Stands in the queue of limit `at` until the slots are granted (-1) or another limit has to be waited for.
+    // Waits in the queue of limit `at` until the slots are granted (-1) or another limit has to be waited for.
     Result<int> queue_at(Limits &limits, int at);
     Status late(const Limit &l, const Attempt &attempt) const;
 
@@ -273,12 +273,12 @@ Result<Attempt> Taker::attempt(Limits &limits) {
         limits = std::move(*fresh);
         for (Limit &l : limits) l.owns_turn = turns[l.index];
     }
-    return fail(Code::io_error, "a file of counted slots is being replaced all the time");
+    return fail(Code::io_error, "a file of counted slots is being replaced continually");
 }
 
 Status Taker::late(const Limit &l, const Attempt &attempt) const {
     Status s = full(l, attempt);
-    s.text += "; the time to wait for it is over";
+    s.text += "; the waiting time is over";
     return s;
 }
 

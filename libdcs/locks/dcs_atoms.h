@@ -1,6 +1,6 @@
 #pragma once
-// What DCS itself must never do twice at once: the one table of its atoms, and the one way to take them. Each
-// operand is as coarse as the thing that must be alone, so lock files do not multiply.
+// The table of the atoms that DCS itself uses, and the function that takes them. Each operand is as coarse as the
+// resource it protects, so that lock files do not multiply.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,18 +18,18 @@ enum class KeptBy : std::uint8_t {
     lock,      // take_dcs_atom()
     slots,     // counted slots, taken by the launcher
     bytes,     // a byte of one file for each operand: session_claims.h
-    command,   // dcs_lock, which dcs_begin starts
+    command,   // dcs_lock, started by dcs_begin
     process,   // one thread of the process that holds another atom
 };
 
 struct DcsAtomRow {
     DcsAtom atom;
     const char *name;     // the paper's operator
-    const char *alone;    // what there is at most one of
-    const char *operand;  // of what
+    const char *alone;    // what is unique
+    const char *operand;  // for each of which it is unique
     const char *file;     // lock file; empty: none
     KeptBy kept_by;
-    DcsAtom within;       // KeptBy::process: whose thread; else itself
+    DcsAtom within;       // KeptBy::process: the atom of that process; else itself
     const char *limits;   // ifelapsed and expireafter
     const char *why;
 };
@@ -38,13 +38,14 @@ std::span<const DcsAtomRow> dcs_atoms();
 const DcsAtomRow &dcs_atom(DcsAtom atom);
 
 // Takes an atom that is kept by a lock file at `path`, waiting at most `patience` nanoseconds. Code::refused names
-// the holder. It never expires: what daemons hold for life is theirs as long as they live.
+// the holder. The lock never expires: a daemon holds it for its lifetime.
 Result<AdaptiveLock> take_dcs_atom(DcsAtom atom, const std::string &path, std::int64_t patience = 0);
 
-// Is what was taken still what guards that name? Not when its file was removed or replaced meanwhile.
+// False if the lock file was removed or replaced since the lock was taken, so that it no longer guards its name.
 bool still_alone(const AdaptiveLock &lock);
 
-// Who holds the lock file at `path`, by its record; 0: nobody, or nobody knows. Takes and makes nothing.
+// The holder of the lock file at `path` according to its record; 0: not held, or not known. Takes no lock, creates
+// no file.
 pid_t holder_of(const std::string &path);
 
 }  // namespace dcs::locks

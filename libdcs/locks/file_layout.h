@@ -1,12 +1,12 @@
 #pragma once
-// Where things lie in a lock file, and which of its bytes are locked by whom.
+// The layout of a lock file, and the owners of its locked bytes.
 //
-//   byte            lock                         who
-//   0               OFD, and flock(2) on it      the holder; excludes users of flock, chpst, lckdo too
-//   guard_byte      OFD, held for microseconds   who changes the queue's counter, refusals, slot hints
-//   reaper_byte     OFD                          the one requester who ends an expired holder
+//   byte            lock                         owner
+//   0               OFD, and flock(2) on it      the holder; excludes users of flock, chpst and lckdo too
+//   guard_byte      OFD, held for microseconds   a process that changes the queue's counter, refusals or slot hints
+//   reaper_byte     OFD                          the one requester that ends an expired holder
 //   slot_byte + k   OFD                          holder of counted slot k of this shard (slot_table.h)
-//   2^40 + n        OFD                          who works for session n (session_claims.h)
+//   2^40 + n        OFD                          the process that works for session n (session_claims.h)
 //   ticket_byte + t OFD                          place t of the queue (queue.h)
 //
 //   content         (little endian)
@@ -36,10 +36,10 @@ constexpr std::int64_t header_at = 0, record_a_at = 512, record_b_at = 1024, cou
 constexpr std::size_t record_bytes = 512;
 
 enum class FileKind : std::uint8_t {
-    atom,     // made by us, for one atom
-    slots,    // made by us, a shard of counted slots
-    foreign,  // somebody else's: locked, never written
-    broken,   // ours without a whole header (empty, truncated, damaged): locked; see make_whole()
+    atom,     // created by DCS, for one atom
+    slots,    // created by DCS, a shard of counted slots
+    foreign,  // not a lock file of DCS: locked, never written
+    broken,   // a lock file without a whole header (empty, truncated, damaged): locked; see make_whole()
 };
 
 }  // namespace dcs::locks

@@ -1,5 +1,5 @@
 #pragma once
-// A process as it stands in the blocks of a lock file: 20 bytes.
+// A process as stored in the blocks of a lock file: 20 bytes.
 #include "locks/block.h"
 #include "process/identity.h"
 

@@ -31,8 +31,8 @@ std::string named(const ProcessStat &p) {
     return "process " + std::to_string(p.pid) + " (" + command + ", state " + state + ")";
 }
 
-// One kind of signal, until all is over or the grace is. True: all is over. If there are descriptors for some of the
-// processes only, the others follow when these have ended.
+// Sends one kind of signal and waits until all have ended or the grace is over. True: all have ended. If there are
+// descriptors for some of the processes only, the others follow when these have ended.
 bool send(RunTree &tree, int number, std::int64_t grace) {
     const std::int64_t until = after(grace);
     std::set<std::pair<pid_t, std::uint64_t>> told;
@@ -62,15 +62,15 @@ bool kill_all(RunTree &tree, std::int64_t grace) {
     }
 }
 
-// Where and when the pids of the record mean something.
+// Why the pids of the record mean nothing here; empty if they are valid.
 std::string elsewhere(const World &world, const Owner &owner) {
     if (owner.host != world.host.substr(0, host_kept)) return "it runs on host " + owner.host;
-    if (owner.boot != world.boot) return "it ran before this host was booted";
+    if (owner.boot != world.boot) return "it ran before this host was rebooted";
     if (owner.pid_namespace != world.pid_namespace) return "it runs in another pid namespace";
     return {};
 }
 
-// Are we a part of what is to be ended?
+// Whether the caller is a part of the tree to be ended.
 bool inside(const RunTree &tree, const Owner &owner, const std::vector<pid_t> &line) {
     const auto is = [&](const ProcessIdentity &process) {
         if (std::find(line.begin(), line.end(), process.pid) == line.end()) return false;
@@ -96,7 +96,7 @@ Status ask(const ProcessHandle &supervisor) {
 }
 
 KillReport not_permitted(pid_t pid) {
-    return {Killed::not_permitted, 0, "process " + std::to_string(pid) + " is somebody else's"};
+    return {Killed::not_permitted, 0, "process " + std::to_string(pid) + " belongs to another user"};
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ KillReport end_tree(RunTree &tree, const KillGrace &grace) {
     const std::vector<ProcessStat> &left = stuck.empty() ? forbidden : stuck;
     if (left.empty() && !tree.trouble()) return {Killed::unkillable, report.signalled, tree.trouble().text};
     if (left.empty()) return {Killed::gone, report.signalled, ""};
-    report.text = named(left.front()) + (stuck.empty() ? " is somebody else's" : " does not end");
+    report.text = named(left.front()) + (stuck.empty() ? " belongs to another user" : " does not end");
     if (left.size() > 1) report.text += ", and " + std::to_string(left.size() - 1) + " more";
     return report;
 }
@@ -122,7 +122,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     if (const std::string where = elsewhere(world, owner); !where.empty() && !planted("locks.kill_elsewhere"))
         return {Killed::elsewhere, 0, where};
     if (owner.process.pid <= 0 && owner.supervisor.pid <= 0 && owner.cookie == 0) return {};
-    // Before the tree takes descriptors, of which there may be few.
+    // Before the tree takes descriptors, of which few may be left.
     const std::vector<pid_t> line = self_and_ancestors();
     const Result<ProcessHandle> leader = ProcessHandle::open(owner.process),
                                 supervisor = ProcessHandle::open(owner.supervisor);
@@ -141,7 +141,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     RunTree tree(std::move(marks));
     tree.look();
     if (!planted("locks.kill_ancestors") && inside(tree, owner, line))
-        return {Killed::own_ancestor, 0, "it is the requester itself, or one that the requester runs in"};
+        return {Killed::own_ancestor, 0, "it is the requester itself or one of its ancestors"};
     if (leader && leader->signal(0).code == Code::refused) return not_permitted(owner.process.pid);
     failpoint("locks.kill.held");
 
@@ -154,7 +154,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     KillReport report = end_tree(tree, grace);
     report.signalled += asked;
     if (report.result != Killed::gone) return report;
-    if (supervisor && !supervisor->ended(after(patience))) {  // it holds the lock, and stands by nothing any more
+    if (supervisor && !supervisor->ended(after(patience))) {  // it holds the lock, and has nothing left to supervise
         (void)supervisor->signal(SIGKILL);
         if (!supervisor->ended(after(grace.after_kill)))
             return {Killed::unkillable, report.signalled,

@@ -17,10 +17,10 @@ namespace {
 
 constexpr long cgroup2_magic = 0x63677270;
 constexpr std::size_t text_max = 1u << 20;
-constexpr std::time_t stale_s = 60;  // younger ones may be waiting for their first process
+constexpr std::time_t stale_s = 60;  // a younger leaf may still be waiting for its first process
 constexpr char prefix[] = "dcs-lock-";
 
-// Where our own group is to be seen; empty: nowhere.
+// The directory of the caller's own group; empty if it is not visible.
 std::string own_directory() {
     const std::vector<CgroupMount> mounts = cgroup_mounts(kernel_text("/proc/self/mountinfo", text_max));
     for (const CgroupMembership &own : cgroup_memberships(kernel_text("/proc/self/cgroup", text_max)))
@@ -39,7 +39,7 @@ void remove_stale(const std::string &directory) {
         const std::string path = directory + "/" + entry->d_name;
         struct stat st = {};
         if (::stat(path.c_str(), &st) == 0 && st.st_mtime + stale_s < ::time(nullptr))
-            ::rmdir(path.c_str());  // the kernel refuses while somebody is in it
+            ::rmdir(path.c_str());  // the kernel refuses while the group has members
     }
     ::closedir(dir);
 }
@@ -93,7 +93,7 @@ void kill_leaf(const std::string &path) {
 void remove_leaf(const std::string &path) {
     if (path.empty()) return;
     require_leaf(path);
-    for (int tries = 0; tries < 16 && ::rmdir(path.c_str()) != 0; ++tries)  // they may fork while they move
+    for (int tries = 0; tries < 16 && ::rmdir(path.c_str()) != 0; ++tries)  // members may fork during the move
         for (const pid_t pid : leaf_members(path))
             write_control(path.substr(0, path.rfind('/')) + "/cgroup.procs", std::to_string(pid));
 }

@@ -8,16 +8,16 @@
 namespace dcs::locks {
 namespace {
 
-constexpr std::size_t window = 100;       // runs that count; older ones are another program by now
+constexpr std::size_t window = 100;       // runs that count; older ones may be of another version of the program
 constexpr std::size_t gaps_that_count = 20;
-constexpr std::size_t gaps_to_trust = 5;  // before that the caller's hint is better than what was seen
+constexpr std::size_t gaps_to_trust = 5;  // with fewer gaps the caller's hint is used
 constexpr double hard_over_soft = 4;
 constexpr std::int64_t first_limit = 600 * second, whole_day = 24 * 3600 * second;
 constexpr int doublings_max = 16;
 constexpr std::size_t refusals_in_a_burst = 10;
 
 std::int64_t nanoseconds(double value, std::int64_t least, std::int64_t most) {
-    if (most < least) least = most;  // the upper bound is the one that protects the host
+    if (most < least) least = most;  // the upper bound protects the host
     if (!(value > static_cast<double>(least))) return least;
     return value >= static_cast<double>(most) ? most : static_cast<std::int64_t>(value);
 }
@@ -30,7 +30,7 @@ std::int64_t median(std::vector<std::int64_t> values) {
 }
 
 struct Evidence {
-    std::vector<std::int64_t> counted;  // runtimes of what completed, and of what was ended though it got on
+    std::vector<std::int64_t> counted;  // runtimes of completed runs, and of runs ended in spite of progress
     std::vector<std::int64_t> done;
     std::int64_t longest = 0;
     std::size_t killed = 0, active = 0; // active: of the completed ones, those that used CPU or I/O
@@ -51,9 +51,9 @@ Evidence evidence_of(const std::vector<Sample> &samples) {
             ++seen.silent_kills;
             continue;
         } else if (!ended_by_us && sample.outcome != Outcome::failed) {
-            continue;  // crashed or lost: its runtime is when somebody noticed
+            continue;  // crashed or lost: its runtime is only the time until it was noticed
         }
-        // A run that failed at once says nothing about how long a good one takes; one that failed late does.
+        // A run that failed early says nothing about the duration of a good one; one that failed late does.
         seen.longest = std::max(seen.longest, sample.runtime);
         if (sample.outcome != Outcome::failed) seen.counted.push_back(sample.runtime);
     }
@@ -68,7 +68,7 @@ std::vector<std::int64_t> request_times(const std::vector<Sample> &samples, cons
     return times;
 }
 
-// Requests that follow each other faster than any limit would grant them are one burst, and count as one.
+// Requests that follow each other faster than any limit would grant them are one burst and count once.
 std::int64_t interval_of(const std::vector<std::int64_t> &times, const LearnBounds &bounds, std::int64_t hint) {
     std::vector<std::int64_t> gaps;
     std::int64_t last_alone = 0;
@@ -82,7 +82,7 @@ std::int64_t interval_of(const std::vector<std::int64_t> &times, const LearnBoun
     return median(std::move(gaps));
 }
 
-// Ten refusals inside one ifelapsed double it, and an interval without refusals halves it again.
+// Ten refusals within one ifelapsed double the factor; an interval without refusals halves it.
 std::uint32_t burst_factor(const std::vector<Denial> &denials, std::int64_t if_elapsed, std::int64_t interval,
                            std::int64_t newest) {
     std::uint32_t factor = 1;
@@ -109,7 +109,7 @@ std::uint32_t burst_factor(const std::vector<Denial> &denials, std::int64_t if_e
     return factor;
 }
 
-// Too many refusals of the last day inside one ifelapsed, whatever the reason: who asked most often?
+// Names the most frequent requester if the last day had too many refusals within one ifelapsed, for any reason.
 void name_spammer(Learned &out, const std::vector<Denial> &denials, std::int64_t if_elapsed, std::int64_t newest) {
     std::vector<const Denial *> recent;
     for (const Denial &denial : denials)
@@ -129,8 +129,8 @@ void name_spammer(Learned &out, const std::vector<Denial> &denials, std::int64_t
     }
 }
 
-// The chance that the next run exceeds `limit`, were it like the others: one in n + 1 is a new maximum, and how
-// far a maximum goes is told by the slope of the longest ones (Hill).
+// The probability that the next run exceeds `limit`, if it is like the others: one in n + 1 is a new maximum, and the
+// slope of the longest ones (Hill) estimates how far a maximum exceeds them.
 double chance_over(std::vector<std::int64_t> runs, double limit) {
     if (runs.empty()) return 1;
     std::sort(runs.begin(), runs.end(), std::greater<>());
@@ -151,7 +151,7 @@ double soft_limit(const Evidence &seen, std::int64_t interval) {
     if (!seen.counted.empty()) {
         const double margin = 1.25 + 2 / std::sqrt(static_cast<double>(seen.counted.size()));
         const double learned = static_cast<double>(seen.longest) * margin;
-        // Only kills so far: the first limit was too small, and is not to be left for a smaller one.
+        // Only kills so far: the limit was too small and must not shrink.
         soft = seen.done.empty() ? std::max(soft, learned) : learned;
     }
     return std::ldexp(soft, std::min(seen.silent_kills, doublings_max));

@@ -1,5 +1,5 @@
 #pragma once
-// Limits learned from what happened: "could the values of IfElapsed and ExpireAfter be tuned automatically
+// Limits learned from earlier runs: "could the values of IfElapsed and ExpireAfter be tuned automatically
 // from the collective experience of the system itself?" (the paper, "Conclusions"). Pure: samples in, limits out.
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace dcs::locks {
 
-// Bounds that the user sets; what is learned never leaves them, the upper one being the stronger. Nanoseconds.
+// Bounds that the user sets on learned limits, in nanoseconds. If they contradict each other, the upper one applies.
 struct LearnBounds {
     std::int64_t expire_min = 10'000'000'000, expire_max = 24LL * 3600 * 1'000'000'000;
     std::int64_t elapsed_min = 30'000'000'000, elapsed_max = 24LL * 3600 * 1'000'000'000;
@@ -17,23 +17,23 @@ struct LearnBounds {
 };
 
 struct Learned {
-    std::int64_t soft = 0;        // expireafter for a tree that shows no progress
-    std::int64_t hard = 0;        // and for one that does
+    std::int64_t soft = 0;        // expireafter for a tree without progress
+    std::int64_t hard = 0;        // expireafter for a tree with progress
     std::int64_t if_elapsed = 0;
     std::size_t runs = 0;         // evidence: completed runs looked at,
     std::size_t killed = 0;       //   runs that were ended at their limit,
     std::int64_t longest = 0;     //   the longest run that counts,
     std::int64_t interval = 0;    //   median gap between requests that came alone; 0: not known
     double false_kills = 0;       // predicted, per thousand good runs
-    std::uint32_t burst_factor = 1;  // what a burst of refusals multiplied if_elapsed by (it is in there)
+    std::uint32_t burst_factor = 1;  // the factor for a burst of refusals that if_elapsed includes
     bool starving = false;        // ended at its limit again and again without ever completing
-    bool spammed = false;         // more than ten refusals inside one ifelapsed
-    std::string spammer;          // who asked most often: "uid 1000, command, parent 4711"
+    bool spammed = false;         // more than ten refusals within one ifelapsed
+    std::string spammer;          // the most frequent requester: "uid 1000, command, parent 4711"
 };
 
-// `interval_hint`: the scheduling interval if the caller knows it (0: not), for the first runs.
-// `if_elapsed_given`, `expire_given`: the other limit where it is explicit (-1: it is learned too), because
-// ExpireAfter > IfElapsed is kept.
+// `interval_hint`: the scheduling interval if the caller knows it (0: not known), used for the first runs.
+// `if_elapsed_given`, `expire_given`: the other limit if it is explicit (-1: it is learned too), because
+// the result keeps ExpireAfter > IfElapsed.
 Learned learn(const std::vector<Sample> &samples, const std::vector<Denial> &denials, const LearnBounds &bounds,
               std::int64_t interval_hint, std::int64_t if_elapsed_given, std::int64_t expire_given);
 

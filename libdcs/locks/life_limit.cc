@@ -13,7 +13,7 @@
 namespace dcs::locks {
 namespace {
 
-// A process that only wakes up now and then to see that nothing happens does not make progress.
+// A process that wakes up now and then only to poll does not make progress.
 constexpr std::int64_t cpu_share = 100;            // one part in a hundred of one processor
 constexpr std::int64_t io_bytes_per_second = 1024;
 constexpr std::size_t io_text_max = 4096;
@@ -48,7 +48,7 @@ Usage usage_of(RunTree &tree) {
     rusage waited_for = {};
     ::getrusage(RUSAGE_CHILDREN, &waited_for);
     sum.cpu += ns_of(waited_for.ru_utime) + ns_of(waited_for.ru_stime);
-    sum.io += (waited_for.ru_inblock + waited_for.ru_oublock) * std::int64_t{512};  // not what we read ourselves
+    sum.io += (waited_for.ru_inblock + waited_for.ru_oublock) * std::int64_t{512};  // without the caller's own reads
     return sum;
 }
 
@@ -57,7 +57,7 @@ LifeLimit::LifeLimit(std::int64_t soft, std::int64_t hard)
     DCS_REQUIRE(soft_ <= hard_, "a run that makes no progress ends no later than any other");
 }
 
-// Looks are at 2/3, 1, 3/2, 9/4 ... of the soft limit: the one before is always when the last third began.
+// Checks are at 2/3, 1, 3/2, 9/4 ... of the soft limit: the previous check is always at the start of the last third.
 bool LifeLimit::over(std::int64_t age, const Usage &usage) {
     if (next_ == no_limit || age < next_ || planted("locks.no_expiry")) return false;
     const std::int64_t passed = std::max<std::int64_t>(1, age - last_age_);

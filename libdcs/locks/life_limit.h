@@ -1,6 +1,6 @@
 #pragma once
-// The limit of a run: at the soft one a tree that did nothing in the last third of its life is ended; one that
-// used processors or did input and output goes on, and is looked at again, up to the hard one.
+// The limit of a run: a tree without progress in the last third of its life is ended at the soft limit. A tree that
+// used CPU or did I/O continues and is checked again, up to the hard limit.
 #include <cstdint>
 
 #include "locks/record.h"
@@ -11,17 +11,17 @@ namespace dcs::locks {
 struct Usage {
     std::int64_t cpu = 0;  // nanoseconds, of all processors
     std::int64_t io = 0;   // bytes read and written, pipes and sockets included
-    bool wants = false;    // some process could run right now; on a busy host it may get no processor for long
+    bool wants = false;    // a process is runnable; on a busy host it may wait long for a processor
 };
-// Of what runs of the tree, and of what the caller has waited for.
+// Of the tree's running processes, and of the children that the caller has waited for.
 Usage usage_of(RunTree &tree);
 
 class LifeLimit {
 public:
     LifeLimit(std::int64_t soft, std::int64_t hard);
-    // Age at which to look next; no_limit: never.
+    // Age of the next check; no_limit: never.
     std::int64_t next() const { return next_; }
-    // A look at that age. True: it has lived long enough.
+    // The check at that age. True: the run is to be ended.
     bool over(std::int64_t age, const Usage &usage);
     bool progressing() const { return progressing_; }
 

@@ -20,7 +20,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr int replaced_tries = 64;  // a file that comes and goes more often is somebody's mischief
+constexpr int replaced_tries = 64;  // a file that is replaced more often than this is under attack
 
 struct flock range_of(std::int64_t byte, std::int64_t length, short type) {
     struct flock range = {};
@@ -31,7 +31,7 @@ struct flock range_of(std::int64_t byte, std::int64_t length, short type) {
     return range;
 }
 
-// Opens what is there. `writable` says whether for writing too. O_NONBLOCK: a planted FIFO must not hang us.
+// Opens an existing file; `writable`: also for writing. O_NONBLOCK: a planted FIFO must not block the caller.
 Fd open_existing(const std::string &path, bool &writable) {
     const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     writable = true;
@@ -50,19 +50,19 @@ Status cannot_open(const std::string &path) {
     case EACCES:
     case EPERM: return fail_errno(Code::refused, "cannot open lock file " + path, errno);
     case ENOSPC:
-    case EDQUOT: return fail_errno(Code::no_space, "cannot make lock file " + path, errno);
+    case EDQUOT: return fail_errno(Code::no_space, "cannot create lock file " + path, errno);
     default: return fail_errno(Code::io_error, "cannot open lock file " + path, errno);
     }
 }
 
-// A whole new lock file under `path`, or none with errno; EEXIST: somebody was faster.
+// Creates a whole lock file under `path`; none with errno on failure. EEXIST: another process was faster.
 Fd make_file(const Place &place, FileKind kind, unsigned mode) {
     const std::string &path = place.path;
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
     Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (!fd && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-        // A file system without O_TMPFILE: an empty file that its first holder completes.
+        // A file system without O_TMPFILE: creates an empty file, which its first holder completes.
         Fd plain(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!plain || ::fchmod(plain.get(), mode) != 0 || write_header(plain.get(), kind, place.atom) != 0) return {};
         return plain;
@@ -74,8 +74,8 @@ Fd make_file(const Place &place, FileKind kind, unsigned mode) {
     return made ? std::move(fd) : Fd();
 }
 
-// flock(2) for who has the byte already. A holder that goes away loses its byte a moment before its flock: whoever
-// has the byte and does not wait sits out that moment; somebody who holds flock(2) alone holds it longer.
+// Takes flock(2) for the owner of the byte. A holder that exits loses its byte a moment before its flock. A requester
+// that does not wait bridges that moment; a program that holds only flock(2) holds it longer.
 Result<bool> take_flock(int fd, bool shared, const Deadline &until) {
     const int how = shared ? LOCK_SH : LOCK_EX;
     constexpr int quick_tries = 50, tries_max = 70;
@@ -89,7 +89,7 @@ Result<bool> take_flock(int fd, bool shared, const Deadline &until) {
         else ::nanosleep(&pause, nullptr);
     }
     const WaitTimer timer(until.boot);
-    if (!timer.works()) return fail(Code::io_error, "the kernel gives no timer to wait with");
+    if (!timer.works()) return fail(Code::io_error, "the kernel provides no timer for the wait");
     while (::flock(fd, how) != 0) {
         if (errno != EINTR) return fail_errno(Code::io_error, "flock", errno);
         if (timer.passed()) return false;
@@ -129,7 +129,7 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
         if (file.kind_ == FileKind::broken) file.atom_ = place.atom;  // for make_whole()
         return file;
     }
-    return fail(Code::io_error, "lock file " + place.path + " is being replaced all the time");
+    return fail(Code::io_error, "lock file " + place.path + " is being replaced continually");
 }
 
 Result<LockFile> LockFile::look(const Place &place) {
@@ -170,7 +170,7 @@ Result<bool> LockFile::lock(std::int64_t byte, std::int64_t length, bool shared,
     if (until.boot == 0 || (until.boot != INT64_MAX && until.boot <= boot_clock().ns)) return false;
     waited_ = true;
     const WaitTimer timer(until.boot);
-    if (!timer.works()) return fail(Code::io_error, "the kernel gives no timer to wait with");
+    if (!timer.works()) return fail(Code::io_error, "the kernel provides no timer for the wait");
     while (::fcntl(fd(), F_OFD_SETLKW, &range) != 0) {
         if (errno != EINTR) return failed();
         if (timer.passed()) return false;
@@ -221,7 +221,7 @@ bool LockFile::still_named() const {
 Result<Guard> Guard::take(const LockFile &file) {
     DCS_REQUIRE(file.is_open(), "the guard is a byte of an open file");
     constexpr int turns = 100;
-    for (int i = 0; i < turns; ++i) {  // usually free within microseconds: cheaper than a timer
+    for (int i = 0; i < turns; ++i) {  // usually free within microseconds: polling is cheaper than a timer
         Result<bool> got = file.lock(guard_byte, 1, false, Deadline::none());
         if (!got) return got.status();
         if (*got) return Guard(&file);
@@ -232,7 +232,7 @@ Result<Guard> Guard::take(const LockFile &file) {
     if (!got) return got.status();
     if (*got) return Guard(&file);
     if (file.first_locked(guard_byte, 1) < guard_byte)
-        return fail(Code::refused, file.path() + " is locked as a whole by a program that uses fcntl(2)");
+        return fail(Code::refused, "a program that uses fcntl(2) has locked the whole file " + file.path());
     return fail(Code::io_error,
                 "the guard of lock " + file.path() + " is held by a stopped process; continue or end it");
 }

@@ -1,7 +1,7 @@
 #pragma once
-// One file per atom. The truth about who holds it are kernel locks on bytes far beyond its end; what is
-// written in it is a record or a hint, checksummed, and made anew when it is damaged. Nothing is ever
-// unlinked, nothing is ever taken from somebody who holds a kernel lock. Where: file_layout.h.
+// One file per atom. The kernel locks on bytes far beyond its end decide who holds it. Its content consists of
+// checksummed records and hints, and is rewritten when damaged. A lock file is never unlinked, and a kernel lock
+// is never taken away from its holder. Layout: file_layout.h.
 #include <cstdint>
 #include <string>
 
@@ -12,7 +12,7 @@
 
 namespace dcs::locks {
 
-// Until when somebody waits. Waiting is the kernel's: no polling. A wait with an end uses a timer with
+// The end of a wait. Waits sleep in the kernel, without polling. A wait with a deadline uses a timer with
 // signal SIGRTMAX-1, aimed at the waiting thread alone.
 struct Deadline {
     std::int64_t boot = INT64_MAX;  // CLOCK_BOOTTIME, nanoseconds; 0: do not wait
@@ -25,19 +25,19 @@ public:
     LockFile() = default;
     LockFile(LockFile &&) noexcept = default;
     LockFile &operator=(LockFile &&other) noexcept;
-    ~LockFile();  // closes, never unlocks by hand: a child that inherited the description keeps the lock
+    ~LockFile();  // closes without unlocking: a child that inherited the description keeps the lock
 
-    // Opens what exists first (O_CREAT of somebody else's file in a sticky directory is refused by the
-    // kernel), else makes it whole under another name and links it in, so that nobody sees half a header.
-    // No symbolic links, no FIFOs. What is there and has none of our headers is `foreign`, also a directory or
-    // a file that may only be read; one that is empty is `broken` if the place says that it may be adopted.
-    // `mode` is for a new file. Code::invalid: a link, or another kind or another atom's file than `kind` and
-    // `place` say. Code::not_found: its directory is missing. Code::refused: no permission, or its owner is
-    // neither we nor root though it lies in our directory.
+    // Opens an existing file first (the kernel refuses O_CREAT of another user's file in a sticky directory);
+    // else creates it whole under another name and links it, so that no process sees a partial header.
+    // Symbolic links and FIFOs are refused. An existing object without a valid header is `foreign`, also a directory or
+    // a read-only file; an empty file is `broken` if `place` permits its adoption.
+    // `mode` is for a new file. Code::invalid: a link, or a file of another kind or atom than `kind` and
+    // `place` state. Code::not_found: its directory is missing. Code::refused: no permission, or a file in the
+    // caller's directory belongs to another user than the caller or root.
     static Result<LockFile> open(const Place &place, FileKind kind, unsigned mode = 0600);
-    // The file if it exists, to look at: Code::not_found if not. Never creates, never writes.
+    // Opens the file for inspection; Code::not_found if it is missing. Never creates, never writes.
     static Result<LockFile> look(const Place &place);
-    // A descriptor of the user's. Foreign; the destructor leaves it open.
+    // Wraps a descriptor of the user. Foreign; the destructor leaves it open.
     static LockFile around(int fd);
 
     int fd() const { return fd_.get(); }
@@ -46,23 +46,23 @@ public:
     FileKind kind() const { return kind_; }
     bool keeps_records() const { return kind_ == FileKind::atom || kind_ == FileKind::slots; }
     const std::string &path() const { return path_; }
-    const Atom &atom() const { return atom_; }  // as the file says; only after look()
+    const Atom &atom() const { return atom_; }  // from the file's header; only after look()
 
-    // Writes the header. Only by who holds holder_byte exclusively or the guard; does nothing to a whole file.
+    // Writes the header; no effect on a whole file. The caller holds holder_byte exclusively, or the guard.
     Status make_whole();
 
-    // --- kernel locks; true: got it, false: somebody else's (or the deadline came) -----------------
+    // --- kernel locks; true: acquired, false: held by another owner (or the deadline came) ---------
     Result<bool> lock(std::int64_t byte, std::int64_t length, bool shared, const Deadline &until) const;
     void unlock(std::int64_t byte, std::int64_t length) const;
     // The first locked range that conflicts with an exclusive lock of [byte, byte + length); -1: none.
-    // Own locks do not count. Gives the end of that range too (INT64_MAX: unbounded, as foreign lockers do).
+    // Own locks do not count. *end receives the end of that range (INT64_MAX: unbounded, as foreign lockers do).
     std::int64_t first_locked(std::int64_t byte, std::int64_t length, std::int64_t *end = nullptr) const;
 
-    // holder_byte and flock(2), both or none. A descriptor opened read-only takes flock alone.
+    // Locks holder_byte and flock(2), both or none. A read-only descriptor takes flock alone.
     Result<bool> hold(bool shared, const Deadline &until);
     void let_go() const;
-    // Once a lock is held: is this still the file of its name? One that was replaced meanwhile guards nothing.
-    // Looks at the link count only, unless some lock was waited for: then at the name too.
+    // For use after a lock is acquired: whether the file still has its name. A file that was replaced guards nothing.
+    // Checks the link count only, unless a lock was waited for: then the name too.
     bool still_named() const;
 
 private:
@@ -76,8 +76,8 @@ private:
     Atom atom_;
 };
 
-// Holds guard_byte while it lives. Its holders hold it for microseconds; one that is stopped would stop
-// everybody, so the wait has an end: Code::io_error "guard of PATH is held by a stopped process".
+// Holds guard_byte during its lifetime, for microseconds. A stopped holder would block all others, so the wait is
+// limited: Code::io_error "guard of PATH is held by a stopped process".
 class Guard {
 public:
     static Result<Guard> take(const LockFile &file);

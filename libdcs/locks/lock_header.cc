@@ -25,7 +25,7 @@ std::string text_at(int fd, std::size_t bytes, std::int64_t at) {
     return pread_all(fd, text, at) ? text : "";
 }
 
-// "dcs_lock 1 atom\nname 17\nhost,edit,motd\n", zeros to 512 bytes. A long name: its length, and an empty line.
+// "dcs_lock 1 atom\nname 17\nhost,edit,motd\n", zeros to 512 bytes. For a long name: its length, and an empty line.
 std::string header_of(FileKind kind, const std::string &name) {
     std::string text = std::string(magic) + word_of(kind) + "\nname " + std::to_string(name.size()) + "\n";
     if (name.size() <= inline_max) text += name;
@@ -34,7 +34,7 @@ std::string header_of(FileKind kind, const std::string &name) {
     return text;
 }
 
-// Is this the header of `place`, whose file has the whole name in its own name? What nearly every open meets.
+// Whether this is the header of `place`, whose file has the whole name in its own name: the common case of an open.
 bool as_expected(std::string_view text, const Place &place, FileKind kind) {
     if (!place.named) return false;
     std::string_view name = place.path;
@@ -78,7 +78,7 @@ bool parse(int fd, std::string_view text, Header &header) {
 FileKind recognise_header(int fd, const struct stat &st, std::string_view text, bool adopt, Header &header) {
     if (!S_ISREG(st.st_mode)) return FileKind::foreign;
     if (parse(fd, text, header)) return header.kind;
-    // An empty file may be somebody's data; zeros where the header was are a lock file after a crash.
+    // An empty file may be another program's data; zeros in place of the header are a lock file after a crash.
     const bool zeros = text.find_first_not_of('\0') == std::string::npos;
     if (adopt && zeros) return FileKind::broken;
     return text.compare(0, magic.size(), magic) == 0 ? FileKind::broken : FileKind::foreign;
@@ -106,7 +106,7 @@ Status judge(int fd, const Place &place, FileKind wanted, FileKind *kind) {
     struct stat st = {};
     if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "cannot examine lock file " + place.path, errno);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return fail(Code::invalid, place.path + " is neither a regular file nor a directory, so it is no lock");
+        return fail(Code::invalid, place.path + " is neither a regular file nor a directory, so it cannot be a lock");
     if (place.named && st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused, "lock file " + place.path + " belongs to uid " + std::to_string(st.st_uid) +
                                        ", who may change it; remove it or set DCS_LOCK_DIR");
@@ -119,15 +119,15 @@ Status judge(int fd, const Place &place, FileKind wanted, FileKind *kind) {
     *kind = recognise_header(fd, st, text, place.adopt, header);
     if (*kind == FileKind::foreign && place.named)
         return fail(Code::invalid,
-                    place.path + " stands where a lock file belongs and is something else; move it away");
+                    place.path + " is not a lock file and has the name of one; move it away");
     if (*kind == FileKind::foreign || *kind == FileKind::broken) return Status::ok();
     if (*kind != wanted)
         return fail(Code::invalid, place.path + (*kind == FileKind::slots ? " has counted slots (-j, -l)"
                                                                           : " is an exclusive or adaptive lock") +
-                                       ", and cannot be used as the other kind; take another name");
+                                       ", and cannot be used as the other kind; use another name");
     if (place.named && header.name != full_name(place.atom))
         return fail(Code::invalid, "lock file " + place.path + " belongs to the atom " + header.name +
-                                       "; its file was renamed or two long names have one hash: take another name");
+                                       "; it was renamed, or two long names have one hash: use another name");
     return Status::ok();
 }
 

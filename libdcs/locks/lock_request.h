@@ -1,5 +1,5 @@
 #pragma once
-// What is asked of an adaptive lock, and what is answered.
+// The request for an adaptive lock, and the answer.
 #include <cstdint>
 #include <string>
 
@@ -20,12 +20,12 @@ struct LockRequest {
     Moment pass;                            // start of the pass this request belongs to; all 0: now
     Deadline wait = Deadline::none();       // for a busy atom; not for one that was run too recently
     bool queue = false;                     // wait in order of arrival (queue.h)
-    // With others that ask so. Such a run is not recorded as a run of the atom, and such a request ends nobody.
+    // Shared with other such requests. Not recorded as a run of the atom; ends no holder.
     bool shared = false;
     LearnBounds bounds;
     std::int64_t interval_hint = 0;
     KillGrace grace;
-    int max_kills = 3;                      // in a row within an hour; then busy, "an operator is needed"
+    int max_kills = 3;                      // holders ended in a row within an hour; then "an operator is needed"
     unsigned mode = 0600;                   // of a new lock file
     bool literal = false;                   // the paper's own arithmetic, for comparison (adaptive_rule.h)
     bool log = true;
@@ -35,9 +35,9 @@ enum class Denied : std::uint8_t {
     no,             // granted
     busy,
     too_soon,
-    not_permitted,  // expired, and its owner is somebody else's
-    own_ancestor,   // expired, and its owner is the requester or an ancestor
-    unkillable,     // expired, and does not die
+    not_permitted,  // expired, and its owner is another user's process
+    own_ancestor,   // expired, and its owner is the requester or an ancestor of it
+    unkillable,     // expired, and does not end
     elsewhere,      // expired, and its owner runs on another host or in another pid namespace
     giving_up,      // max_kills
     failed,         // the lock itself failed: see status
@@ -47,11 +47,11 @@ const char *denied_word(Denied denied);  // "busy", "too-soon", "not-permitted",
 struct Answer {
     Denied denied = Denied::failed;
     Ruling ruling;
-    Owner holder;             // who has it (busy and the like) or had it last (too_soon)
+    Owner holder;             // the present holder (busy and the like), or the last one (too_soon)
     Status status;            // of `failed`
-    std::string text;         // one line for people, names the holder; empty when granted without remark
-    bool took_over = false;   // granted by ending somebody
-    bool after_crash = false; // granted, and the holder before died without a word
+    std::string text;         // one line for people, names the holder; empty when granted without a remark
+    bool took_over = false;   // granted by ending an expired holder
+    bool after_crash = false; // granted, and the previous holder died without releasing the lock
 };
 
 }  // namespace dcs::locks

@@ -25,7 +25,7 @@ bool names_lock(const std::string &info, std::int64_t byte) {
     return false;
 }
 
-// flock(2) cannot be asked without taking it; the kernel's list of locks can.
+// flock(2) cannot be tested without taking it; the kernel's list of locks shows it.
 bool flock_listed(int fd) {
     struct stat st = {};
     if (::fstat(fd, &st) != 0) return false;
@@ -38,7 +38,7 @@ bool flock_listed(int fd) {
     bool found = false;
     while (!found && std::fgets(line, sizeof line, list) != nullptr)
         found = std::strstr(line, " FLOCK ") != nullptr && std::strstr(line, wanted) != nullptr &&
-                std::strstr(line, "->") == nullptr;  // "->" marks one who waits
+                std::strstr(line, "->") == nullptr;  // "->" marks a waiter
     std::fclose(list);
     return found;
 }
@@ -51,7 +51,7 @@ Has has_lock(pid_t pid, const LockFile &file, std::int64_t byte) {
     const std::string base = "/proc/" + std::to_string(pid);
     if (::access((base + "/fd").c_str(), R_OK | X_OK) != 0) return Has::unseen;  // ENOENT: its first thread has ended
     bool refused = false;
-    Has answer = Has::unseen;  // also of one that is just ending: its descriptors go first
+    Has answer = Has::unseen;  // also for an exiting process: its descriptors are closed first
     for (const int fd : numbers_in(base + "/fd")) {
         if (answer == Has::unseen) answer = Has::no;
         struct stat st = {};

@@ -14,12 +14,12 @@ namespace dcs::locks {
 namespace {
 
 constexpr std::size_t note_bytes = 64, notes_kept = 256;
-constexpr std::size_t places_max = 100'000;                         // more than there are processes
+constexpr std::size_t places_max = 100'000;                         // more than there can be processes
 constexpr std::int64_t tickets_max = last_byte - ticket_byte - 1;
 using Note = Block<note_bytes>;
 constexpr auto note_size = static_cast<ssize_t>(note_bytes);
 
-// Only says where to begin to look; 0 does as well.
+// A hint where to begin the search; 0 is always valid.
 std::int64_t read_counter(const LockFile &file) {
     Note block;
     if (!file.keeps_records() || ::pread(file.fd(), block.data(), block.size(), counter_at) != note_size) return 0;
@@ -28,7 +28,7 @@ std::int64_t read_counter(const LockFile &file) {
     return next >= 0 && next < tickets_max ? next : 0;
 }
 
-// Hints both: an error changes nothing but what is listed, and how long the next one looks for its place.
+// Both are hints: an error affects only the listing, and how long the next requester searches for its place.
 void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
     if (!file.keeps_records()) return;
     Note counter, note;
@@ -64,7 +64,7 @@ Waiter read_note(const LockFile &file, std::int64_t ticket) {
     return waiter;
 }
 
-// Of a stranger who has locked every byte there is.
+// Whether another program has locked every byte of the file.
 bool locked_as_a_whole(const LockFile &file) {
     const std::int64_t start = file.first_locked(guard_byte, 1);
     return start >= 0 && start < guard_byte;
@@ -95,19 +95,20 @@ Status QueuePlace::get_ticket() {
     DCS_REQUIRE(file_ != nullptr && ticket_ < 0, "who waits has one place");
     const Result<Guard> guard = Guard::take(*file_);
     if (!guard) return guard.status();
-    // A counter that was lost or is behind is put right by the places that live.
+    // The locked places correct a counter that was lost or is behind.
     std::int64_t ticket = read_counter(*file_), end = 0;
     for (std::size_t hops = 0; !planted("locks.queue_trusts_counter"); ++hops) {
         const std::int64_t from = ticket_byte + ticket;
         if (file_->first_locked(from, last_byte - from, &end) < 0) break;
         ticket = end - ticket_byte;
         if (ticket >= tickets_max || hops > places_max)
-            return fail(Code::io_error, "the queue of " + file_->path() + " has a lock on all of its places");
+            return fail(Code::io_error, "all places in the queue of " + file_->path() + " are locked");
     }
     failpoint("locks.queue.before_ticket");
     Result<bool> got = file_->lock(ticket_byte + ticket, 1, shared_, Deadline::none());
     if (!got) return got.status();
-    if (!*got) return fail(Code::io_error, "somebody has places in the queue of " + file_->path() + " out of order");
+    if (!*got)
+        return fail(Code::io_error, "another process holds places in the queue of " + file_->path() + " out of order");
     DCS_REQUIRE(ticket >= 0 && ticket < tickets_max, "a place lies between the guard and the last byte");
     ticket_ = ticket;
     failpoint("locks.queue.after_ticket");
@@ -121,10 +122,11 @@ Result<bool> QueuePlace::wait_for_turn(const Deadline &until) {
         Result<bool> free = file_->lock(guard_byte, 1, false, until);
         if (!free || !*free) return free;
         file_->unlock(guard_byte, 1);
-        if (Status s = get_ticket(); !s && s.code != Code::refused) return s;  // refused: the next stranger was faster
+        if (Status s = get_ticket(); !s && s.code != Code::refused) return s;  // refused: the file is locked again
     }
     if (ticket_ == 0) return true;
-    // First the one before us alone: each hand-over wakes one. It may have given up or died, so then all of them.
+    // First the predecessor alone, so that each hand-over wakes one waiter. It may have given up or died, so all of
+    // them after that.
     Result<bool> alone = file_->lock(ticket_byte + ticket_ - 1, 1, shared_, until);
     if (!alone || !*alone) return alone;
     failpoint("locks.queue.before_range");
@@ -143,8 +145,8 @@ void QueuePlace::leave() {
 
 std::vector<Waiter> waiters(const LockFile &file) {
     std::vector<Waiter> found;
-    // The kernel's list is in no order, so each answer parts what is left to be asked for. The last byte of a
-    // range is a place; what is before it in the range its owner has locked for a moment, to look at it.
+    // The kernel's list is unordered, so each answer splits the range that is left. The last byte of a locked
+    // range is a place; its owner has locked the bytes before it for a moment, to examine them.
     std::vector<std::pair<std::int64_t, std::int64_t>> left = {{ticket_byte, last_byte}};
     while (!left.empty() && found.size() < places_max) {
         const auto [from, to] = left.back();

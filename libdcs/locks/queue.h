@@ -1,8 +1,7 @@
 #pragma once
-// Strict order of arrival: a place in the queue is a kernel lock on a byte of its own, so that a dead
-// waiter's place is free at once, and a waiter waits for the byte of the one before it: one wake-up for each
-// hand-over, no polling, no starvation. Neighbours with shared places have their turn together; a later
-// exclusive one waits for them, and those who come after it wait for it.
+// A queue in strict order of arrival. A place is a kernel lock on a byte of its own, so the place of a dead waiter is
+// free at once. A waiter waits for the byte of its predecessor: one wake-up per hand-over, no polling, no starvation.
+// Adjacent shared places have their turn together; a later exclusive one waits for them, and its successors for it.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,12 +18,12 @@ public:
     QueuePlace &operator=(QueuePlace &&other) noexcept;
     ~QueuePlace() { leave(); }
 
-    // The last place. The lock is of `file`'s description, which has one place at a time; `file` outlives the
-    // place. While a stranger has locked the file as a whole (lckdo does) nobody can have a place; it is got
-    // in wait_for_turn() then.
+    // Takes the last place. The lock belongs to `file`'s description, which has one place at a time; `file` outlives
+    // the place. While another program has locked the whole file (as lckdo does), no place can be taken;
+    // wait_for_turn() takes it then.
     static Result<QueuePlace> enter(const LockFile &file, bool shared);
-    // True: nobody lives before us any more (for shared places: no exclusive one). What the queue guards is
-    // still to be taken (LockFile::hold, a slot), by waiting, as it may have users that never queue. False: the
+    // True: no predecessor is left (for shared places: no exclusive one). The resource that the queue guards is
+    // still to be acquired (LockFile::hold, a slot), by waiting, as it may have users that do not queue. False: the
     // deadline came; the place is kept until leave().
     Result<bool> wait_for_turn(const Deadline &until);
     void leave();
@@ -39,14 +38,14 @@ private:
 
 struct Waiter {
     std::int64_t ticket = 0;
-    ProcessIdentity process;  // pid 0: not known, its note was overwritten or only a child of it lives
+    ProcessIdentity process;  // pid 0: not known: its note was overwritten, or only a child of it is alive
     std::int64_t since_wall = 0;
     bool shared = false;
-    char state = '?';         // of proc(5): 'T' is stopped, and holds up all behind it
+    char state = '?';         // of proc(5): 'T' is stopped, and blocks all waiters behind it
 };
-// In order, the first in the queue first.
+// In the order of the queue.
 std::vector<Waiter> waiters(const LockFile &file);
-// Does anybody stand in the queue, other places of this description aside?
+// Whether there is a waiter other than the places of this description.
 bool has_waiters(const LockFile &file);
 
 }  // namespace dcs::locks

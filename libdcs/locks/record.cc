@@ -15,7 +15,7 @@ std::uint64_t block_sum(const unsigned char *data, std::size_t bytes) {
         std::uint64_t word = 0;
         std::memcpy(&word, data + i, 8);
         sum = (sum ^ little_endian(word)) * 0x100000001b3ULL;
-        sum ^= sum >> 32;  // the high bytes of a word shall reach the low ones of the sum
+        sum ^= sum >> 32;  // carries the high bytes of a word into the low bytes of the sum
     }
     return sum == 0 ? 1 : sum;
 }
@@ -76,7 +76,7 @@ void put(RecordBlock &b, const Record &r) {
     put(b, r.owner);
     put(b, r.started);
     b.raw(r.started_boot.data(), r.started_boot.size());
-    // Both `ended` and `last_start` belong to one boot; its monotonic part is of no use, so it is left out.
+    // `ended` and `last_start` are of one boot; their monotonic part is not needed and is omitted.
     b.i64(r.ended.wall);
     b.i64(r.ended.boot);
     b.i64(r.last_start.wall);
@@ -86,7 +86,7 @@ void put(RecordBlock &b, const Record &r) {
     b.i64(r.expire_after);
     b.u32(r.expired_in_row);
     b.i64(r.expired_since_wall);
-    // Counters are kept in 32 bits; only people read them.
+    // Counters are stored in 32 bits; they are for people only.
     b.u32(static_cast<std::uint32_t>(r.grants));
     b.u32(static_cast<std::uint32_t>(r.expiries));
     b.u32(static_cast<std::uint32_t>(r.crashes));
@@ -148,7 +148,7 @@ Record read_record(const LockFile &file, bool *damaged) {
         std::memcpy(block.data(), bytes + static_cast<std::size_t>(i) * record_bytes, record_bytes);
         if (!block.sealed() || block.u32() != record_version) continue;
         const std::uint64_t number = block.u64();
-        // The later one, also behind the highest number there is, which somebody may have written.
+        // The later one in serial-number arithmetic, because a stored number may be the highest possible.
         if (found && static_cast<std::int64_t>(number - sequence) <= 0) continue;
         found = true;
         sequence = number;

@@ -35,7 +35,7 @@ void count_expiry(Record &record, std::int64_t wall) {
     if (record.expired_in_row == 1 || since < 0 || since > kill_window) record.expired_since_wall = wall;
 }
 
-// Unlike a pid and a time, never the same on two hosts or after a clock step.
+// Unlike a pid and a time, never equal on two hosts or after a clock step.
 std::uint64_t new_cookie(pid_t self) {
     thread_local std::uint64_t last = 0;
     thread_local pid_t process = 0;
@@ -44,7 +44,7 @@ std::uint64_t new_cookie(pid_t self) {
         if (::getrandom(&last, sizeof last, GRND_NONBLOCK) != sizeof last)
             last = static_cast<std::uint64_t>(process) << 40 ^ static_cast<std::uint64_t>(::time(nullptr));
     }
-    last += 0x9e3779b97f4a7c15ULL;  // an odd step visits every number before one comes again
+    last += 0x9e3779b97f4a7c15ULL;  // an odd step visits every number before it repeats one
     return last == 0 ? 1 : last;
 }
 
@@ -58,14 +58,14 @@ void end_run(const World &world, const LockFile &file, const Place &place, bool 
     record.ended = crashed ? record.started : ending.noticed;
     record.ended_boot = crashed ? record.started_boot : world.boot;
     record.last_start = record.started;
-    // Only clocks of the boot that `ended_boot` names may stand beside it.
+    // Valid only for clocks of the boot in `ended_boot`.
     if (record.started_boot != record.ended_boot) record.last_start.boot = record.last_start.mono = 0;
     if (crashed) ++record.crashes;
     if (ending.outcome == Outcome::expired) count_expiry(record, ending.noticed.wall);
     if (ending.outcome == Outcome::done || ending.outcome == Outcome::failed) record.expired_in_row = 0;
     const Sample sample{record.started.wall, runtime,        ending.cpu,          ending.io, std::max<std::int64_t>(
                         ending.waited, 0),   record.expire_after, ending.outcome, ending.progressing};
-    (void)write_sample(file, record.samples++, sample);  // evidence for learned limits: the lock works without
+    (void)write_sample(file, record.samples++, sample);  // used for learned limits only: the lock works without it
     if (!log || place.directory.empty()) return;
     LogLine line{ending.noticed.wall, name_of(place), outcome_name(ending.outcome), record.owner.process.pid,
                  record.owner.uid, record.generation, runtime, ending.cpu, ending.io, ending.waited,
@@ -112,7 +112,7 @@ std::string described(const Owner &owner, const World &world) {
     if (owner.process.pid == 0) return "another process";
     std::string text = "process " + std::to_string(owner.process.pid);
     std::string command;
-    for (const char c : owner.command) command += c >= 0x20 && c < 0x7f ? c : '?';  // anybody may have written it
+    for (const char c : owner.command) command += c >= 0x20 && c < 0x7f ? c : '?';  // the record may be forged
     if (!command.empty()) text += " (" + command + ")";
     text += " of uid " + std::to_string(owner.uid);
     if (owner.host != world.host) {

@@ -1,5 +1,5 @@
 #pragma once
-// How a run is entered into record, samples and run log, by who holds its atom; and who takes an atom.
+// Enters the end of a run into record, samples and run log, and describes owners. The caller holds the atom.
 #include <cstdint>
 #include <string>
 
@@ -16,9 +16,9 @@ struct RunEnding {
     std::string text;             // for the run log
 };
 
-// The run that `record` says is running has ended. Sets `record` and writes sample and log line; the record is
-// the caller's to write. A crashed run is stamped with its start, the last moment at which it certainly lived:
-// a job that died early is due again at its next turn, and one that dies at once is not repeated for ever.
+// Ends the run that `record` states to be running. Sets `record` and writes the sample and the log line; the caller
+// writes the record. A crashed run is stamped with its start, the last time at which it is known to have lived:
+// a job that died early is due again at its next turn, and a job that dies at once is not repeated without pause.
 void end_run(const World &world, const LockFile &file, const Place &place, bool log, Record &record,
              const RunEnding &ending);
 
@@ -26,10 +26,10 @@ void end_run(const World &world, const LockFile &file, const Place &place, bool 
 void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner,
                std::uint64_t generation, std::int64_t limit, const std::string &text);
 
-// The calling process. Its session only where it leads it, and its group only then: a shell makes a group of each
-// pipeline, and its first member is the leader of innocent ones.
+// The calling process. Its group and session only if it leads the session: a shell makes a group of each
+// pipeline, and its first member leads processes that do not belong to the run.
 Owner own_owner(const World &world);
-// "process 4711 (sort) of uid 1000 on host dax": what a refusal calls a holder.
+// "process 4711 (sort) of uid 1000 on host dax": the holder as messages name it.
 std::string described(const Owner &owner, const World &world);
 std::string in_words(std::int64_t nanoseconds);  // "1.5 s", "2 h 5 min", "for ever" for no_limit
 

@@ -18,7 +18,7 @@ namespace dcs::locks {
 namespace {
 
 constexpr std::int64_t day = 86'400;
-constexpr std::size_t line_max = 4000;  // one write of less than a page is never mixed with another's
+constexpr std::size_t line_max = 4000;  // a write of less than a page is never interleaved with another
 constexpr off_t rotate_at = 8 << 20;
 
 // --- words ------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ public:
         rest_.remove_prefix(std::min(rest_.size(), word.size() + 1));
         return word;
     }
-    // The next word if it begins so: without its beginning.
+    // If the next word begins with `beginning`: the rest of the word.
     bool next(std::string_view beginning, std::string_view &value) {
         if (rest_.substr(0, beginning.size()) != beginning) return false;
         value = next().substr(beginning.size());
@@ -215,7 +215,7 @@ bool parse_log_line(const std::string &text, LogLine &line) {
 
 namespace {
 
-// The log that this thread wrote last: opening it for each line would cost more than the line.
+// The log that this thread wrote last: opening it for each line would cost more than the write.
 class LogFile {
 public:
     LogFile() = default;
@@ -223,13 +223,13 @@ public:
     LogFile &operator=(const LogFile &) = delete;
     ~LogFile() { close(); }
 
-    // A descriptor to append to; -1: there is none to be had.
+    // A descriptor to append to; -1 on failure.
     int fd(const std::string &directory) {
         for (int tries = 0; tries < 3; ++tries) {
             if (directory != directory_ || fd_ < 0) open(directory);
             if (fd_ < 0) return -1;
             struct stat now = {};
-            // Somebody may have closed our descriptor over our head, and its number may mean a file of his.
+            // The program may have closed this descriptor and reused its number for a file of its own.
             if (::fstat(fd_, &now) != 0 || now.st_dev != device_ || now.st_ino != inode_) {
                 fd_ = -1;
             } else if (now.st_nlink == 0) {
@@ -266,17 +266,17 @@ private:
         device_ = st.st_dev;
         inode_ = st.st_ino;
     }
-    // Who may make locks in a directory may write its log.
+    // The owner of the directory and its mode decide who may write the log.
     int make(const std::string &path, int flags) const {
         struct stat st = {};
         const bool known = ::stat(directory_.c_str(), &st) == 0;
         const mode_t mode = 0600 | (known && (st.st_mode & S_ISVTX) == 0 ? (st.st_mode & 022) * 3 : 0);
         const int fd = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600);
-        if (fd >= 0 && mode != 0600 && ::fchmod(fd, mode) != 0) return fd;  // then it is the owner's alone
+        if (fd >= 0 && mode != 0600 && ::fchmod(fd, mode) != 0) return fd;  // then only its owner can write it
         return fd;
     }
-    // Only who has the lock of the very file that is named run.log gives it another name. False: it has it still,
-    // and one line more is better than none.
+    // Only the process that has locked the file now named run.log renames it. False: it still has that name; the
+    // caller then exceeds the size by one line.
     bool rotate() const {
         const std::string path = directory_ + "/run.log";
         struct stat named = {};
@@ -305,7 +305,7 @@ void read_file(const std::string &path, const std::function<void(const LogLine &
         for (std::size_t end; (end = pending.find('\n', begin)) != std::string::npos; begin = end + 1)
             if (parse_log_line(pending.substr(begin, end - begin), line)) take(line);
         pending.erase(0, begin);
-        if (pending.size() > line_max) pending.clear();  // no line of ours
+        if (pending.size() > line_max) pending.clear();  // not a line of the log
     }
 }
 
@@ -318,7 +318,7 @@ void append_log(const std::string &directory, const LogLine &line) {
     if (fd >= 0) {
         const std::string text = printed(line) + '\n';
         const ssize_t n = ::write(fd, text.data(), text.size());
-        // A disk that became full in the middle of it: the next line begins anew.
+        // The disk became full within the line: the next line starts on a new one.
         if (n > 0 && static_cast<std::size_t>(n) < text.size()) (void)!::write(fd, "\n", 1);
     }
     errno = saved;

@@ -1,6 +1,6 @@
 #pragma once
-// The record of every transaction, one line each, beside the lock files: run.log. Whole lines only (one write
-// each), rotated to run.log.1 at 8 MiB. A log that cannot be written never keeps a lock from being taken.
+// The log of all transactions, one line each, beside the lock files: run.log. Each line is one write; rotated to
+// run.log.1 at 8 MiB. A log that cannot be written never prevents a lock from being taken.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,13 +23,13 @@ struct LogLine {
 };
 
 // "2026-11-21T22:10:03.123456789Z host,edit,%2Fetc%2Fmotd expired pid=12 uid=0 gen=7 run=12.5 cpu=0.1 io=4096 wait=0
-// limit=5400 : text..." and back. False: not such a line.
+// limit=5400 : text..." and back. False: not a line of the log.
 std::string printed(const LogLine &line);
 bool parse_log_line(const std::string &text, LogLine &line);
 
-// Keeps the descriptor of the log that this thread wrote last, and opens it anew when it was rotated or removed.
+// Keeps the descriptor of the log that this thread wrote last; reopens it after it was rotated or removed.
 void append_log(const std::string &directory, const LogLine &line);
-// Oldest first, the rotated file before the present one; those that `wanted` says (null: all).
+// Calls `take` for each line, oldest first, the rotated file before the present one.
 void read_log(const std::string &directory, const std::function<void(const LogLine &)> &take);
 
 }  // namespace dcs::locks

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char id_name[] = "DCS_LOCK_ID=", outer_name[] = "DCS_LOCK_OUTER=";
 constexpr useconds_t short_pause_us = 10'000;
-constexpr std::size_t outer_max = 64 * 17;  // bytes; runs nested deeper are found by other means
+constexpr std::size_t outer_max = 64 * 17;  // bytes; more deeply nested runs are found by other marks
 
 std::uint64_t tick_now() {
     const std::uint64_t per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
@@ -61,8 +61,8 @@ bool RunTree::marked(const ProcessStat &process) const {
            carries_cookie(environment_of(process.pid), marks_.cookie);
 }
 
-// The number of a group or session is not given away while a process has it. So it is still the run's if one
-// that we hold has it; if nobody whom we hold has it, it may be anybody's by now.
+// A group or session number is not reused while a process has it. So it still belongs to the run if a held member has
+// it; otherwise it may belong to any process by now.
 bool RunTree::number_is_ours(const ProcessTable &table, pid_t number, pid_t ProcessStat::*of) const {
     if (number <= 1) return false;
     if (planted("locks.group_alone")) return true;
@@ -73,9 +73,9 @@ bool RunTree::number_is_ours(const ProcessTable &table, pid_t number, pid_t Proc
     return false;
 }
 
-// `seen` was found in a scan that began at `scan_tick`. Pids are reused within the tick of a start time; one that
-// was some ticks old in the scan and has the same start time still is the same. A younger one must show
-// again why it is a member, while we hold it.
+// `seen` was found in a scan that began at `scan_tick`. A pid can be reused within one tick of a start time. A process
+// that was some ticks old in the scan and has the same start time now is the same. A younger one must show again,
+// under a handle, the mark that makes it a member.
 bool RunTree::hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tick) {
     if (members_.contains({seen.pid, seen.start_time})) return true;
     Result<ProcessHandle> handle = ProcessHandle::open({seen.pid, seen.start_time, 0});
@@ -95,7 +95,7 @@ bool RunTree::hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tic
     return true;
 }
 
-// Not by the table: a process whose first thread has ended looks like a zombie there.
+// Without the table, where a process whose first thread has ended looks like a zombie.
 void RunTree::hold_leader() {
     const ProcessIdentity &leader = marks_.leader;
     if (leader.pid <= 1 || members_.contains({leader.pid, leader.start_ticks})) return;
@@ -109,11 +109,11 @@ void RunTree::hold_leader() {
 
 FoundProcesses RunTree::look() {
     const std::uint64_t tick = tick_now();
-    // Others may need their descriptors.
+    // Releases handles of ended processes, whose descriptors others may need.
     std::erase_if(members_, [&](const auto &entry) { return !running(entry.second); });
     const std::set<Key> known = std::exchange(out_of_reach_, {});
     const ProcessTable table;
-    if (table.missed() != 0) out_of_reach_ = known;  // seen or not, they are not over
+    if (table.missed() != 0) out_of_reach_ = known;  // not seen is not ended
     trouble_ = table.missed() == 0 ? Status::ok()
                                    : fail_errno(Code::io_error, "cannot look at all processes", table.missed());
     hold_leader();
@@ -134,7 +134,7 @@ FoundProcesses RunTree::look() {
         if (!ours) by_mark.insert(p.pid);
         first.insert(p.pid);
     }
-    std::set<pid_t> held;  // whoever else is in the family is so by a parent that is held
+    std::set<pid_t> held;  // every other member is one by a parent that is held
     for (const ProcessStat &p : table.family({first.begin(), first.end()}, 0)) {
         if (parent && p.pid == marks_.parent.pid) continue;
         if (!first.contains(p.pid) && !held.contains(p.parent)) continue;
@@ -156,7 +156,7 @@ void RunTree::signal(const ProcessStat &process, int number) {
     DCS_REQUIRE(process.pid > 1, "a signal to pid 0 or 1 would be to others");
     const auto member = members_.find(key);
     if (member == members_.end() || !running(member->second)) return;
-    // Through the descriptor it is the process that was found, so its account cannot be another one's by now.
+    // The handle identifies the process that was found, so its account cannot be that of a successor.
     if (marks_.only && runs_as(process.pid, *marks_.only) != RunsAs::yes) {
         if (running(member->second)) forbidden_.insert(key);
         return;

@@ -1,6 +1,6 @@
 #pragma once
-// The processes of one run, found by everything that tells them from innocents, each held by a pidfd: what is
-// signalled through it is what was found, however late the signal comes.
+// The processes of one run, found by every mark that distinguishes them from others. Each is held by a pidfd, so that
+// a signal reaches the process that was found, however late it is sent.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,16 +15,16 @@
 
 namespace dcs::locks {
 
-// What tells that a process belongs to the run.
+// The marks by which a process belongs to the run.
 struct TreeMarks {
     ProcessIdentity leader;         // it and all its descendants
-    ProcessIdentity parent;         // all descendants, itself not: a supervisor
-    pid_t group = 0, session = 0;   // 0: none. Believed only while a member that is held proves whose number it is
+    ProcessIdentity parent;         // all descendants but not the process itself: a supervisor
+    pid_t group = 0, session = 0;   // 0: none. Valid only while a held member has that number
     std::uint64_t cookie = 0;       // 0: none
-    std::uint64_t not_before = 0;   // start tick: who is older carries the cookie of another run
+    std::uint64_t not_before = 0;   // start tick: an older process has the cookie of another run
     std::string leaf;               // control group; empty: none
-    std::optional<uid_t> only;      // whoever does not run as this account may not be signalled
-    std::set<pid_t> strangers;      // children of `parent` that were there before the run
+    std::optional<uid_t> only;      // processes of other accounts must not be signalled
+    std::set<pid_t> strangers;      // children of `parent` that are older than the run
 };
 
 inline bool is_over(const FoundProcesses &found) { return found.processes.empty() && !found.unclear; }
@@ -33,27 +33,28 @@ class RunTree {
 public:
     explicit RunTree(TreeMarks marks);
 
-    // Looks at all processes of the host and holds those members that were not held yet. What is left. Unclear: there
-    // were not descriptors enough; look again when those that are held have ended.
+    // Scans all processes of the host and takes handles of new members. Returns those that are left. Unclear: the
+    // descriptors did not suffice; repeat when some held members have ended.
     FoundProcesses look();
-    // Why the last look was unclear.
+    // The reason why the last look was unclear.
     const Status &trouble() const { return trouble_; }
-    // Signals to members that are held; notes who may not be signalled.
+    // Signals held members; notes those that must not be signalled.
     void signal(const ProcessStat &member, int number);
     void signal_all(int number);
-    // Until all that are held have ended, or CLOCK_BOOTTIME `until_ns`; those that may not be signalled if asked.
+    // Waits until all held members have ended or CLOCK_BOOTTIME is `until_ns`; `forbidden_too`: waits also for those
+    // that must not be signalled.
     bool wait(std::int64_t until_ns, bool forbidden_too = false) const;
-    // The same after a look, with a pause if some were out of reach: there may be descriptors for them then. False: the
+    // The same after a look, with a pause if members were out of reach, as descriptors may be free then. False: the
     // time is over.
     bool wait_for(const FoundProcesses &found, std::int64_t until_ns, bool forbidden_too = false) const;
-    // However long it takes: until nothing of it runs.
+    // Waits without a limit until no member runs.
     void wait_for_all();
-    // A process that the caller is or descends from.
+    // Whether one of `pids` is a member. Used with the caller's pid and its ancestors.
     bool holds_any(const std::vector<pid_t> &pids) const;
 
     const TreeMarks &marks() const { return marks_; }
     int signalled() const { return static_cast<int>(signalled_.size()); }
-    // Members that still run: those that may not be signalled, and the others.
+    // Members that still run: those that must not be signalled, or the others.
     std::vector<ProcessStat> left(bool forbidden) const;
 
 private:
@@ -75,10 +76,10 @@ private:
 
 // "DCS_LOCK_ID=<16 hex digits>"
 std::string cookie_variable(std::uint64_t cookie);
-// The variables of a run that is started inside the runs that `environment` names: DCS_LOCK_ID for itself,
-// DCS_LOCK_OUTER for all around it, so that each of them finds it.
+// The variables of a run that is started inside the runs that `environment` names: DCS_LOCK_ID for the run itself,
+// DCS_LOCK_OUTER for all runs around it, so that each of them finds its members.
 std::vector<std::string> cookie_variables(std::uint64_t cookie);
-// Does a process whose environment this is belong to that run?
+// Whether a process with this environment belongs to that run.
 bool carries_cookie(const std::string &environment, std::uint64_t cookie);
 
 }  // namespace dcs::locks

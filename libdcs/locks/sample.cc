@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t entry_bytes = 64, asker_max = 19;
 using Entry = Block<entry_bytes>;
 
-// The ring of `kept` entries at `at`, by the number that each bears in its first field.
+// The ring of `kept` entries at `at`, sorted by the number in the first field of each.
 struct Numbered {
     std::uint64_t number;
     Entry entry;
@@ -91,7 +91,7 @@ void note_denial(const LockFile &file, const Denial &denial) {
     e.u32(static_cast<std::uint32_t>(denial.pid));
     e.u32(static_cast<std::uint32_t>(denial.parent));
     e.text(denial.command, asker_max);
-    (void)write_entry(file, refusals_at, refusals_kept, number, e);  // a hint: the refusal stands without it
+    (void)write_entry(file, refusals_at, refusals_kept, number, e);  // a hint: the refusal is valid without it
 }
 
 std::vector<Denial> read_denials(const LockFile &file) {

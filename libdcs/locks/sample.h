@@ -1,6 +1,6 @@
 #pragma once
-// The last runs and the last refusals of an atom, kept in its file: what limits are learned from. The run
-// log (run_log.h) says the same and more to people, and may be rotated away.
+// The last runs and refusals of an atom, kept in its file: the data that limits are learned from. The run
+// log (run_log.h) has the same and more for people, and may be rotated away.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,14 +27,14 @@ struct Denial {  // one refusal
     bool too_soon = false;  // else busy
     uid_t uid = 0;
     pid_t pid = 0, parent = 0;
-    std::string command;  // of who asked, at most 19 bytes are kept
+    std::string command;  // of the requester, at most 19 bytes are kept
 };
 
 // `number` is Record::samples of the writer, who holds the atom.
 Status write_sample(const LockFile &file, std::uint64_t number, const Sample &sample);
 // Oldest first; damaged ones are left out.
 std::vector<Sample> read_samples(const LockFile &file);
-// Takes the guard. A refusal that cannot be noted is still a refusal.
+// Takes the guard. A failure to note a refusal does not change the refusal.
 void note_denial(const LockFile &file, const Denial &denial);
 std::vector<Denial> read_denials(const LockFile &file);
 

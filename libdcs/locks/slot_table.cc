@@ -16,7 +16,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr char held_state = '1', free_state = '0';  // one bit apart: see count_held()
+constexpr char held_state = '1', free_state = '0';  // they differ in one bit: see count_held()
 constexpr std::size_t slot_bytes = 256, slot_host_max = 32, slot_command_max = 40, note_max = 64;
 constexpr std::int64_t hints_at = slots_at + slots_per_file * static_cast<std::int64_t>(slot_bytes);
 using HintHeader = Block<64>;
@@ -43,9 +43,9 @@ bool write_hint_header(const LockFile &head, std::size_t slots) {
     return write_all(head, block.data(), block.size(), hints_at);
 }
 
-// False: damaged, or there were never any.
+// False: damaged, or never written.
 bool read_hints(const LockFile &head, std::string &states) {
-    // Header and states in one go; few have more than this.
+    // Reads header and states at once; few files have more states.
     char bytes[HintHeader::size() + 4032];
     const ssize_t n = ::pread(head.fd(), bytes, sizeof bytes, hints_at);
     if (n < static_cast<ssize_t>(HintHeader::size())) return false;
@@ -65,7 +65,7 @@ bool read_hints(const LockFile &head, std::string &states) {
     return true;
 }
 
-// Eight at a time, as it is done for each slot that is taken. -1: there is something else among them.
+// Eight states at a time, because it runs for each slot that is taken. -1: one of them is invalid.
 int count_held(const std::string &states) {
     constexpr std::uint64_t each = 0x0101010101010101, all_free = each * static_cast<unsigned char>(free_state);
     std::uint64_t held = 0, strange = 0;
@@ -92,7 +92,7 @@ Place shard_place(const Place &head, int shard) {
     const std::string behind = "." + std::to_string(shard);
     place.path += behind;
     place.atom.operation += behind;
-    place.adopt = true;  // what has this name beside a file of ours is ours
+    place.adopt = true;  // a file with this name beside a head belongs to DCS
     return place;
 }
 
@@ -181,7 +181,7 @@ Status SlotTable::rebuild(bool may_write) {
         }
     }
     if (!may_write || !head_.keeps_records()) return Status::ok();
-    // Without a valid header while the states are written: who ends here leaves damage, not a wrong count.
+    // The header is invalid while the states are written: a crash here leaves damage, not a wrong count.
     const HintHeader none;
     failpoint("locks.slots.before_rebuild");
     if (!write_all(head_, none.data(), none.size(), hints_at) ||
@@ -190,7 +190,8 @@ Status SlotTable::rebuild(bool may_write) {
     return Status::ok();
 }
 
-// "Full" is looked at closely: holders that died left their hints. True as soon as fewer than `limit` live.
+// Before a limit counts as full, its held slots are checked: dead holders left their hints. True as soon as fewer than
+// `limit` are held.
 bool SlotTable::find_dead(int limit) {
     for (std::size_t i = 0; i < states_.size() && held_ >= limit; ++i) {
         const int number = static_cast<int>(i);
@@ -234,7 +235,7 @@ Result<int> SlotTable::take(int limit, LockFile *shard, unsigned mode) {
         failpoint("locks.slots.after_lock");
         if (!got) return got.status();
         if (*got || planted("locks.slots_hints_only")) return number;
-        // A hint that said free of a slot that is held: put right by now.
+        // The hint was free, but the slot is held: it is corrected by now.
     }
     *shard = LockFile();
     return -1;

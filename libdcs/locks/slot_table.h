@@ -1,8 +1,8 @@
 #pragma once
-// What the files of counted slots hold. The head (shard 0) has one byte for each slot that was ever used: '1'
-// held, '0' free. It is a hint that may only overcount, because '1' is written before a slot is granted and
-// '0' only by who saw its byte unlocked under the guard (or unlocks it there). A zero, a wrong header or a
-// file that is too short mean that it was damaged; it is made anew from the kernel's locks then.
+// The content of the files of counted slots. The head (shard 0) has one byte for each slot ever used: '1'
+// held, '0' free. The byte is a hint that may only overcount: '1' is written before a slot is granted, and
+// '0' only by a process that, under the guard, unlocks the slot's byte or finds it unlocked. A zero, a wrong header or
+// a file that is too short indicates damage; the hints are then rebuilt from the kernel's locks.
 #include <map>
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ constexpr int slots_max = 65'536;
 
 struct SlotHolder {
     int number = 0;
-    bool held = false;    // else its last holder
-    bool left = false;    // the owner let it go; if it is held, then by who inherited the descriptor
+    bool held = false;    // false: the owner is the last holder
+    bool left = false;    // the owner released it; if it is still held, then by a process that inherited the descriptor
     Owner owner;
     std::int64_t since_wall = 0, since_mono = 0;
     std::string note;     // of the holder, at most 64 bytes
@@ -26,14 +26,14 @@ struct SlotHolder {
 
 Place shard_place(const Place &head, int shard);
 
-// The slots of one limit, seen from one description of its head. Everything but holders() under the guard.
+// The slots of one limit, seen from one description of its head. All but holders() require the guard.
 class SlotTable {
 public:
     SlotTable(const Place &place, const LockFile &head) : place_(place), head_(head) {}
 
-    // Reads the hints. Damaged ones are made anew, in the file only if it `may_write`.
+    // Reads the hints and rebuilds damaged ones, in the file only if `may_write`.
     Status load(bool may_write);
-    // A slot if fewer than `limit` are held, else -1. It is locked then; `shard` has the lock unless it is in the head.
+    // Locks a free slot if fewer than `limit` are held, else -1. `shard` has the lock unless the slot is in the head.
     Result<int> take(int limit, LockFile *shard, unsigned mode);
     void give_back(int number, const LockFile &file);
     int held() const { return held_; }
@@ -53,7 +53,7 @@ private:
     std::map<int, LockFile> looked_at_;
 };
 
-// By the owner of the slot; `file` has its lock.
+// The caller owns the slot; `file` has its lock.
 Status write_holder(const LockFile &file, const SlotHolder &holder);
 SlotHolder read_holder(const LockFile &file, int number);
 

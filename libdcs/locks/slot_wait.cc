@@ -20,13 +20,13 @@
 namespace dcs::locks {
 namespace {
 
-// A process may have few descriptors (1,024 is usual), a limit thousands of holders: beyond the first ones,
-// children of ours watch a group each.
+// A process may have few descriptors (1,024 is usual), a limit thousands of holders. Holders beyond the first ones are
+// watched by child processes, a group each.
 constexpr std::size_t watched_here = 64, group_size = 256;
 
 std::string bell_path(const Place &head) { return head.path + ".bell"; }
 
-// O_RDWR: nobody gets SIGPIPE or waits for the other end, and what was rung stays while somebody has it open.
+// O_RDWR: no SIGPIPE, no wait for the other end, and a ring is kept while any process has the FIFO open.
 Fd open_bell(const std::string &path) {
     Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
     struct stat st = {};
@@ -35,8 +35,8 @@ Fd open_bell(const std::string &path) {
     return Fd();
 }
 
-// A child without exit signal: the program's own waiting for children does not see it. It may do what is allowed
-// after vfork only, and ends with us.
+// Forks a child without an exit signal, which the program's own wait calls do not see. It may do only what is allowed
+// after vfork, and ends with its parent.
 template <class Work> pid_t watcher(int *pidfd, Work work) {
     const pid_t parent = ::getpid();
     const long pid = ::syscall(SYS_clone, CLONE_PIDFD, nullptr, pidfd, nullptr, nullptr);
@@ -57,9 +57,9 @@ struct Group {
     std::size_t count = 0;
 };
 
-// Returns when one of the group is gone.
+// Returns when a process of the group has ended.
 void watch_group(const Group &group) {
-    ::syscall(SYS_close_range, 0u, ~0u, 0u);  // copies of descriptors would keep other locks
+    ::syscall(SYS_close_range, 0u, ~0u, 0u);  // inherited descriptors would keep other locks
     pollfd polls[group_size];
     for (std::size_t i = 0; i < group.count; ++i) {
         const ProcessIdentity &p = group.members[i];
@@ -78,7 +78,7 @@ public:
     Watch(const Place &head, const Bell &bell) : head_(head) { polls_.push_back({bell.fd(), POLLIN, 0}); }
     Watch(const Watch &) = delete;
     ~Watch();
-    // False: it is free by now.
+    // False: the slot is free by now.
     bool add(const SlotHolder &holder);
     Status complete();
     Result<bool> wait(const Deadline &until);
@@ -124,7 +124,7 @@ bool Watch::add(const SlotHolder &holder) {
     return process || supervisor || watch_byte(holder.number);
 }
 
-// Nobody knows who holds it (a child that inherited the descriptor, a process out of sight): a child waits for the
+// The holder is not known (a child that inherited the descriptor, or a process out of sight): a child waits for the
 // byte itself.
 bool Watch::watch_byte(int number) {
     Result<LockFile> file = LockFile::look(shard_place(head_, number / slots_per_file));
@@ -169,7 +169,7 @@ bool Watch::watch_groups() {
 
 Status Watch::complete() {
     if (!failed_ && watch_groups()) return Status::ok();
-    return fail(Code::io_error, "no process to wait with for a slot of " + head_.path);
+    return fail(Code::io_error, "cannot start a process that waits for a slot of " + head_.path);
 }
 
 Result<bool> Watch::wait(const Deadline &until) {
@@ -183,7 +183,7 @@ Result<bool> Watch::wait(const Deadline &until) {
     }
 }
 
-// Whole under another name first: somebody else may open it at once.
+// Creates it whole under another name first: another process may open it at once.
 void make_bell(const std::string &path, unsigned mode) {
     const std::string fresh = path + "." + std::to_string(::getpid());
     ::unlink(fresh.c_str());
@@ -212,7 +212,7 @@ void Bell::hush() const {
 
 void Bell::ring(const Place &head) {
     if (planted("locks.slots_no_bell")) return;
-    if (const Fd fd = open_bell(bell_path(head))) (void)!::write(fd.get(), "!", 1);  // full: rung often enough
+    if (const Fd fd = open_bell(bell_path(head))) (void)!::write(fd.get(), "!", 1);  // a full FIFO has been rung
 }
 
 Result<bool> wait_for_change(const Bell &bell, const Place &head, const std::vector<SlotHolder> &held,

@@ -1,5 +1,5 @@
 #pragma once
-// How who stands first at a full limit waits for a slot without polling: for a bell (a FIFO beside the head) that
+// How the first waiter of a full limit waits without polling: for a bell (a FIFO beside the head) that
 // is rung at each release, and for the ends of the holders' processes.
 #include <vector>
 
@@ -10,11 +10,11 @@ namespace dcs::locks {
 
 class Bell {
 public:
-    // Made if it is missing.
+    // Creates the FIFO if it is missing.
     static Result<Bell> open(const Place &head, unsigned mode);
     int fd() const { return fd_.get(); }
-    void hush() const;  // forgets what was rung until now
-    // Wakes who waits, if anybody ever did.
+    void hush() const;  // discards earlier rings
+    // Wakes the waiters; no effect if there was never a waiter.
     static void ring(const Place &head);
 
 private:
@@ -22,8 +22,8 @@ private:
     Fd fd_;
 };
 
-// Until something may have changed for one of the slots that were `held`; the bell was opened before they were
-// looked at. False: the deadline came.
+// Waits until one of the slots in `held` may have changed. The caller opened the bell before it listed them. False: the
+// deadline came.
 Result<bool> wait_for_change(const Bell &bell, const Place &head, const std::vector<SlotHolder> &held,
                              const Deadline &until);
 

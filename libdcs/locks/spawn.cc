@@ -20,7 +20,7 @@ namespace {
 
 constexpr rlim_t high_fd = 900, low_fd = 10, headroom = 64;
 
-// What the child says to us from the other side of fork.
+// The message of the child to the parent.
 struct Word {
     int error = 0;
     const char *step = "";
@@ -36,7 +36,7 @@ struct Word {
     if (plan.own_group && ::setpgid(0, 0) != 0) give_up(word, "setpgid");
     if (plan.die_with_us) {
         if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(word, "prctl");
-        if (::getppid() != parent) ::_exit(127);  // it died before it could take us along
+        if (::getppid() != parent) ::_exit(127);  // the parent died before prctl took effect
     }
     if (plan.hand_on_locks && !hand_on(plan.what->lock_fds)) give_up(word, "keeping the lock");
     ::sigaction(SIGCHLD, &plan.child_action, nullptr);
@@ -45,8 +45,8 @@ struct Word {
     give_up(word, "");
 }
 
-// The parent stands still until the child has executed the command, in memory of its own: what kills the child
-// half-way leaves us whole. Joining a control group later would take a millisecond and more.
+// The parent is suspended until the child has executed the command. The child has its own memory, so an error in it
+// does not damage the parent. Joining a control group later would take a millisecond or more.
 pid_t fork_and_stand_still(const std::string &leaf, bool *in_leaf) {
     const int group = leaf.empty() ? -1 : ::open(leaf.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     clone_args args;

@@ -1,5 +1,5 @@
 #pragma once
-// Starts the command of a run just as a shell would, apart from what the run adds.
+// Starts the command of a run as a shell would, apart from what the run adds.
 #include <csignal>
 #include <string>
 #include <vector>
@@ -12,34 +12,34 @@ namespace dcs::locks {
 
 struct SpawnPlan {
     const Supervision *what = nullptr;
-    std::vector<std::string> environment;  // on top of ours
-    std::string leaf;                      // control group to start in; empty: ours
+    std::vector<std::string> environment;  // added to the caller's
+    std::string leaf;                      // control group to start in; empty: the caller's
     bool own_group = false;                // a process group of its own
     bool die_with_us = false;
     bool hand_on_locks = true;
     sigset_t mask = {};                    // the caller's before it blocked signals
-    struct sigaction child_action = {};    // what it did about SIGCHLD
+    struct sigaction child_action = {};    // the caller's for SIGCHLD
 };
 
-// Close-on-exec copies would be lost: copies of `fds` at high numbers, which stay. False with errno.
+// Duplicates the close-on-exec `fds` at high numbers, where exec keeps them. False with errno.
 bool hand_on(const std::vector<int> &fds);
-// The whole environment with `more` on top, and pointers into it.
+// The caller's environment with `more` added, and pointers to it.
 struct Environment {
     explicit Environment(const std::vector<std::string> &more);
     std::vector<std::string> texts;
     std::vector<char *> pointers;
 };
 std::vector<char *> pointers_to(std::vector<std::string> &texts);
-// execvpe; 126 or 127, and why.
+// The exit status for an error of execvpe: 126 or 127.
 int status_of_exec(int error);
 
 struct Spawned {
     pid_t pid = -1;
     int error = 0;             // of exec, or of the system call that failed before it
-    const char *step = "";     // which
+    const char *step = "";     // the name of that system call
     bool in_leaf = false;
 };
-// Returns when the command has been executed, or could not be.
+// Returns after the command has been executed, or could not be.
 Spawned spawn(const SpawnPlan &plan);
 
 }  // namespace dcs::locks

@@ -80,7 +80,7 @@ void Run::prepare() {
     sigaddset(&watched_, SIGCHLD);
     ::sigprocmask(SIG_BLOCK, &watched_, &plan_.mask);
     struct sigaction plain = {};
-    plain.sa_handler = SIG_DFL;  // ignored, its children would leave no status
+    plain.sa_handler = SIG_DFL;  // if it were ignored, children would leave no status
     ::sigaction(SIGCHLD, &plain, &plan_.child_action);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (has_children() && !planted("locks.own_children_alone"))
@@ -143,7 +143,7 @@ void Run::take(const siginfo_t &info) {
     if (info.si_signo == SIGCHLD) return reap();
     if (info.si_signo == SIGTERM && info.si_code == SI_QUEUE && info.si_value.sival_int == expire_request)
         return expire();
-    // What a terminal sends, it sends to the command too, which is in our process group then.
+    // The terminal sends its signals to the command too if that is in the supervisor's process group.
     const bool had_it = info.si_code == SI_KERNEL && (info.si_signo == SIGINT || info.si_signo == SIGQUIT);
     if (!child_over_ && (!had_it || plan_.own_group)) ::kill(child_, info.si_signo);
 }
@@ -184,7 +184,7 @@ void Run::expire() {
     RunTree all = tree();
     const KillReport killed = end_tree(all, what_.grace);
     text_ = killed.text;
-    // Whatever could not be ended may still be at work, so the lock stays ours until it is over.
+    // A process that could not be ended may still be at work, so the lock is kept until it has ended.
     if (killed.result != Killed::gone) all.wait_for_all();
     reap();
 }

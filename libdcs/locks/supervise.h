@@ -1,13 +1,13 @@
 #pragma once
-// Runs a command under locks that are held already, keeps them as long as they must be kept, ends the
-// command's whole tree at its limit, and says what became of it. What `dcs_lock NAME CMD` does.
+// Runs a command under locks that the caller holds, keeps the locks as `what.keep` states, ends the command's whole
+// tree at its limit, and reports the result. Implements `dcs_lock NAME CMD`.
 #include "locks/supervision.h"
 
 namespace dcs::locks {
 
-// Signals INT, TERM, HUP, QUIT, USR1, USR2 are passed on to the command; expire_request ends it as its limit would.
-// They stay blocked, so that who called can write down what it has to. Returns only when nothing that was to be
-// ended runs any more. Returns with Keep::exec and Keep::fd only if it failed. The caller has no other threads.
+// Passes INT, TERM, HUP, QUIT, USR1 and USR2 on to the command; expire_request ends it as its limit would. These
+// signals stay blocked on return, so that the caller can record the end. Returns only when no process that was to be
+// ended runs any more; with Keep::exec and Keep::fd only on failure. The caller has no other threads.
 RunEnd supervise(const World &world, const Supervision &what);
 
 }  // namespace dcs::locks

@@ -17,7 +17,7 @@ void install_handler() {
     static std::once_flag once;
     std::call_once(once, [] {
         struct sigaction action = {};
-        action.sa_handler = do_nothing;  // without SA_RESTART: the call shall end
+        action.sa_handler = do_nothing;  // without SA_RESTART, so that the call returns
         ::sigaction(wait_signal(), &action, nullptr);
     });
 }
@@ -41,7 +41,8 @@ WaitTimer::WaitTimer(std::int64_t boot_ns) : deadline_(boot_ns) {
     itimerspec when = {};
     when.it_value.tv_sec = boot_ns / 1'000'000'000;
     when.it_value.tv_nsec = boot_ns % 1'000'000'000;
-    if (boot_ns <= 0) when.it_value.tv_nsec = 1;  // all zero would disarm it
+    if (boot_ns <= 0) when.it_value.tv_nsec = 1;  // zero would disarm the timer
+
     when.it_interval.tv_nsec = 10'000'000;
     ::timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
 }

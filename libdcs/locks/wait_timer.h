@@ -1,6 +1,6 @@
 #pragma once
-// Makes a blocking system call of this thread end with EINTR once a deadline has passed: a timer that fires at
-// the deadline and then every 10 ms, because a signal that comes just before the call would be missed.
+// Makes a blocking system call of this thread fail with EINTR after a deadline: the timer fires at the deadline and
+// then every 10 ms, because a signal just before the call would be missed.
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -14,7 +14,7 @@ public:
     WaitTimer &operator=(const WaitTimer &) = delete;
     ~WaitTimer();
     bool passed() const;
-    bool works() const { return works_; }  // false: the kernel gave no timer, so do not wait
+    bool works() const { return works_; }  // false: the kernel provided no timer; the caller must not wait
 
 private:
     std::int64_t deadline_;

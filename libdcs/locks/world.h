@@ -1,6 +1,6 @@
 #pragma once
-// What the locks have to know about where and when they are, handed in, so that tests can step clocks
-// and boot hosts anew.
+// The place and time in which the locks work, passed as an argument so that tests can step clocks and simulate
+// reboots.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -12,13 +12,13 @@ inline constexpr std::int64_t second = 1'000'000'000;  // times are in nanosecon
 // One reading of three clocks, in nanoseconds.
 struct Moment {
     std::int64_t wall = 0;  // since 1970; may step either way. Compared only across boots
-    std::int64_t mono = 0;  // CLOCK_MONOTONIC: does not step, stands still in suspend. Age of a run (expiry)
-    std::int64_t boot = 0;  // CLOCK_BOOTTIME: does not step, goes on in suspend. Elapsed time
+    std::int64_t mono = 0;  // CLOCK_MONOTONIC: does not step, stops in suspend. Age of a run (expiry)
+    std::int64_t boot = 0;  // CLOCK_BOOTTIME: does not step, continues in suspend. Elapsed time
 };
 
 using BootId = std::array<unsigned char, 16>;
 
-// A host, between two boots, seen from one pid namespace.
+// A host during one boot, seen from one pid namespace.
 class World {
 public:
     virtual ~World() = default;
@@ -28,7 +28,8 @@ public:
     std::string host;                 // node name
 };
 
-// Where this process is. The test build of dcs_lock links another definition (tests/support/lock_world.cc).
+// The world of this process. The test build of dcs_lock links another definition (tests/support/lock_world.cc).
+
 const World &this_world();
 
 }  // namespace dcs::locks

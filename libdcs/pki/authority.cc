@@ -21,7 +21,7 @@ bool add_extension(X509 *x, X509 *issuer, int which, const std::string &value) {
     return extension && X509_add_ext(x, extension.get(), -1) == 1;
 }
 
-// Serial numbers are random: nothing has to be remembered to keep them apart.
+// Serial numbers are random, so that no state is needed to keep them unique.
 bool set_serial(X509 *x) {
     unsigned char bytes[serial_bytes];
     if (RAND_bytes(bytes, sizeof bytes) != 1) return false;
@@ -36,7 +36,7 @@ bool set_times(X509 *x, std::int64_t from_s, std::int64_t to_s) {
            ASN1_TIME_set(X509_getm_notAfter(x), static_cast<std::time_t>(to_s)) != nullptr;
 }
 
-// For people who look at it with another tool; what counts is the URI.
+// For people who use another tool; DCS evaluates the URI only.
 bool set_name(X509_NAME *name, const std::string &unit, const std::string &common) {
     const auto add = [name](const char *field, const std::string &value) {
         return X509_NAME_add_entry_by_txt(name, field, MBSTRING_ASC,
@@ -57,7 +57,7 @@ bool add_usage(X509 *x, X509 *issuer, Role role) {
                                                  : "critical,clientAuth");
 }
 
-// Fills in and signs `x`; `issuer` may be itself.
+// Fills in and signs `x`; `issuer` may be `x`.
 void complete(X509 *x, X509 *issuer, EVP_PKEY *public_key, EVP_PKEY *signer, Role role, const std::string &name,
               std::int64_t from_s, std::int64_t to_s) {
     const std::string uri = subject_uri(role, name);
@@ -80,7 +80,7 @@ Authority make_authority(std::int64_t now_s) {
     authority.key = new_key();
     const KeyPtr key = private_key(authority.key);
     const X509Ptr x(X509_new());
-    // A name of its own, so that two pools' authorities are told apart by every tool.
+    // A unique name, so that other tools can distinguish the authorities of two pools.
     const std::string name = in_words(random_token()).substr(0, 11);
     complete(x.get(), x.get(), key.get(), key.get(), Role::authority, name, now_s - backdated_s,
              now_s + authority_life_s);
@@ -94,7 +94,7 @@ Result<std::string> issue(const Authority &authority, std::string_view public_ke
                           std::int64_t now_s, std::int64_t life_s) {
     if (!good_subject(role, name)) return fail(Code::invalid, "\"" + name + "\" cannot be the name of a host");
     const KeyPtr subject_key(from_der<EVP_PKEY>(public_key, d2i_PUBKEY));
-    if (!subject_key) return fail(Code::invalid, "it is no public key");
+    if (!subject_key) return fail(Code::invalid, "it is not a public key");
     const KeyPtr signer = private_key(authority.key);
     const X509Ptr issuer(from_der<X509>(authority.certificate.der, d2i_X509));
     DCS_REQUIRE(signer && issuer, "the authority has a key and a certificate");

@@ -1,5 +1,5 @@
 #pragma once
-// The pool's authority: the key that makes a host a host of this pool. It lies with the scheduler and nowhere else.
+// The pool's authority: the key that issues the certificates of this pool's hosts. Only the scheduler has it.
 #include <cstdint>
 #include <string>
 
@@ -8,10 +8,10 @@
 namespace dcs::pki {
 
 inline constexpr std::int64_t day_s = 24 * 3600;
-// Clocks of hosts differ; a certificate must be good at once everywhere.
+// Clocks of hosts differ; a certificate must be valid at once everywhere.
 inline constexpr std::int64_t backdated_s = day_s;
 inline constexpr std::int64_t certificate_life_s = 90 * day_s;
-// Of a control program; it is renewed while the program runs.
+// For a control program; renewed while the program runs.
 inline constexpr std::int64_t program_life_s = day_s;
 inline constexpr std::int64_t authority_life_s = 30 * 365 * day_s;
 
@@ -24,21 +24,21 @@ Authority make_authority(std::int64_t now_s);
 Result<std::string> issue(const Authority &authority, std::string_view public_key, Role role, const std::string &name,
                           std::int64_t now_s, std::int64_t life_s = certificate_life_s);
 bool in_time(const Certificate &certificate, std::int64_t now_s);
-// Only a third of its life is left, or it is not valid at all.
+// Whether at most a third of its life is left, or it is not valid at all.
 bool wants_renewal(const Certificate &certificate, std::int64_t now_s);
 
-// Who somebody is: in a directory of his own, `key.pem`, `certificate.pem` and `authority.pem`.
+// The identity of a party, in a directory of its own: `key.pem`, `certificate.pem` and `authority.pem`.
 struct Identity {
     std::string key;
     Certificate certificate, authority;
 };
-// Code::not_found if there is none; the text says which file is wrong.
+// Code::not_found if there is none; the text names the file with the error.
 Result<Identity> read_identity(const std::string &directory);
 Status write_identity(const std::string &directory, const Identity &identity);
-// The key of `directory`, made there if there is none yet (and the directory too).
+// The key in `directory`; creates it (and the directory) if there is none.
 Result<std::string> key_in(const std::string &directory);
 
-// The authority of `directory` (`authority-key.pem`, `authority.pem`), made there if there is none yet.
+// The authority in `directory` (`authority-key.pem`, `authority.pem`); creates it if there is none.
 Result<Authority> authority_in(const std::string &directory, std::int64_t now_s);
 
 }  // namespace dcs::pki

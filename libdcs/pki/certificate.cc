@@ -11,7 +11,7 @@
 namespace dcs::pki {
 namespace {
 
-// Of the certificate's only alternative name.
+// Reads role and name from the certificate's only alternative name.
 bool take_subject(const X509 *x, Certificate &into) {
     std::unique_ptr<GENERAL_NAMES, Release<GENERAL_NAMES_free>> names(
         static_cast<GENERAL_NAMES *>(X509_get_ext_d2i(x, NID_subject_alt_name, nullptr, nullptr)));
@@ -27,7 +27,7 @@ bool take_subject(const X509 *x, Certificate &into) {
     return true;
 }
 
-// What a key may be used for.
+// The extended key usage of a role.
 std::uint32_t usage_of(Role role) {
     switch (role) {
     case Role::scheduler: return XKU_SSL_SERVER;
@@ -87,13 +87,13 @@ Result<Certificate> read_certificate(std::string_view der) {
     if (der.size() > limits::certificate_bytes)
         return fail(Code::invalid, "it is longer than " + std::to_string(limits::certificate_bytes) + " bytes");
     const X509Ptr x(from_der<X509>(der, d2i_X509));
-    if (!x) return fail(Code::invalid, "it is no certificate, or a damaged one");
+    if (!x) return fail(Code::invalid, "it is not a certificate, or it is damaged");
     Certificate c;
     c.der = std::string(der);
     const bool whole = take_subject(x.get(), c) && take_time(X509_get0_notBefore(x.get()), c.not_before_s) &&
                        take_time(X509_get0_notAfter(x.get()), c.not_after_s);
     ERR_clear_error();
-    if (!whole) return fail(Code::invalid, "it does not name a role and a name as certificates of a pool do");
+    if (!whole) return fail(Code::invalid, "it does not have a role and a name, as certificates of a pool do");
     if (!usage_fits(x.get(), c.role))
         return fail(Code::invalid, std::string("its key usage is not that of ") + name_of(c.role));
     c.serial = serial_of(x.get());
@@ -115,7 +115,7 @@ Result<std::string> certificate_from_pem(std::string_view pem) {
     const BioPtr in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
     const X509Ptr x(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
     ERR_clear_error();
-    if (!x) return fail(Code::invalid, "it holds no certificate");
+    if (!x) return fail(Code::invalid, "it contains no certificate");
     return to_der(x.get(), i2d_X509);
 }
 
@@ -142,7 +142,7 @@ Verdict verify(const Certificate &certificate, const Certificate &authority, Rol
 Verdict verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
                std::int64_t now_s) {
     const auto certificate = read_certificate(der);
-    if (!certificate) return {Check::malformed, "the certificate is not one of a pool: " + certificate.status().text};
+    if (!certificate) return {Check::malformed, "it is not a certificate of a pool: " + certificate.status().text};
     return verify(*certificate, authority, role, name, now_s);
 }
 

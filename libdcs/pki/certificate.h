@@ -1,5 +1,5 @@
 #pragma once
-// Certificates of the pool: X.509, issued by the pool's authority and by nobody else; no chains, no foreign roots.
+// Certificates of the pool: X.509, issued directly by the pool's authority; no chains, no other roots.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,14 +20,14 @@ struct Certificate {
     TokenHash fingerprint{};   // SHA-256 of `der`
 };
 
-// Code::invalid for anything that is not a certificate of ours: malformed, longer than limits::certificate_bytes,
-// without role or name, or with a key usage that does not go with its role.
+// Code::invalid if it is not a certificate of a pool: malformed, longer than limits::certificate_bytes,
+// without role or name, or with a key usage that does not match its role.
 Result<Certificate> read_certificate(std::string_view der);
 
 std::string certificate_to_pem(std::string_view der);
 Result<std::string> certificate_from_pem(std::string_view pem);  // the first one, as DER
 
-// The checks in the order in which they are made; the first that fails counts.
+// The checks in order; the first that fails is reported.
 enum class Check : std::uint8_t {
     passed,
     malformed,
@@ -39,13 +39,13 @@ enum class Check : std::uint8_t {
 };
 struct Verdict {
     Check check = Check::passed;
-    std::string text;  // what is wrong with it: "the certificate of h1 expired on ..."
+    std::string text;  // the error: "the certificate of h1 expired on ..."
     explicit operator bool() const { return check == Check::passed; }
 };
-// Was it issued by `authority`, is it valid now, is it for that role, and for that name (empty: for any)?
+// Whether `authority` issued it, it is valid now, and it is for that role and that name (empty: for any).
 Verdict verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
                std::int64_t now_s);
-// The same for bytes that somebody sent.
+// The same for bytes from a peer.
 Verdict verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
                std::int64_t now_s);
 

@@ -8,8 +8,8 @@
 
 namespace dcs::pki {
 std::array<std::uint8_t, 32> sha256(std::string_view bytes);
-Fingerprint fingerprint(std::string_view bytes);  // first half of it
-// SHA-256 of what comes piece by piece.
+Fingerprint fingerprint(std::string_view bytes);  // the first half of the SHA-256
+// Incremental SHA-256.
 class Sha256 {
 public:
     Sha256();
@@ -17,12 +17,12 @@ public:
     Sha256(const Sha256 &) = delete;
     Sha256 &operator=(const Sha256 &) = delete;
     void add(std::string_view bytes);
-    std::string finish();  // 32 bytes; once, and nothing is added after it
+    std::string finish();  // 32 bytes; call once, and add nothing afterwards
 
 private:
     struct Context;
     std::unique_ptr<Context> context_;
 };
-std::string sha256_text(std::string_view bytes);  // its 32 bytes as a string
+std::string sha256_text(std::string_view bytes);  // 32 bytes as a string
 Token random_token();                             // aborts if the kernel has no randomness
 }  // namespace dcs::pki

@@ -15,24 +15,24 @@ constexpr const char *key_name = "key.pem", *certificate_name = "certificate.pem
                      *authority_key_name = "authority-key.pem";
 constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 
-// Nobody else can ever read it.
+// Writes a file that only its owner can ever read.
 Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(name, errno);
     return s ? s : fail(s.code, "writing " + directory + "/" + s.text);
 }
 
-// A private key that others can read is none any more.
+// Refuses a private key that other users can read.
 Status check_private(int fd, const std::string &path) {
     struct stat st {};
     if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "reading " + path, errno);
     if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused, path + " belongs to uid " + std::to_string(st.st_uid) +
-                                       ", not to who runs this program");
+                                       ", not to the user of this program");
     if ((st.st_mode & 077) != 0)
-        return fail(Code::refused, path + " can be read by others: whoever has it can pose as its owner. Make a new "
-                                          "one, or if nobody else has read it, chmod 600");
+        return fail(Code::refused, path + " can be read by other users, who could use this identity. Make a new "
+                                          "key, or if it was not read, chmod 600");
     return Status::ok();
 }
 
@@ -44,7 +44,7 @@ Result<std::string> read_small(const std::string &directory, const char *name, b
         if (Status s = check_private(file.get(), path); !s) return s;
     auto bytes = read_open(file.get(), "reading " + path, file_bytes, false);
     if (bytes.status().code == Code::limit)
-        return fail(Code::invalid, path + " is too long to be what its name says");
+        return fail(Code::invalid, path + " is too long");
     return bytes;
 }
 
@@ -68,7 +68,7 @@ Result<Certificate> read_one(const std::string &directory, const char *name) {
 Status key_belongs(const std::string &directory, const std::string &key, const Certificate &certificate) {
     const auto public_key = public_key_of(key);
     if (public_key && sha256(*public_key) == certificate.key) return Status::ok();
-    return fail(Code::invalid, directory + ": the private key there is not the one of the certificate beside it");
+    return fail(Code::invalid, directory + ": the private key does not belong to the certificate beside it");
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ Result<Authority> authority_in(const std::string &directory, std::int64_t now_s)
     if (!key) {
         if (Status s = make_directories(directory); !s) return s;
         Authority fresh = make_authority(now_s);
-        // The key last: an authority is there when its key is.
+        // The key last: an authority exists when its key does.
         if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s)
             return s;
         if (Status s = write_private(directory, authority_key_name, key_to_pem(fresh.key)); !s) return s;

@@ -1,8 +1,8 @@
 #pragma once
-// Keys: ECDSA on the curve P-256. Every TLS library, security module and certificate tool of today knows it, and a
-// signature is cheap to make, which is what a scheduler does for each host that connects.
+// Keys: ECDSA on the curve P-256, which all current TLS libraries, security modules and certificate tools support. A
+// signature is cheap, and the scheduler makes one for each host that connects.
 //
-// A private key is PKCS#8 DER, a public one SubjectPublicKeyInfo DER; both are plain strings here.
+// A private key is PKCS#8 DER, a public key SubjectPublicKeyInfo DER; both are plain strings here.
 #include <string>
 #include <string_view>
 
@@ -12,21 +12,21 @@
 
 namespace dcs::pki {
 
-// What identifies a key: SHA-256 of its public part.
+// Identifies a key: SHA-256 of its public part.
 using KeyHash = TokenHash;
 
 std::string new_key();
 // Code::invalid unless it is a private key on P-256.
 Result<std::string> public_key_of(std::string_view key);
 
-// Files hold them as PEM, so that every certificate tool can look at them.
+// Files contain keys as PEM, so that other certificate tools can read them.
 std::string key_to_pem(std::string_view key);
 Result<std::string> key_from_pem(std::string_view pem);
 
-// What identifies a public key. Code::invalid unless it is one on P-256, in the one form that it has as DER.
+// The hash of a public key. Code::invalid unless it is on P-256 and in its canonical DER form.
 Result<KeyHash> hash_of_public_key(std::string_view der);
 
-// A request for a certificate (PKCS#10 DER), signed with the key: whoever sends it has the key.
+// A certificate request (PKCS#10 DER), signed with the key, which proves its possession.
 Result<std::string> make_request(std::string_view key);
 struct Request {
     std::string public_key;

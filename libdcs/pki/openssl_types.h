@@ -1,5 +1,5 @@
 #pragma once
-// OpenSSL's objects with owners. For .cc files only: no header that others include shows OpenSSL.
+// Owning pointers for OpenSSL's objects. For .cc files only: headers do not expose OpenSSL.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ using RequestPtr = std::unique_ptr<X509_REQ, Release<X509_REQ_free>>;
 using NamePtr = std::unique_ptr<X509_NAME, Release<X509_NAME_free>>;
 using BioPtr = std::unique_ptr<BIO, Release<BIO_free_all>>;
 
-// `object` as DER by its i2d function.
+// `object` as DER, by its i2d function.
 template <class T, class ToDer> std::string to_der(const T *object, ToDer to) {
     unsigned char *bytes = nullptr;
     const int size = to(object, &bytes);
@@ -32,7 +32,7 @@ template <class T, class ToDer> std::string to_der(const T *object, ToDer to) {
     return der;
 }
 
-// All of `der` by a d2i function, or null.
+// Decodes all of `der` by a d2i function; null on failure.
 template <class T, class FromDer> T *from_der(std::string_view der, FromDer from) {
     const auto *at = reinterpret_cast<const unsigned char *>(der.data());
     const auto *end = at + der.size();

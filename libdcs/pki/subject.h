@@ -1,5 +1,5 @@
 #pragma once
-// Whom a certificate is for: a role and a name, which are the one URI of its alternative names, "dcs:grainserver/h1".
+// The subject of a certificate: a role and a name, encoded in its only alternative name, a URI: "dcs:grainserver/h1".
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dcs::pki {
 
-// client: a host from which control programs call; program: such a control program, named USER/HOST/IDENT; backup: the
-// passive backup, which calls the scheduler and is called by grain servers.
+// client: a host that runs control programs; program: one control program, named USER/HOST/IDENT; backup: the
+// passive backup, which connects to the scheduler and accepts connections of grain servers.
 enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program, backup };
 const char *name_of(Role role);  // "a grain server"
 
@@ -17,11 +17,11 @@ bool good_subject(std::string_view name);
 // The same, or USER/HOST/IDENT of a program.
 bool good_subject(Role role, const std::string &name);
 std::string subject_uri(Role role, const std::string &name);
-// Nothing unless subject_uri() writes it of a good subject.
+// Nothing unless the URI is the result of subject_uri() for a valid subject.
 struct Subject { Role role = Role::none; std::string name; };
 std::optional<Subject> subject_of(std::string_view uri);
 
-// What a control program's certificate says; nothing for a name of another form.
+// The parts of a control program's name; nothing for a name of another form.
 struct ProgramName { std::string user, host, ident; };
 std::optional<ProgramName> program_name(const std::string &name);
 std::string name_of(const ProgramName &program);

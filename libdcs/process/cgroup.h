@@ -1,5 +1,5 @@
 #pragma once
-// Control groups of the kernel, version 1 and 2: where a process is, where that is to be seen, and who else is there.
+// Control groups of the kernel, versions 1 and 2: the group of a process, its directory, and its members.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,8 +8,7 @@
 
 namespace dcs {
 
-// A hierarchy as /proc/self/mountinfo shows it. `root`: the group that the mount shows as its top; another one than
-// "/" in a container.
+// A hierarchy from /proc/self/mountinfo. `root`: the group at the top of the mount; not "/" in a container.
 struct CgroupMount {
     std::string root, point;
     std::vector<std::string> options;  // version 1: its controllers among others
@@ -27,13 +26,13 @@ struct CgroupMembership {
 };
 std::vector<CgroupMembership> cgroup_memberships(const std::string &text);
 
-// Does this mount show that hierarchy?
+// Whether this mount shows that hierarchy.
 bool shows(const CgroupMount &mount, const CgroupMembership &membership);
-// The directory of a group on the mount; empty if it is not to be seen there.
+// The directory of a group on the mount; empty if the mount does not show it.
 std::string cgroup_directory(const CgroupMount &mount, const std::string &group);
-// Processes of a group, of its version 1 or 2.
+// The processes of a group of version 1 or 2.
 std::vector<pid_t> cgroup_members(const std::string &directory);
-// Into a control file, which takes all at once or nothing.
+// Writes a control file in one write. False on failure.
 bool write_control(const std::string &path, std::string_view text);
 
 }  // namespace dcs

@@ -22,7 +22,7 @@ constexpr long pidfs_magic = 0x50494446;
 
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// Before pidfs all pidfds shared one anonymous inode, which tells nothing.
+// Before pidfs all pidfds shared one anonymous inode, which identifies nothing.
 std::uint64_t inode_of(int pidfd) {
     struct statfs fs = {};
     struct stat st = {};
@@ -30,7 +30,7 @@ std::uint64_t inode_of(int pidfd) {
     return st.st_ino;
 }
 
-Status gone(pid_t pid) { return fail(Code::not_found, "process " + std::to_string(pid) + " is gone"); }
+Status gone(pid_t pid) { return fail(Code::not_found, "process " + std::to_string(pid) + " has ended"); }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ const ProcessIdentity &own_identity() {
 Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
     if (process.pid <= 0) return gone(process.pid);
     const auto failed = [&] {
-        return fail_errno(Code::io_error, "cannot get hold of process " + std::to_string(process.pid), errno);
+        return fail_errno(Code::io_error, "cannot open process " + std::to_string(process.pid), errno);
     };
     ProcessHandle handle;
     handle.fd_ = open_pidfd(process.pid);
@@ -69,7 +69,7 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
     }
     ProcessStat stat;
     errno = 0;
-    if (!read_stat(process.pid, stat))  // it needs a descriptor, too
+    if (!read_stat(process.pid, stat))  // needs a descriptor, too
         return out_of_descriptors(errno) ? failed() : gone(process.pid);
     if (stat.start_time != process.start_ticks) return gone(process.pid);
     return handle;
@@ -78,8 +78,8 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
 Status ProcessHandle::signal(int number) const {
     DCS_REQUIRE(fd_, "a signal is sent through a descriptor, to the process that was found");
     if (::syscall(SYS_pidfd_send_signal, fd_.get(), number, nullptr, 0) == 0) return Status::ok();
-    if (errno == EPERM) return fail(Code::refused, "not permitted to signal a process of somebody else");
-    if (errno == ESRCH) return fail(Code::not_found, "the process is gone");
+    if (errno == EPERM) return fail(Code::refused, "not permitted to signal a process of another user");
+    if (errno == ESRCH) return fail(Code::not_found, "the process has ended");
     return fail_errno(Code::io_error, "cannot signal a process", errno);
 }
 
@@ -100,7 +100,7 @@ std::vector<pid_t> self_and_ancestors() {
     std::vector<pid_t> line;
     pid_t pid = ::getpid();
     ProcessStat stat;
-    while (pid > 0 && line.size() < 4096) {  // deeper than any tree; /proc changes under our feet
+    while (pid > 0 && line.size() < 4096) {  // deeper than any real tree; /proc may change during the walk
         line.push_back(pid);
         if (!read_stat(pid, stat)) break;
         pid = stat.parent;

@@ -1,8 +1,8 @@
 #pragma once
-// Which process a pid means, so that no other one is ever signalled. Pids are used again within
-// milliseconds, and start times tick a hundred times a second: of 300 pids that were reused on purpose, all
-// had the start tick of the process before. The inode of the process in the kernel's pidfs differs always
-// (Linux 6.9 and later); a pidfd that was opened before the comparison cannot change its mind after it.
+// Identifies a process beyond its pid, so that no other process is signalled. Pids are reused within milliseconds, and
+// start times have a resolution of 10 ms: of 300 pids reused on purpose, all had the start tick of the previous
+// process. The inode of the process in the kernel's pidfs is always different (Linux 6.9 and later); a pidfd that was
+// opened before the comparison refers to the same process after it.
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +14,7 @@
 namespace dcs {
 
 struct ProcessIdentity {
-    pid_t pid = 0;                   // 0: nobody
+    pid_t pid = 0;                   // 0: no process
     std::uint64_t start_ticks = 0;   // of /proc/PID/stat
     std::uint64_t pidfs_inode = 0;   // 0: the kernel has none
     bool operator==(const ProcessIdentity &) const = default;
@@ -22,18 +22,18 @@ struct ProcessIdentity {
 
 // Code::not_found: no such process, or a zombie.
 Result<ProcessIdentity> identify(pid_t pid);
-// Of the caller; remembered, and looked up again after fork().
+// The calling process; cached, and determined again after fork().
 const ProcessIdentity &own_identity();
 
-// A process that is certainly the one meant.
+// A handle of one process, which never refers to a successor with its pid.
 class ProcessHandle {
 public:
-    // Opens a pidfd and compares then. Code::not_found: it is gone (somebody else may have its pid).
+    // Opens a pidfd, then compares. Code::not_found: it has ended (another process may have its pid).
     static Result<ProcessHandle> open(const ProcessIdentity &process);
     int fd() const { return fd_.get(); }  // readable when the process has ended
-    // Code::refused: not permitted. Code::not_found: gone.
+    // Code::refused: not permitted. Code::not_found: it has ended.
     Status signal(int number) const;
-    // True: it has ended before CLOCK_BOOTTIME `until_ns` (0: look only).
+    // Whether it has ended; waits until CLOCK_BOOTTIME `until_ns` (0: does not wait).
     bool ended(std::int64_t until_ns) const;
 
 private:

@@ -36,7 +36,7 @@ ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
 bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
     while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
     const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    if (error == std::errc::result_out_of_range) value = INT64_MAX;  // unsigned addresses; not ours
+    if (error == std::errc::result_out_of_range) value = INT64_MAX;  // unsigned addresses, which are not used here
     else if (error != std::errc{}) return false;
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
     return true;
@@ -64,7 +64,7 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     std::int64_t pid = 0;
     std::string_view head = line;
     if (!next_number(head, pid)) return false;
-    const std::size_t close = line.rfind(')');  // the command's name may hold anything
+    const std::size_t close = line.rfind(')');  // the command's name may contain any character
     if (close == std::string_view::npos || close + 2 >= line.size()) return false;
     std::string_view rest = line.substr(close + 2);
     stat.pid = static_cast<pid_t>(pid);
@@ -78,7 +78,7 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
     stat.session = static_cast<pid_t>(field[6]);
     stat.of_kernel = (field[9] & kernel_thread_flag) != 0;
     stat.exiting = (field[9] & exiting_flag) != 0;
-    // In unsigned arithmetic, as the line may be anybody's.
+    // In unsigned arithmetic, because the line may contain any numbers.
     const auto sum = [&](int a, int b) {
         return static_cast<std::uint64_t>(field[a]) + static_cast<std::uint64_t>(field[b]);
     };

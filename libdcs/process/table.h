@@ -1,6 +1,6 @@
 #pragma once
-// Which processes belong together, and how such a set is stopped from growing and ended. What ends grains and
-// what ends the holders of locks both stand on this.
+// Finds the processes that belong together, stops such a set from growing, and ends it. Used to end grains and holders
+// of locks.
 #include <functional>
 #include <map>
 #include <string>
@@ -12,31 +12,30 @@
 
 namespace dcs {
 
-// Our children, alive or zombie, as the kernel lists them. For a subreaper that is also whatever the ended
-// processes of its tree left behind.
+// The caller's children, alive or zombie, from the kernel. For a subreaper they include the orphans of its tree.
 std::vector<pid_t> own_children();
 
-// Never pid 1, the caller or a thread of the kernel.
+// False for pid 1, the caller and kernel threads.
 bool may_be_signalled(const ProcessStat &process);
 
-// A signal to exactly this process: start time checked through a pidfd, so never to a later one of its pid.
+// Signals exactly this process: checks the start time through a pidfd, so no successor with its pid is signalled.
 void signal_exactly(const ProcessStat &process, int number);
 
-// Does a process carry NAME=value in its environment? `unclear`: it shows no environment at all, because it has
-// none or because it is in the middle of an exec, which on a busy host may take a while.
+// Whether a process has NAME=value in its environment. `unclear`: the environment is not visible, because it is empty
+// or because the process is in an exec, which may take a while on a busy host.
 enum class Carries : std::uint8_t { no, yes, unclear };
 Carries carries(pid_t pid, const std::string &mark);
 
-// All living processes of the host at one moment, more or less.
+// All living processes of the host; the scan is not atomic.
 class ProcessTable {
 public:
     ProcessTable();
     const ProcessStat *find(pid_t pid) const;
-    // Those of `start`, whoever is in session `session` (0: none), and all descendants of these, a parent always
+    // The processes in `start`, the members of session `session` (0: none), and all their descendants, a parent always
     // before its children.
     std::vector<ProcessStat> family(const std::vector<pid_t> &start, pid_t session) const;
     const std::vector<ProcessStat> &all() const { return all_; }
-    int missed() const { return missed_; }  // errno, as all_processes() has it
+    int missed() const { return missed_; }  // errno, as in all_processes()
 
 private:
     int missed_ = 0;
@@ -45,13 +44,13 @@ private:
     std::multimap<pid_t, std::size_t> children_;
 };
 
-// Processes to be ended, as they are now. `unclear`: there may be others, not to be seen yet, or out of reach.
+// Processes to be ended. `unclear`: there may be others, not visible yet or out of reach.
 struct FoundProcesses {
     std::vector<ProcessStat> processes;
     bool unclear = false;
 };
-// Stops what `look` finds until it finds nothing that still runs, as a process that stands still starts no
-// other; then kills all of it. Returns the last look. Bounded; call it again until nothing is found.
+// Stops the processes that `look` finds until it finds none that still runs, because a stopped process starts no
+// others; then kills them all. Returns the last look. Bounded; call it again until nothing is found.
 FoundProcesses strike(const std::function<FoundProcesses()> &look,
              const std::function<void(const ProcessStat &, int)> &signal = signal_exactly);
 

@@ -1,5 +1,5 @@
-// The steps after the commit (rules i-vii). Each gives the same result when it is repeated from any
-// state that a crash during it, or during a later one, can leave; recovery relies on it.
+// The steps after the commit (rules i-vii). Each step is idempotent: repeated from any state that a crash in it, or
+// in a later one, can leave, it has the same result. Recovery relies on that.
 #include "base/failpoint.h"
 #include "base/require.h"
 #include "store/engine.h"
@@ -12,7 +12,7 @@ constexpr std::size_t most_known = 64 * 1024;
 
 }  // namespace
 
-// Parents first. `made`, if given, gets those that were not there.
+// Makes parents first. `made`, if not null, receives the directories that did not exist.
 Status Engine::make_directories(const std::string &directory, std::vector<std::string> *made) {
     if (known_.count(directory)) return Status::ok();
     std::size_t end = 0;
@@ -21,7 +21,7 @@ Status Engine::make_directories(const std::string &directory, std::vector<std::s
         const std::string part = directory.substr(0, end);
         Result<bool> is_new = disk_.make_dir(part);
         // After a kill a directory may be visible that is not durable: in recovery all count as
-        // new. After an error it may have been made all the same.
+        // new. After an error it may exist nevertheless.
         const bool assume_new = recovering_ && !planted(plant_trust_visible_dirs);
         if (is_new && !*is_new && !assume_new) continue;
         pending_.fresh.insert(part);
@@ -39,8 +39,8 @@ void Engine::forget_below(const std::string &directory) {
     erase_below(known_, directory);
 }
 
-// Rules ii and v. A big temporary is linked into place and keeps its own name until the flush: a
-// rename half done at a power failure could leave neither name, and replay starts from the same.
+// Rules ii and v. A big temporary is linked into place and keeps its own name until the flush: a power failure within a
+// rename could leave neither name, but replay needs one.
 Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
     DCS_REQUIRE(step.kind == StepKind::inside || step.kind == StepKind::beside, "the step has bytes");
     const std::string path = step.path();
@@ -58,7 +58,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
         }
         status = disk_.link(big, fresh);
         if (status) status = disk_.rename(fresh, path);
-        // Repeated, both names are the same file already and the rename leaves this one standing.
+        // On replay both names may already be the same file; then the rename does nothing and this name remains.
         if (status) status = disk_.remove(fresh);
     }
     if (!status) {
@@ -70,7 +70,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
     return status;
 }
 
-// Rule vi, by recorded length: cut, then append.
+// Rule vi, by recorded length: truncates, then appends.
 Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     const std::string path = step.path();
     DCS_REQUIRE(step.action == Action::append, "only what is appended has an old length");
@@ -100,7 +100,7 @@ Status Engine::apply_append(const Step &step, std::uint64_t turn) {
 
 Status Engine::remove_tree(const std::string &directory, int depth) {
     if (depth > deepest)
-        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
+        return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
     Result<std::vector<std::string>> names = disk_.list(directory);
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {
@@ -112,7 +112,7 @@ Status Engine::remove_tree(const std::string &directory, int depth) {
     return disk_.remove_dir(directory);
 }
 
-// A directory lives as long as there is something in it, so parents that became empty go as well.
+// A directory exists as long as it has content, so parents that became empty are removed too.
 Status Engine::apply_remove(const std::string &directory) {
     DCS_REQUIRE(!directory.empty(), "the store itself is never removed");
     if (Status status = remove_tree(directory, 0); !status) return status;
@@ -153,7 +153,7 @@ Status Engine::apply_once(const Step &step, std::uint64_t turn) {
     return status;
 }
 
-// The turn is committed: on a full disk the reserve is what it is applied with.
+// The turn is committed, so on a full disk the reserve is used to apply it.
 Status Engine::apply(const Step &step, std::uint64_t turn) {
     return with_reserve(step.length + options_.step_room, [&] { return apply_once(step, turn); });
 }

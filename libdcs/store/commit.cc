@@ -1,4 +1,4 @@
-// The steps up to and including the commit, and what happens when one of them fails.
+// The steps up to and including the commit, and the handling of their failures.
 #include "base/failpoint.h"
 #include "base/require.h"
 #include "store/engine.h"
@@ -9,7 +9,7 @@ namespace dcs::store {
 Engine::Engine(Disk &disk, const Forest &forest, StoreOptions options)
     : disk_(disk), forest_(forest), options_(options) {}
 
-// Creates the temporary of a big node, and the directories it needs.
+// Creates the temporary of a big node and the directories it needs.
 Status Engine::prepare_big(const Step &step) {
     if (Status status = make_directories(std::string(step.directory), &directories_); !status) return status;
     DCS_REQUIRE(step.kind == StepKind::beside, "only what lies beside the root is prepared");
@@ -25,7 +25,7 @@ Status Engine::prepare_big(const Step &step) {
     return status;
 }
 
-// The names of the big temporaries, and of every directory on the way that is not durable yet.
+// Syncs the names of the big temporaries, and those of all directories above them that are not durable yet.
 Status Engine::sync_big_directories(const TurnPlan &plan) {
     std::set<std::string> to_sync;
     for (const Step &step : plan.steps) {
@@ -51,7 +51,7 @@ Status Engine::prepare(const TurnPlan &plan) {
     return sync_big_directories(plan);
 }
 
-// The commit itself. Until the rename succeeds the turn has not happened.
+// The commit itself: before the rename the turn has no effect.
 Status Engine::write_root(const TurnPlan &plan) {
     DCS_REQUIRE(!plan.root.empty(), "a turn has a root");
     const std::string temporary = root_temporary(turn_ + 1);
@@ -66,7 +66,7 @@ Status Engine::write_root(const TurnPlan &plan) {
     failpoint("store.root_rename.before");
     status = disk_.rename(temporary, root_name(turn_ + 1));
     failpoint("store.root_rename.after");
-    // No room or no descriptor: refused before anything changed. Anything else may have happened.
+    // No space or no descriptor: refused before any change. After any other error the rename may have happened.
     if (!status && status.code != Code::no_space && status.code != Code::limit) doubt_ = true;
     failpoint("store.commit_sync.before");
     if (status && !planted(plant_no_sync_commit)) status = sync_dir(turns_directory);
@@ -77,8 +77,8 @@ Status Engine::write_root(const TurnPlan &plan) {
     return status;
 }
 
-// Space that was asked for, or that the reserve gave up, may be somebody else's by the time it is
-// needed. What the reserve still holds is tried again.
+// Free space, also that given up by the reserve, may be used by another program before the turn needs it. Retries with
+// the rest of the reserve.
 Status Engine::reach_commit(const TurnPlan &plan, Room room) {
     constexpr int attempts = 4;
     for (int attempt = 1;; ++attempt) {
@@ -100,15 +100,15 @@ void Engine::discard_prepared() {
     directories_.clear();
 }
 
-// Before the commit: everything goes back to what it was. After a failure that leaves doubt:
-// nothing is touched any more, the next start decides by what is on the disk.
+// A failure before the commit: reverts everything. After a failure that leaves the state in doubt nothing is touched;
+// the next start decides by the content of the disk.
 CommitResult Engine::give_up(const Status &status) {
     if (doubt_) {
         broken_ = status;
         return {Answer::unknown, status};
     }
     discard_prepared();
-    (void)remove_leftovers();  // tried again before the next commit
+    (void)remove_leftovers();  // retried before the next commit
     return {Answer::nothing, status};
 }
 
@@ -117,7 +117,7 @@ Status Engine::remove_leftovers() {
         if (Status status = disk_.remove(leftovers_.back()); !status) return status;
         leftovers_.pop_back();
     }
-    // Deepest first. One that is in use meanwhile stays.
+    // Deepest first. A directory that is in use by now stays.
     while (!leftover_directories_.empty()) {
         const std::string directory = leftover_directories_.front();
         Status status = disk_.remove_dir(directory);
@@ -146,7 +146,7 @@ void Engine::remember_turn(const TurnPlan &plan) {
 
 bool Engine::may_commit() {
     if (broken_ && options_.still_alone && !options_.still_alone())
-        broken_ = fail(Code::refused, "the store's lock was removed or replaced, so somebody else may write to it");
+        broken_ = fail(Code::refused, "the store's lock was removed or replaced, so another process may write to it");
     return static_cast<bool>(broken_);
 }
 
@@ -163,9 +163,9 @@ CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
     DCS_REQUIRE(!recovering_, "a store that has not recovered takes no turn");
     planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
-    drop_roots(2);  // as there is one more with each commit
+    drop_roots(2);  // each commit adds one
     Status status = remove_leftovers();
-    // A flush that was put off for want of room or descriptors must not be put off for ever.
+    // A flush that was postponed for lack of space or descriptors must not be postponed for ever.
     if (status && (planned.flush_first || over_limits(2))) status = flush_pending();
     if (status) status = reach_commit(planned, planted(plant_reserve_for_all) ? Room::reserve : room);
     if (!status) return give_up(status);

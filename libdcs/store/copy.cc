@@ -6,12 +6,12 @@
 namespace dcs::store {
 namespace {
 
-// Nothing on the wire is damaged block by block: its frame has a checksum.
+// Without redundancy for single blocks: a frame on the wire has a checksum.
 constexpr RootLayout on_the_wire{1, 0};
 
 Status sync_tree(Disk &disk, const std::string &directory, int depth) {
     if (depth > deepest)
-        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
+        return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
     Result<std::vector<std::string>> names = disk.list(directory);
     if (!names) return names.status();
     for (const std::string &name : *names) {
@@ -43,7 +43,7 @@ Result<std::vector<Step>> steps_of_copy(std::uint64_t turn, std::string_view roo
     if (!decoded) return fail(Code::invalid, "turn " + std::to_string(turn) + ": " + decoded.status().text);
     for (const Step &step : decoded->steps)
         if (step.damaged || step.kind == StepKind::beside)
-            return fail(Code::invalid, "turn " + std::to_string(turn) + " did not come whole");
+            return fail(Code::invalid, "turn " + std::to_string(turn) + " arrived incomplete");
     return std::move(decoded->steps);
 }
 
@@ -59,7 +59,7 @@ Status found_copy(Disk &disk, std::uint64_t turn) {
     Status status = disk.remove(applied_file);
     if (status) status = disk.create(applied_file, encode_stamp(turn, layout.block));
     if (status) status = disk.sync_all_reports() ? disk.sync_all() : sync_tree(disk, "", 0);
-    // The format file comes last, so that it vouches for the rest.
+    // The format file is last, because it marks the store as complete.
     if (status) status = write_synced(disk, format_temporary, encode_format(layout.block));
     if (status) status = disk.rename(format_temporary, format_file);
     return status ? disk.sync_dir("") : status;

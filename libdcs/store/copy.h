@@ -1,7 +1,7 @@
 #pragma once
-// A copy of a store in another directory, on another host as a rule: how its first content is laid down, and how each
-// later turn of the original is taken over (Store::commit_copied). The copy counts its turns as the original does, so
-// its last turn says how far it is.
+// A copy of a store in another directory, usually on another host: how its initial content is made a store, and how
+// each later turn of the original is applied (Store::commit_copied). The copy uses the turn numbers of the original, so
+// its last turn tells how far it is.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,16 +13,16 @@
 
 namespace dcs::store {
 
-// A turn as it travels to a copy: its root, with the bytes of all steps inside.
+// A turn as it is sent to a copy: its root, which contains the bytes of all steps.
 std::string encode_for_copy(std::uint64_t turn, const std::vector<Step> &steps);
-// What a turn does to files, read back from that. The texts point into `root`.
+// The steps of a turn, decoded from that root. Their texts point into `root`.
 Result<std::vector<Step>> steps_of_copy(std::uint64_t turn, std::string_view root);
 
-// May a file of the original lie at this path? Not what a store keeps for itself, no temporary.
+// Whether a file of the original may have this path: not the store's own files, no temporary.
 bool valid_copied_path(std::string_view path);
 
-// All files of the original as after that turn lie below the disk: makes them durable, and last of all a store of it.
-// Store::open() finds a store whose last turn this is. Before that the directory is no store.
+// Makes all files below `disk`, the original's after that turn, durable, and then a store of which it is the last turn.
+// Before that, Store::open() does not accept the directory.
 Status found_copy(Disk &disk, std::uint64_t turn);
 
 }  // namespace dcs::store

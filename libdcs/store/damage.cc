@@ -1,5 +1,5 @@
-// What open() does about damage: small texts are repaired from their copies, a tree whose bytes are
-// lost is set aside by a marker in its directory, and everything else runs on.
+// How open() handles damage: small texts are repaired from their copies, a tree with lost bytes is set aside by a
+// marker in its directory, and the rest continues to work.
 #include "base/checksum.h"
 #include "base/failpoint.h"
 #include "store/engine.h"
@@ -12,15 +12,14 @@ constexpr std::uint64_t most_text = 64 * 1024;  // a stamp, a format, a marker
 
 }  // namespace
 
-// Decides before anything is touched whether this is our store. A format file that says nothing is
-// believed to be ours if the stamp is.
+// Decides whether this is a DCS store, before any change. An unreadable format file is accepted if the stamp is valid.
 Status Engine::read_format_and_stamp(RecoveryReport &report) {
     Result<std::string> format = disk_.read(format_file, 0, most_text);
     if (!format) return format.status();
     const Format kind = decode_format(*format);
     if (kind == Format::foreign)
-        return fail(Code::invalid, "the format file says `" + format_line(*format) +
-                                       "`, this program reads `dcs backing store 2`: use the version "
+        return fail(Code::invalid, "the format file contains `" + format_line(*format) +
+                                       "`, but this program reads `dcs backing store 2`: use the version "
                                        "of DCS that wrote it");
     Result<std::string> text = disk_.read(applied_file, 0, most_text);
     if (!text && text.status().code != Code::not_found) return text.status();
@@ -31,35 +30,35 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
                                     "directory from a backup");
     if (kind != Format::good) {
         rewrite_format_ = true;
-        report.damaged.push_back({format_file, kind == Format::damaged ? "both of its copies were damaged; written anew"
-                                                                      : "one of its copies was damaged; written anew"});
+        report.damaged.push_back({format_file, kind == Format::damaged ? "both of its copies were damaged; rewritten"
+                                                                      : "one of its copies was damaged; rewritten"});
     }
     if (!stamp) {
         stamp_lost_ = rewrite_stamp_ = true;
-        report.damaged.push_back({applied_file, stamp.status().text + "; no turn waits, so it is written anew"});
+        report.damaged.push_back({applied_file, stamp.status().text + "; no turn is pending, so it is rewritten"});
         return Status::ok();
     }
     if (!stamp->damage.empty()) {
         rewrite_stamp_ = true;
-        report.damaged.push_back({applied_file, stamp->damage + "; the other one is good, it is written anew"});
+        report.damaged.push_back({applied_file, stamp->damage + "; the other one is valid, so it is rewritten"});
     }
     applied_ = turn_ = stamp->turn;
     return Status::ok();
 }
 
-// Without the stamp nobody knows which roots are applied: applying one that was is as wrong as
-// leaving one out. Without roots there is nothing to know.
+// Without the stamp it is not known which roots are applied, and applying one twice is as wrong as leaving one out.
+// Without roots the stamp is not needed.
 Status Engine::check_stamp_missing(const std::vector<std::string> &names) const {
     std::uint64_t turn = 0;
     for (const std::string &name : names)
         if (parse_root_name(name, turn))
             return fail(Code::io_error, std::string(applied_file) + " cannot be read while turns/" + name +
-                                            " is there: nothing was touched, restore the state directory from a "
+                                            " exists: nothing was changed, restore the state directory from a "
                                             "backup");
     return Status::ok();
 }
 
-// The numbers that follow are higher than any that a name in the directory bears.
+// New turn numbers are higher than any number in the directory's names.
 Status Engine::repair_format_and_stamp() {
     failpoint("store.repair.before");
     Status status;
@@ -71,7 +70,7 @@ Status Engine::repair_format_and_stamp() {
     return status;
 }
 
-// Empty: nothing. A failing disk is an error of open, not damage: it may work the next time.
+// Empty: no damage. An I/O error of the disk is an error of open, not damage: the next start may succeed.
 Result<std::string> Engine::what_is_wrong(const Step &step, std::uint64_t turn) {
     if (step.damaged)
         return "the bytes of " + std::string(step.file) + " in " + root_name(turn) + " are damaged";
@@ -94,17 +93,17 @@ Result<std::string> Engine::what_is_wrong(const Step &step, std::uint64_t turn) 
     if (!length && length.status().code != Code::not_found) return length.status();
     const std::uint64_t there = length ? *length : 0;
     if (there >= step.old_length) return std::string();
-    return step.path() + " has " + std::to_string(there) + " bytes where " + std::to_string(step.old_length) +
+    return step.path() + " has " + std::to_string(there) + " bytes, but " + std::to_string(step.old_length) +
            " were recorded";
 }
 
-// The marker is synced with everything else before the roots go away: a crash until then finds the
+// The marker is synced with everything else before the roots are removed: after a crash before that, recovery finds the
 // damage again.
 Status Engine::set_aside(const std::string &directory, std::uint64_t turn, const std::string &what,
                          RecoveryReport &report) {
     const std::string marker = marker_of(directory);
     const std::string text = "This tree is set aside: in turn " + std::to_string(turn) + " " + what +
-                             ". What was committed to it from that turn on is missing. Remove the tree, or restore "
+                             ". Later commits to it are missing, from that turn on. Remove the tree, or restore "
                              "the state directory from a backup.\n";
     failpoint("store.marker.before");
     Status status = make_directories(directory, nullptr);
@@ -138,8 +137,8 @@ Status Engine::set_aside(const std::string &directory, const std::string &why) {
     return status;
 }
 
-// Of the recovery before this one, perhaps: visible after a kill, and not durable. Replay leaves
-// these trees alone, so it would not find the damage again.
+// A marker of an interrupted recovery may be visible but not durable. Replay skips
+// these trees, so it would not find the damage again.
 Status Engine::resync_markers() {
     if (turn_ == applied_ || planted(plant_trust_visible_marker)) return Status::ok();
     for (const std::string &directory : set_aside_) {
@@ -150,7 +149,7 @@ Status Engine::resync_markers() {
     return Status::ok();
 }
 
-// Those of earlier starts that no replayed removal took away.
+// Reports the markers of earlier starts that no replayed removal has removed.
 Status Engine::report_markers(RecoveryReport &report) {
     std::set<std::string_view> known;
     const std::vector<Damage> now = report.damaged;
@@ -164,7 +163,7 @@ Status Engine::report_markers(RecoveryReport &report) {
     return Status::ok();
 }
 
-// Kept under another name, so that the start after a crash goes on behind it, too.
+// Keeps them under another name, so that the next start after a crash accepts the loss too.
 Status Engine::keep_lost_roots() {
     for (const std::uint64_t turn : lost_) {
         Result<std::uint64_t> there = disk_.size(root_name(turn));

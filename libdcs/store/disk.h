@@ -1,15 +1,14 @@
 #pragma once
-// Everything the backing store may ask of a file system, and nothing else. One real twin
-// (disk_posix), one for tests (tests/support/sim_disk) that loses what was not synced, tears
-// writes, fills up and fails at the n-th call.
+// The file system operations that the backing store uses, and no others. Implementations: disk_posix, and for tests
+// tests/support/sim_disk, which loses unsynced data, tears writes, fills up and fails at the n-th call.
 //
 // Paths are relative to the state directory, with '/' between components, never "..".
-// Durability, the only promises there are:
-//   sync_file(p)  the content and length of the file that p names now survive a power failure
-//   sync_dir(d)   the set of names in d as of now survives
+// Durability, complete list of guarantees:
+//   sync_file(p)  the present content and length of the file named p survive a power failure
+//   sync_dir(d)   the present set of names in d survives
 //   sync_all()    both, for the whole state directory (one call instead of thousands)
-// Nothing else is durable, in any order. Whatever fails with Code::io_error from a sync_* call
-// leaves the file in doubt: never retry the sync, end the process.
+// Nothing else is durable, in any order. If a sync_* call fails with Code::io_error, the state of the file is
+// unknown: never retry the sync, end the process.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,28 +21,28 @@ namespace dcs::store {
 class Disk {
 public:
     virtual ~Disk() = default;
-    // New file with this content; fails if the name exists. Not synced. After a failure a part of
-    // it may be there under that name.
+    // Creates a file with this content; fails if the name exists. Not synced. After a failure a part of
+    // it may exist under that name.
     virtual Status create(const std::string &path, std::string_view bytes) = 0;
     // Truncates the existing (or new) file to `length`, then appends. Not synced. A file shorter
-    // than `length` is an error (io_error): bytes that were promised are missing.
+    // than `length` is an error (io_error): recorded bytes are missing.
     virtual Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) = 0;
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::uint64_t> size(const std::string &path) = 0;       // not_found
     virtual Status rename(const std::string &from, const std::string &to) = 0;
-    // A second name for the same file; fails if `to` exists. (As POSIX has it, renaming one name
-    // of a file over another name of the same file does nothing and succeeds.)
+    // A second name for the same file; fails if `to` exists. (In POSIX, renaming one name of a file over another
+    // name of the same file succeeds and does nothing.)
     virtual Status link(const std::string &from, const std::string &to) = 0;
     virtual Status remove(const std::string &path) = 0;                    // absent: ok
-    virtual Result<bool> make_dir(const std::string &path) = 0;            // true: made; false: it was there
+    virtual Result<bool> make_dir(const std::string &path) = 0;            // true: created; false: it existed
     virtual Status remove_dir(const std::string &path) = 0;                // absent: ok; not empty: Code::refused
     // Sorted; directories end in '/'. not_found if there is no such directory.
     virtual Result<std::vector<std::string>> list(const std::string &path) = 0;
     virtual Status sync_file(const std::string &path) = 0;
     virtual Status sync_dir(const std::string &path) = 0;
     virtual Status sync_all() = 0;
-    // Whether sync_all() tells of bytes that were lost. Where it does not (Linux before 5.8), the
+    // Whether sync_all() reports lost bytes. If not (Linux before 5.8), the
     // store syncs file by file.
     virtual bool sync_all_reports() const { return true; }
     virtual Result<std::uint64_t> free_bytes() = 0;

@@ -55,7 +55,7 @@ private:
     const bool reports_;
 };
 
-// A regular file: asked of the descriptor, not of the name.
+// Opens a regular file, checked by the descriptor, not the name.
 Result<Fd> PosixDisk::open_file(const std::string &path, int flags, std::uint64_t *size) {
     Result<Fd> fd = below_.open(path, flags);
     if (!fd) return fd;
@@ -82,13 +82,13 @@ Status PosixDisk::create(const std::string &path, std::string_view bytes) {
 
 Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
                                   std::string_view bytes) {
-    // A missing file that should have had content is not made up.
+    // A missing file with recorded content is not created.
     std::uint64_t size = 0;
     Result<Fd> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
     if (!fd) return fd.status();
     if (size < length)
         return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) +
-                                        " bytes where " + std::to_string(length) +
+                                        " bytes, but " + std::to_string(length) +
                                         " were recorded: restore it");
     while (size > length && ::ftruncate(fd->get(), static_cast<off_t>(length)) != 0)
         if (errno != EINTR) return failed("truncate", path, errno);
@@ -122,7 +122,7 @@ Result<std::uint64_t> PosixDisk::size(const std::string &path) {
 Status PosixDisk::rename(const std::string &from, const std::string &to) {
     Result<PathOpener::Place> source = below_.locate(from);
     if (!source) return source.status();
-    const bool same = parent_of(from) == parent_of(to);  // the usual case: one descriptor less
+    const bool same = parent_of(from) == parent_of(to);  // the usual case: saves one descriptor
     if (same && !valid_path(to)) return fail(Code::invalid, "`" + to + "` is not a path");
     Result<PathOpener::Place> target = same ? Result<PathOpener::Place>(PathOpener::Place{
                                                Fd(), source->at, to.substr(to.rfind('/') + 1)})
@@ -208,7 +208,7 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
     return names;
 }
 
-// fdatasync: content and length are all that was promised; it leaves out the times.
+// fdatasync: content and length suffice; it omits the times.
 Status PosixDisk::sync_file(const std::string &path) {
     Result<Fd> fd = below_.open(path, O_RDONLY);
     if (!fd) return fd.status();
@@ -223,7 +223,7 @@ Status PosixDisk::sync_dir(const std::string &path) {
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
 }
 
-// On the long-lived descriptor: it hears of every error since it was opened.
+// On the long-lived descriptor, which reports every error since it was opened.
 Status PosixDisk::sync_all() {
     return ::syncfs(below_.root()) == 0 ? Status::ok() : failed("sync the file system of", "", errno);
 }
@@ -235,7 +235,7 @@ Result<std::uint64_t> PosixDisk::free_bytes() {
     return static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
 }
 
-// syncfs tells of lost writes since Linux 5.8.
+// syncfs reports lost writes since Linux 5.8.
 bool syncfs_reports() {
     struct utsname about;
     int major = 0, minor = 0;
@@ -256,9 +256,9 @@ Status check_file_system(long magic, const std::string &directory) {
     case 0x5346414F: name = "AFS"; break;
     default: return Status::ok();
     }
-    return fail(Code::refused, directory + " lies on a network file system (" + name +
-                                   "), which does not keep what it acknowledged through every "
-                                   "failure: give a directory on a local disk");
+    return fail(Code::refused, directory + " is on a network file system (" + name +
+                                   "), which may lose acknowledged writes after a "
+                                   "failure: use a directory on a local disk");
 }
 
 Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory, bool one_call) {

@@ -1,8 +1,8 @@
 #pragma once
-// The one implementation of Store. One class, its files by subject: plan.cc (what a turn does),
+// The implementation of Store, a class with its files by subject: plan.cc (the steps of a turn),
 // commit.cc (steps up to the commit), apply.cc (the steps after it, also replayed), flush.cc
-// (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (what open
-// does about damage).
+// (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (how open
+// handles damage).
 #include <deque>
 #include <memory>
 #include <set>
@@ -16,10 +16,10 @@
 
 namespace dcs::store {
 
-// A turn, in the order of application: one step for each file, none that a removal undoes.
+// A turn in the order of application: one step per file, without steps that a later removal undoes.
 struct TurnPlan {
     std::vector<Step> steps;
-    std::deque<std::string> joined;  // bytes of steps that several updates went into
+    std::deque<std::string> joined;  // bytes of steps that combine several updates
     std::string root;
     std::uint64_t big_bytes = 0;   // in temporaries beside the root
     std::uint64_t all_bytes = 0;
@@ -80,13 +80,13 @@ private:
 
     // flush.cc
     Status flush_pending();
-    CommitResult sync_away();  // the same, as an answer
+    CommitResult sync_away();  // flush_pending() as a CommitResult
     void drop_roots(std::size_t most);
     Status sync_pending();
     Status write_stamp(std::uint64_t turn);
     Status replace_file(const char *temporary, const char *file, const std::string &bytes);
     bool over_limits(std::uint64_t times) const;
-    // These three note a failure as doubt: nothing may be acknowledged after it.
+    // These three note a failure as doubt: no commit may be acknowledged after it.
     Status sync_file(const std::string &path);
     Status sync_dir(const std::string &path);
     Status sync_all();
@@ -128,34 +128,34 @@ private:
     const Forest forest_;
     const StoreOptions options_;
     std::uint64_t turn_ = 0;     // last committed
-    std::uint64_t applied_ = 0;  // last one whose effects are synced; the roots above it exist
+    std::uint64_t applied_ = 0;  // last turn whose effects are synced; the roots above it exist
     Pending pending_;
-    std::uint64_t reserve_ = 0;  // bytes of it that are there
-    // Directories that are known to exist; forgotten as a whole when there are too many.
+    std::uint64_t reserve_ = 0;  // its present size in bytes
+    // Directories that are known to exist; cleared when there are too many.
     std::set<std::string, std::less<>> known_;
     std::set<std::string, std::less<>> set_aside_;  // directories with a marker
-    // Of recovery:
+    // For recovery:
     std::set<std::uint64_t> lost_;       // turns above applied_ that are given up
-    std::uint64_t highest_ = 0;          // number that any name bears
+    std::uint64_t highest_ = 0;          // highest number in any name
     bool rewrite_format_ = false, rewrite_stamp_ = false, stamp_lost_ = false;
     bool recovering_ = false;
-    bool doubt_ = false;         // a sync failed, or an error after which the disk may say either
-    Status broken_;              // why every call answers unknown
+    bool doubt_ = false;         // a sync failed, or an error left the result of a call unknown
+    Status broken_;              // the reason why every call answers unknown
     std::vector<std::string> temporaries_;   // of the turn being prepared
-    std::vector<std::string> directories_;   // made for it
-    // Of turns that were synced away. To remove hundreds at once takes a file system that discards
-    // blocks a second or two, so a few go with each commit, and the rest in an idle moment.
+    std::vector<std::string> directories_;   // created for it
+    // Roots of flushed turns. Removing hundreds at once takes a second or two on a file system that discards
+    // blocks, so a few are removed with each commit, and the rest in an idle moment.
     struct DeadRoot {
         std::string name;
         std::uint64_t bytes;
     };
     std::deque<DeadRoot> dead_roots_;
     std::uint64_t dead_bytes_ = 0;           // of all of them
-    std::vector<std::string> leftovers_;     // could not be removed; before the next commit
+    std::vector<std::string> leftovers_;     // could not be removed; retried before the next commit
     std::vector<std::string> leftover_directories_;
 };
 
-// Something that must be done now: on a full disk with more and more of the reserve.
+// Runs an operation that must not be postponed; on a full disk with more and more of the reserve.
 template <class Do> Status Engine::with_reserve(std::uint64_t bytes, const Do &act) {
     Status status = act();
     for (; status.code == Code::no_space && shrink_reserve(bytes); bytes *= 2) status = act();

@@ -1,4 +1,4 @@
-// Syncing what was applied; only then do the roots of turns go away.
+// Syncs what was applied; only then are the roots of turns removed.
 #include "base/failpoint.h"
 #include "base/require.h"
 #include "store/engine.h"
@@ -36,7 +36,7 @@ Status Engine::sync_pending() {
     return Status::ok();
 }
 
-// On a full disk with the reserve: afterwards the roots go away and there is room again.
+// On a full disk with the reserve: afterwards the roots are removed, which frees space.
 Status Engine::replace_file(const char *temporary, const char *file, const std::string &bytes) {
     Status status = with_reserve(bytes.size() + options_.step_room, [&] {
         Status removed = disk_.remove(temporary);
@@ -68,7 +68,7 @@ Status Engine::write_stamp(std::uint64_t turn) {
     return status;
 }
 
-// A failure without doubt leaves everything pending; it can be tried again at any time.
+// A failure without doubt leaves everything pending; it can be retried at any time.
 Status Engine::flush_pending() {
     DCS_REQUIRE(applied_ <= turn_, "only what was committed is applied");
     if (turn_ == applied_) return Status::ok();
@@ -77,7 +77,7 @@ Status Engine::flush_pending() {
     failpoint("store.flush_trees.after");
     if (status) status = write_stamp(turn_);
     if (!status) return status;
-    // From here on nothing needs them. One that cannot be removed now is removed later.
+    // From here on the roots are not needed. One that cannot be removed now is removed later.
     for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn) {
         const auto root = pending_.roots.find(turn);
         dead_roots_.push_back({root_name(turn), root == pending_.roots.end() ? 0 : root->second});

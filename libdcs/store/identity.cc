@@ -52,7 +52,7 @@ Result<Identity> read_identity(Store &store) {
     if (first && second && first->name == second->name && first->epoch == second->epoch) return first;
     const bool good = first && first->name != 0;
     Result<Identity> &found = good ? first : second;
-    // One of the two is gone: what is there counts.
+    // If one of the two is missing, the other counts.
     if (found && found->name != 0) {
         found->whole = false;
         return found;

@@ -1,7 +1,7 @@
 #pragma once
-// Which store this is, in an update tree of its own, `identity/store` and the same again in `identity/copy`: a name
-// drawn at random when it is made, and the epoch, which grows each time a copy of it is made the original. It travels
-// to copies with everything else.
+// The identity of a store, in an update tree of its own, `identity/store` with a copy in `identity/copy`: a random name
+// from its creation, and the epoch, which is incremented each time a copy is promoted to the original. Copies of the
+// store contain it.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace dcs::store {
 struct Identity {
     std::uint64_t name = 0;  // 0: none yet
     std::uint64_t epoch = 1;
-    bool whole = true;       // false: one of the two is damaged or missing; identity_update() makes both anew
+    bool whole = true;       // false: one of the two is damaged or missing; identity_update() rewrites both
 };
 
 inline constexpr const char *identity_directory = "identity";

@@ -1,5 +1,5 @@
 #pragma once
-// Names inside a state directory, and the few questions about paths that the store asks.
+// The names in a state directory, and the functions on paths that the store needs.
 //   format            "dcs backing store 2", twice
 //   reserve           space set aside
 //   turns/            <20 digits>.commit, <20 digits>.tmp, <20 digits>.lost, applied, applied.tmp
@@ -19,12 +19,12 @@ inline constexpr const char *format_temporary = "format.tmp";
 inline constexpr const char *applied_file = "turns/applied";
 inline constexpr const char *applied_temporary = "turns/applied.tmp";
 inline constexpr const char *reserve_file = "reserve";
-// In the directory of a tree that is set aside: what happened, in words.
+// In the directory of a tree that is set aside: a text about the damage.
 inline constexpr const char *damage_marker = "DAMAGED";
-inline constexpr const char *lock_file = "lock";  // the scheduler's; the store only leaves it alone
-inline constexpr const char *library_directory = "library";  // contents; the store only leaves it alone
+inline constexpr const char *lock_file = "lock";  // the scheduler's; the store does not touch it
+inline constexpr const char *library_directory = "library";  // contents; the store does not touch it
 
-// Numbers are zero-padded, so that the order of names is the order of turns.
+// Numbers are zero-padded, so that names sort in the order of turns.
 std::string root_name(std::uint64_t turn);
 std::string root_temporary(std::uint64_t turn);
 std::string lost_name(std::uint64_t turn);  // a root that could not be read and was given up
@@ -33,18 +33,18 @@ std::string marker_of(std::string_view directory);
 // The turn of "<20 digits>.commit" or "<20 digits>.lost"; false for any other name.
 bool parse_root_name(std::string_view name, std::uint64_t &turn);
 bool parse_lost_name(std::string_view name, std::uint64_t &turn);
-// The turn whose number a temporary bears; 0: none.
+// The turn in the name of a temporary; 0: none.
 std::uint64_t turn_of_temporary(std::string_view name);
 
-// Ends like a temporary. No node may be called so.
+// Whether the name ends like a temporary. Node names must not.
 bool is_temporary(std::string_view name);
 // One component: not empty, not "." or "..", no '/', no zero byte, not too long.
 bool valid_component(std::string_view name);
-// A component that is no temporary and no marker.
+// A component that is neither a temporary nor a marker.
 bool valid_node_name(std::string_view name);
 // Components joined by single slashes.
 bool valid_path(std::string_view path);
-// A path where trees may lie: valid, and not the store's own.
+// A valid path for a tree, other than the store's own.
 bool valid_tree_directory(std::string_view path);
 
 std::string join(std::string_view directory, std::string_view name);

@@ -13,9 +13,9 @@ namespace dcs::store {
 namespace {
 
 constexpr int always = O_NOFOLLOW | O_CLOEXEC;
-constexpr int not_for_paths = O_NONBLOCK | O_NOCTTY;  // openat2 refuses them beside O_PATH
+constexpr int not_for_paths = O_NONBLOCK | O_NOCTTY;  // openat2 rejects them with O_PATH
 
-// The whole way in one call; glibc has no name for it.
+// Opens a whole path in one call; glibc has no wrapper for it.
 int open_beneath(int parent, const char *path, int flags) {
     open_how how{};
     how.flags = static_cast<std::uint64_t>(flags);
@@ -40,7 +40,7 @@ Code code_of(int error) {
 
 PathOpener::PathOpener(Fd root, std::string directory, bool one_call)
     : root_(std::move(root)), directory_(std::move(directory)) {
-    // Linux before 5.6 and some sandboxes do not have it.
+    // Linux before 5.6 and some sandboxes lack openat2.
     const Fd tried(open_beneath(root_.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     one_call_ = one_call && tried;
     take_spares();
@@ -61,7 +61,7 @@ int PathOpener::open_once(int parent, const char *name, int flags) const {
     return one_call_ ? open_beneath(parent, name, flags) : ::openat(parent, name, flags, 0600);
 }
 
-// Out of descriptors: the spare ones are given up for this call; the next call takes them back.
+// If descriptors run out, the spare ones are released for this call; the next call opens them again.
 Result<Fd> PathOpener::open_at(int parent, const char *name, int flags, const std::string &path) {
     while (true) {
         Fd fd(open_once(parent, name, flags));

@@ -1,5 +1,5 @@
 #pragma once
-// Opens what lies below one directory, and nothing else: no symbolic link is followed, no "..".
+// Opens files below one directory only: follows no symbolic link and no "..".
 #include <string>
 
 #include "base/fd.h"
@@ -11,15 +11,15 @@ Code code_of(int error);
 
 class PathOpener {
 public:
-    // `one_call`: whole paths at once where the kernel can (openat2), else component by component.
+    // `one_call`: opens whole paths at once if the kernel can (openat2), else component by component.
     PathOpener(Fd root, std::string directory, bool one_call);
     int root() const { return root_.get(); }
     // errno, with the whole path.
     Status failed(const char *what, const std::string &path, int error) const;
 
-    // "" is the directory itself, if it is to be opened as one.
+    // "" is the directory itself, if `flags` open a directory.
     Result<Fd> open(const std::string &path, int flags);
-    // Where a name lies: `at` is the root's descriptor, or `own`.
+    // The parent of a name: `at` is the root's descriptor, or `own`.
     struct Place {
         Fd own;
         int at = -1;

@@ -1,6 +1,6 @@
 #pragma once
-// What has been applied but not synced since the last flush, and what a further turn must not do
-// on top of it without a flush in between.
+// What has been applied but not synced since the last flush, and which further turns require a flush before
+// they are applied.
 #include <cstdint>
 #include <map>
 #include <set>
@@ -9,7 +9,7 @@
 
 namespace dcs::store {
 
-// A directory's name and those below it: they sort behind "directory/" and before "directory0"
+// Erases a directory's name and those below it: they sort after "directory/" and before "directory0"
 // ('0' follows '/').
 template <class Ordered> void erase_below(Ordered &names, const std::string &directory) {
     if (const auto itself = names.find(directory); itself != names.end()) names.erase(itself);
@@ -22,17 +22,17 @@ struct Pending {
     std::vector<std::string> temporaries;  // big ones of committed turns
     std::set<std::string> files;           // content to sync
     std::set<std::string> directories;     // names to sync
-    std::set<std::string> fresh;           // directories made since: not durable in their parents
+    std::set<std::string> fresh;           // new directories: not durable in their parents
     std::set<std::string> touched;         // directories of updated trees
     std::set<std::string> removed;         // directories of removed trees
     std::set<std::string> big;             // nodes whose content came from a big temporary
     std::map<std::string, std::uint64_t> lengths;  // of files that were appended to
 
-    // Replay would remove the directory, and what was put into it before the turn's root, again.
+    // Replay would repeat the removal and so remove what was put into the directory before the turn's root.
     bool removed_above(const std::string &directory) const;
-    // Replay would look for files that the removal took away.
+    // Replay would look for files that the removal has removed.
     bool touched_below(const std::string &directory) const;
-    // The directory is gone, and so is everything that was to be synced in it.
+    // The directory is removed, so nothing in it has to be synced.
     void forget_below(const std::string &directory);
 };
 

@@ -1,5 +1,5 @@
-// From a turn's updates to its steps: templates checked, leaves before roots, one step for each
-// file, and for every node the decision whether it travels inside the root or beside it.
+// Converts a turn's updates to its steps: checks templates, orders leaves before roots, joins the steps of a
+// file, and decides for every node whether its bytes are stored inside the root or beside it.
 #include <algorithm>
 #include <map>
 
@@ -34,8 +34,8 @@ Status bytes_missing(const Step &step, std::uint64_t length) {
                                     " were recorded: bytes are missing, restore the file");
 }
 
-// Joins the updates of a turn in the order in which they come. Afterwards there is one step for
-// each file, and nothing that a later removal undoes.
+// Joins the updates of a turn in their order. The result has one step per
+// file, without steps that a later removal undoes.
 class Joiner {
 public:
     Joiner(const Forest &forest, TurnPlan &plan) : forest_(forest), plan_(plan) {}
@@ -79,7 +79,7 @@ private:
     };
     static constexpr std::size_t none = ~std::size_t{0};
 
-    // Most updates of a turn are of the same few kinds and places.
+    // Cached, because most updates of a turn are of a few kinds and places.
     void find_template(const TreeUpdate &update) {
         if (tree_ && tree_->name == update.tree) return;
         tree_ = find_tree(forest_, update.tree);
@@ -104,7 +104,7 @@ private:
         return plan_.steps.size() - 1;
     }
 
-    // Of everything at and below the directory nothing is left to do but the removal.
+    // Drops all steps at and below the directory; only the removal remains.
     void remove(std::string_view directory) {
         const auto drop = [&](Place &place) {
             for (const std::size_t i : place.steps) dropped_[i] = true;
@@ -139,7 +139,7 @@ private:
             if (plan_.steps[i].file != step.file || plan_.steps[i].kind != step.kind) continue;
             if (step.action == Action::append && step.old_length > plan_.steps[i].old_length)
                 return join_append(i, step);
-            // The later one says it all.
+            // The later step replaces the earlier one.
             dropped_[i] = true;
             i = push(step);
             return Status::ok();
@@ -148,7 +148,7 @@ private:
         return Status::ok();
     }
 
-    // Behind what the turn itself has put there: one longer step, in the earlier place.
+    // Appends to bytes of the same turn: one longer step, in the place of the earlier one.
     Status join_append(std::size_t i, const Step &step) {
         Step &earlier = plan_.steps[i];
         const std::uint64_t end = earlier.old_length + earlier.length;
@@ -191,12 +191,12 @@ Status Engine::check_not_set_aside(const Step &step) const {
     if (planted(plant_commit_to_damaged) || !set_aside_.count(step.directory)) return Status::ok();
     const std::string directory(step.directory);
     return fail(Code::io_error, directory + " is damaged and set aside; the file " + marker_of(directory) +
-                                    " says what was lost: remove the tree and begin it anew, or restore the "
+                                    " describes the loss: remove the tree and create it again, or restore the "
                                     "state directory from a backup");
 }
 
-// Inside or beside, and whether what is pending must be synced away first. In the order of
-// application, because a removal earlier in the turn changes the answers.
+// Decides inside or beside, and whether pending turns must be flushed first. In the order of application, because an
+// earlier removal in the turn affects the result.
 Status Engine::place(TurnPlan &plan) const {
     std::set<std::string, std::less<>> removed;
     const auto made_anew = [&](std::string_view directory) {
@@ -228,13 +228,13 @@ Status Engine::place(TurnPlan &plan) const {
             const bool cut = step.old_length < *length && pending_.lengths.count(path) && !anew;
             if (cut && !planted(plant_no_flush_before_shrink)) plan.flush_first = true;
         }
-        // What an earlier step of the turn removes cannot lie there beforehand.
+        // The new bytes of a tree that an earlier step of this turn removes must not be in its directory beforehand.
         if (step.length <= limit || anew) continue;
         step.kind = StepKind::beside;
         plan.big_bytes += step.length;
         if (pending_.removed_above(std::string(step.directory)) && !planted(plant_no_flush_before_big))
             plan.flush_first = true;
-        if (pending_.big.count(path)) plan.flush_first = true;  // not three versions of it
+        if (pending_.big.count(path)) plan.flush_first = true;  // avoids a third version of it
     }
     return Status::ok();
 }

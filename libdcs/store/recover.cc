@@ -1,4 +1,4 @@
-// open(): finishes what was committed, discards what was not.
+// open(): completes committed turns, discards others.
 #include <algorithm>
 
 #include "base/failpoint.h"
@@ -27,19 +27,19 @@ Result<std::string> Engine::read_whole(const std::string &path) {
     return bytes;
 }
 
-// The format file comes last, so that it vouches for the rest.
+// The format file is last, because it marks the store as complete.
 Status Engine::create_store(const std::vector<std::string> &present) {
     for (const std::string &name : present)
         if (name != lock_file && name != "turns/" && name != "lost+found/" &&
             name != format_temporary && name != reserve_file)
-            return fail(Code::invalid, "the directory has no format file but holds `" + name +
-                                           "`: it is no backing store, give an empty directory");
+            return fail(Code::invalid, "the directory has no format file but contains `" + name +
+                                           "`: it is not a backing store, use an empty directory");
     if (Result<bool> made = disk_.make_dir(turns_directory); !made) return made.status();
     Result<std::vector<std::string>> turns = disk_.list(turns_directory);
     if (!turns) return turns.status();
     for (const std::string &name : *turns)
         if (name != "applied" && name != "applied.tmp")
-            return fail(Code::invalid, "the directory has no format file but holds `turns/" + name +
+            return fail(Code::invalid, "the directory has no format file but contains `turns/" + name +
                                            "`: restore it from a backup");
     Status status = write_stamp(0);
     if (status) status = sync_dir("");
@@ -48,7 +48,7 @@ Status Engine::create_store(const std::vector<std::string> &present) {
     return status;
 }
 
-// The committed turns above the stamp, without a gap but for those that were given up; everything
+// Finds the committed turns above the stamp; they have no gaps but those that were given up. Everything
 // else in turns/ is stale.
 Status Engine::find_roots(std::vector<std::string> &stale, RecoveryReport &report) {
     Result<std::vector<std::string>> names = disk_.list(turns_directory);
@@ -63,9 +63,9 @@ Status Engine::find_roots(std::vector<std::string> &stale, RecoveryReport &repor
         if ((root || lost) && number > applied_) {
             if (number == turn_ + 2 && options_.accept_lost_turn == turn_ + 1) lost_.insert(++turn_);
             if (number > turn_ + 1)
-                return fail(Code::io_error, root_name(turn_ + 1) + " is missing though " + name +
-                                                " is there" + restore_it);
-            if (lost && number == turn_ + 1) lost_.insert(number);  // ".commit" comes first, if it is there
+                return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + name +
+                                                " exists" + restore_it);
+            if (lost && number == turn_ + 1) lost_.insert(number);  // ".commit" sorts first, if it exists
             turn_ = number;
         } else if (root || is_temporary(name)) {
             stale.push_back(join(turns_directory, name));
@@ -78,7 +78,7 @@ Status Engine::find_roots(std::vector<std::string> &stale, RecoveryReport &repor
 Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries, RecoveryReport &report) {
     const std::string name = root_name(turn);
     if (lost_.count(turn)) {
-        report.damaged.push_back({name, "it is lost, and was given up"});
+        report.damaged.push_back({name, "it is lost and was given up"});
         return Status::ok();
     }
     Result<std::string> root = read_whole(name);
@@ -91,7 +91,7 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     }
     if (!decoded) return about(name, decoded.status(), restore_it);
     if (!decoded->repaired.empty())
-        report.damaged.push_back({name, decoded->repaired + "; the other copy is good, nothing is lost by it"});
+        report.damaged.push_back({name, decoded->repaired + "; the other copy is valid, so nothing is lost"});
     pending_.bytes += pending_.roots[turn] = root->size();
     for (const Step &step : decoded->steps)
         if (step.kind == StepKind::beside)
@@ -99,11 +99,11 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     return Status::ok();
 }
 
-// Temporaries of turns that were never committed, and directories that nothing lives in.
+// Discards temporaries of turns that were never committed, and empty directories.
 Status Engine::discard_strays(const std::string &directory, const std::set<std::string> &keep,
                               int depth, RecoveryReport &report) {
     if (depth > deepest)
-        return fail(Code::io_error, directory + " is too deep to be one of ours: move what lies there away");
+        return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
     Result<std::vector<std::string>> names = disk_.list(directory);
     if (!names) return names.status();
     for (const std::string &name : *names) {
@@ -184,8 +184,8 @@ Status Engine::recover(RecoveryReport &report) {
         status = create_store(*present);
     } else {
         status = read_format_and_stamp(report);
-        // After a kill (no power failure) names may be visible that are not durable. What is acted
-        // upon below must not vanish afterwards.
+        // After a kill without a power failure names may be visible that are not durable. The names
+        // that recovery relies on below must not vanish afterwards.
         failpoint("store.recover_names.before");
         if (status && !planted(plant_trust_visible_roots)) status = sync_dir("");
         if (status && !planted(plant_trust_visible_roots)) status = sync_dir(turns_directory);
@@ -198,7 +198,7 @@ Status Engine::recover(RecoveryReport &report) {
         status = check_root(turn, temporaries, report);
     if (!status) return status;
 
-    // Only now, when every turn is known to be there, is anything changed.
+    // Changes begin only here, when every turn is known to exist.
     if (Result<std::uint64_t> size = disk_.size(reserve_file)) reserve_ = *size;
     status = keep_lost_roots();
     if (status) status = discard(stale, temporaries, report);

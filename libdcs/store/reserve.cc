@@ -1,5 +1,5 @@
-// A full disk: turns are refused in time, some may eat from the reserve, and a committed one is
-// finished with it.
+// A full disk: turns are refused in time, some may use the reserve, and a committed turn is
+// completed with it.
 #include <algorithm>
 
 #include "base/failpoint.h"
@@ -10,7 +10,7 @@
 namespace dcs::store {
 namespace {
 
-// Not compressible, so that the file takes the space it pretends to take. Any part of it will do.
+// Incompressible, so that the file occupies the space of its length. Any part of it is, too.
 std::string filling(std::size_t bytes) {
     std::string text(bytes, '\0');
     std::uint64_t x = 0x9E3779B97F4A7C15u;
@@ -24,8 +24,8 @@ std::string filling(std::size_t bytes) {
 }
 
 Status no_room(std::uint64_t free, std::uint64_t need) {
-    return fail(Code::no_space, "the backing store's disk has " + std::to_string(free) + " bytes free, " +
-                                    std::to_string(need) + " are needed to be safe: make room, then repeat");
+    return fail(Code::no_space, "the backing store's disk has " + std::to_string(free) + " bytes free, but " +
+                                    std::to_string(need) + " are needed: free some space, then repeat");
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ Result<Space> Engine::space() {
     return Space{*free, reserve_ == options_.reserve_bytes};
 }
 
-// Up to the commit a turn needs room for its root and big temporaries, afterwards for what they
-// become in the trees, and for the stamp.
+// Before the commit a turn needs room for its root and big temporaries, afterwards for their final
+// files in the trees, and for the stamp.
 Status Engine::check_space(const TurnPlan &plan, Room room) {
     const std::uint64_t before = plan.root.size() + plan.big_bytes + options_.turn_room / 2;
     const std::uint64_t after = plan.all_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
@@ -45,7 +45,7 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
     Result<std::uint64_t> free = disk_.free_bytes();
     if (!free) return free.status();
     if (*free < before + after + missing && (pending_.bytes > 0 || !dead_roots_.empty())) {
-        // Roots that wait for the flush take room as well.
+        // Roots that wait for the flush occupy space, too.
         if (Status status = flush_pending(); !status && doubt_) return status;
         drop_roots(dead_roots_.size());
         free = disk_.free_bytes();
@@ -60,8 +60,8 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
     return use_reserve(*free, before, after);
 }
 
-// As much of it is given up as the root needs; the rest must be enough to finish the turn, even if
-// somebody else takes all that is free from now on.
+// Releases as much of the reserve as the root needs. The rest must suffice to complete the turn, even if
+// other programs use all free space from now on.
 Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after) {
     DCS_REQUIRE(free < before + after, "the reserve is for turns that do not fit beside it");
     if (free + reserve_ < before + after) return no_room(free + reserve_, before + after);
@@ -73,7 +73,7 @@ Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64
     return Status::ok();
 }
 
-// What is missing is put behind what is there, so that nothing is given up meanwhile.
+// Appends what is missing, so that no part is given up meanwhile.
 Status Engine::grow_reserve() {
     if (reserve_ == options_.reserve_bytes) return Status::ok();
     failpoint("store.reserve_grow.before");
@@ -85,7 +85,7 @@ Status Engine::grow_reserve() {
         }
         reserve_ += piece;
     }
-    // Or a power failure would give it away.
+    // Otherwise a power failure could release it.
     Status status;
     if (!planted(plant_no_sync_reserve)) status = sync_file(reserve_file);
     if (status && !planted(plant_no_sync_reserve)) status = sync_dir("");
@@ -98,7 +98,7 @@ bool Engine::shrink_reserve(std::uint64_t bytes) {
     const std::uint64_t block = options_.layout.block;
     const std::uint64_t rest = reserve_ - std::min(reserve_, (bytes + block - 1) / block * block);
     failpoint("store.reserve_shrink.before");
-    // What cannot be shrunk is given up as a whole.
+    // A reserve that cannot be shrunk is removed.
     if (rest > 0 && disk_.truncate_append(reserve_file, rest, {})) reserve_ = rest;
     else if (disk_.remove(reserve_file)) reserve_ = 0;
     else return false;
@@ -106,8 +106,8 @@ bool Engine::shrink_reserve(std::uint64_t bytes) {
     return true;
 }
 
-// Another setting, or a crash, may have left more or less of it than there should be. On a full
-// disk it is completed by the next commit that finds room.
+// A changed setting, or a crash, may have left the reserve larger or smaller than configured. On a full
+// disk it is completed by the next commit that finds space.
 Status Engine::check_reserve() {
     Result<std::uint64_t> size = disk_.size(reserve_file);
     reserve_ = size ? *size : 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view format_start = "dcs backing store ";
 constexpr std::size_t prefix = 12, turn_digits = 20, stamp_bytes = prefix + turn_digits + 1 + 8 + 1;
 
-// Line ends between the copies, so that the file can be looked at.
+// Line feeds between the copies, so that the file is readable.
 std::string doubled(const std::string &text, std::size_t block) {
     DCS_REQUIRE(block > 0, "the copies lie in blocks of the disk");
     std::string file = text;
@@ -62,15 +62,14 @@ std::string_view last_line(std::string_view file) {
 std::string encode_stamp(std::uint64_t turn, std::size_t block) { return doubled(stamp_text(turn), block); }
 std::string encode_format(std::size_t block) { return doubled(std::string(format_text), block); }
 
-// Two good copies with different numbers: both were written in one go, so one of the writes was
-// lost by the disk and its block still shows an older stamp that lay there before. Never a newer
-// one: the higher number is the true one.
+// Two valid copies with different numbers: both were written at once, so the disk lost one of the writes and its block
+// still contains an older stamp, never a newer one. So the higher number is correct.
 Result<Stamp> decode_stamp(std::string_view file, bool check_sums) {
     std::uint64_t first = 0, second = 0;
     const bool first_good = read_stamp(file.substr(0, stamp_bytes), check_sums, first);
     const std::string_view tail = file.size() < 2 * stamp_bytes ? std::string_view() : tail_of(file, stamp_bytes);
     const bool second_good = read_stamp(tail, check_sums, second);
-    if (!first_good && !second_good) return fail(Code::io_error, "neither copy is a stamp with a right checksum");
+    if (!first_good && !second_good) return fail(Code::io_error, "neither copy is a stamp with a valid checksum");
     Stamp stamp;
     stamp.turn = !second_good || (first_good && first > second) ? first : second;
     if (first_good && second_good && first != second) stamp.damage = "its copies differ";

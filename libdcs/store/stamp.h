@@ -1,11 +1,11 @@
 #pragma once
-// The two small texts that the store cannot do without. Each is in its file twice, at the beginning
+// The two small texts that the store requires. Each file contains its text twice, at the beginning
 // and at the end, in different blocks:
 //   turns/applied   "dcs applied <20 digits> <8 hex digits>\n": the number of the last turn whose
-//                   effects are synced, and the crc32c of what stands before it
+//                   effects are synced, and the crc32c of the preceding bytes
 //   format          "dcs backing store 2\n"
-// They are always written whole and renamed into place once synced, so no crash leaves copies that
-// differ: what differs is damaged.
+// They are written whole and renamed into place after a sync, so no crash leaves copies that
+// differ: a difference is damage.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,7 +21,7 @@ std::string encode_format(std::size_t block);
 
 struct Stamp {
     std::uint64_t turn = 0;
-    std::string damage;  // of one copy, while the other is good; empty: none
+    std::string damage;  // of one copy, while the other is valid; empty: none
 };
 // `check_sums` is false only in the test build.
 Result<Stamp> decode_stamp(std::string_view file, bool check_sums);
@@ -29,11 +29,11 @@ Result<Stamp> decode_stamp(std::string_view file, bool check_sums);
 enum class Format {
     good,     // both copies
     one_copy,
-    foreign,  // none is ours, and one is a well-formed line with another number
+    foreign,  // no valid copy, but a well-formed line with another number
     damaged
 };
 Format decode_format(std::string_view file);
-// "dcs backing store <number>" of a foreign one.
+// The line "dcs backing store <number>" of a foreign store.
 std::string format_line(std::string_view file);
 
 }  // namespace dcs::store

@@ -1,19 +1,19 @@
 #pragma once
-// The backing store: a forest of update trees, changed a whole turn at a time.
+// The backing store: a forest of update trees that changes by whole turns.
 //
-// One turn = updates of any number of trees, committed together by one root: the file
-// turns/<number>.commit. Small temporaries travel inside that root, large ones (above
-// inline_limit) are files <node>.<turn>.tmp in their tree's directory, synced before it; the root
+// A turn consists of updates of any number of trees, committed together by one root, the file
+// turns/<number>.commit. Small temporaries are stored inside that root; large ones (above
+// inline_limit) are files <node>.<turn>.tmp in their tree's directory, synced before the root. The root
 // records name, action, old length, length and checksum of all of them. The rename of
-// turns/<number>.tmp to .commit, made durable, is the commit. Applying leaf to root (rules i-vii)
-// follows at once but unsynced; every so often (or when an update demands it) everything that was
-// touched is synced, turns/applied records the number, and only then do the turn roots and large
-// temporaries go away. Recovery applies every committed turn above `applied`, in order, again: each
-// step is harmless when repeated. So a crash shows each turn whole or not at all, and an
-// acknowledged one whole. docs/BACKING_STORE.md tells the rule step by step.
+// turns/<number>.tmp to .commit, made durable, is the commit. Application from leaf to root (rules i-vii)
+// follows at once but unsynced. From time to time (or when an update requires it) everything that was
+// touched is synced, turns/applied records the number, and only then are the turn roots and large
+// temporaries removed. Recovery applies every committed turn above `applied` again, in order: each
+// step is idempotent. So after a crash each turn is visible whole or not at all, and an
+// acknowledged one whole. docs/BACKING_STORE.md describes the rules step by step.
 //
-// Not thread-safe: one thread at a time (the scheduler hands the store to its storage thread for
-// the length of a commit, and reads only between commits).
+// Not thread-safe: one thread at a time (the scheduler passes the store to its storage thread for
+// the duration of a commit, and reads only between commits).
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,18 +31,18 @@ namespace dcs::store {
 struct NodeUpdate {
     std::string file;              // node name of the tree's template
     std::string bytes;             // content of the temporary
-    std::uint64_t old_length = 0;  // append nodes: length before, as the tree's owner recorded it
+    std::uint64_t old_length = 0;  // append nodes: length before the update, as the tree's owner recorded it
 };
 struct TreeUpdate {
-    std::string directory;     // "sessions/ann/3", made if it is missing (parents too)
+    std::string directory;     // "sessions/ann/3"; created if missing, with its parents
     std::string tree;          // template name
     std::vector<NodeUpdate> nodes;
-    bool remove = false;       // instead of nodes: the whole tree (files and sub-directories) goes
+    bool remove = false;       // instead of nodes: removes the whole tree (files and sub-directories)
 };
 
 enum class Answer {
     done,     // durable
-    nothing,  // failed before the commit; the store is as before (disk full, EMFILE ...)
+    nothing,  // failed before the commit; the store is unchanged (disk full, EMFILE ...)
     unknown   // a failed sync, or any failure at or after the commit: end the process, do not reply
 };
 struct CommitResult { Answer answer = Answer::done; Status status; };
@@ -51,10 +51,10 @@ struct CommitResult { Answer answer = Answer::done; Status status; };
 enum Plant : std::uint32_t {
     plant_none = 0,
     plant_no_sync_temp = 1u << 0,       // big temporaries not synced before the root
-    plant_no_sync_temp_dir = 1u << 1,   // their directories neither
+    plant_no_sync_temp_dir = 1u << 1,   // their directories not synced
     plant_no_sync_root = 1u << 2,       // turn root not synced before the rename
     plant_no_sync_commit = 1u << 3,     // directory not synced after the rename
-    plant_no_sync_applied_trees = 1u << 4,  // roots dropped though trees are not synced
+    plant_no_sync_applied_trees = 1u << 4,  // roots dropped before trees are synced
     plant_no_sync_applied_stamp = 1u << 5,  // roots dropped before the stamp is durable
     plant_append_at_end = 1u << 6,      // append without truncating to the recorded length
     plant_no_flush_before_big = 1u << 7,    // big node prepared below a pending removal
@@ -66,98 +66,98 @@ enum Plant : std::uint32_t {
     plant_drop_temps_early = 1u << 13,  // big temporaries removed once applied, not once synced
     plant_move_big = 1u << 14,          // a big temporary renamed instead of linked into place
     plant_trust_visible_roots = 1u << 15,   // recovery acts on names before it has synced them
-    plant_trust_visible_dirs = 1u << 16,    // recovery takes a directory that it sees for a durable one
+    plant_trust_visible_dirs = 1u << 16,    // recovery takes a visible directory as durable
     plant_ignore_failed_sync = 1u << 17,
     plant_keep_strays = 1u << 18,       // recovery leaves discarded temporaries where they are
     plant_no_sync_marker = 1u << 19,    // roots dropped before the marker of a damaged tree is durable
-    plant_trust_visible_marker = 1u << 20,  // recovery takes a marker that it sees for a durable one
-    plant_heads_in_one_block = 1u << 21,    // the copies in a root and in a stamp not in different blocks
-    plant_skip_stamp_checksum = 1u << 22,   // the copies of the stamp believed as they are
-    plant_apply_to_damaged = 1u << 23,  // replay goes on in a tree that is set aside
-    plant_commit_to_damaged = 1u << 24, // commit accepts updates of it
+    plant_trust_visible_marker = 1u << 20,  // recovery takes a visible marker as durable
+    plant_heads_in_one_block = 1u << 21,    // the copies in a root and in a stamp share a block
+    plant_skip_stamp_checksum = 1u << 22,   // the copies of the stamp accepted without a check
+    plant_apply_to_damaged = 1u << 23,  // replay continues in a tree that is set aside
+    plant_commit_to_damaged = 1u << 24, // commit accepts updates of such a tree
     plant_reserve_for_all = 1u << 25,   // ordinary commits may use the reserve
-    plant_reserve_all_at_once = 1u << 26,   // nothing of the reserve kept for finishing the turn
-    plant_no_sync_reserve = 1u << 27    // a reserve that a power failure gives away
+    plant_reserve_all_at_once = 1u << 26,   // no part of the reserve is kept to complete the turn
+    plant_no_sync_reserve = 1u << 27    // a power failure may release the reserve
 };
 
-// On a full disk: what may use the space that was set aside. Kill, close and finish may, because
-// they are what makes room.
+// Whether a commit may use the reserve on a full disk. Kill, close and finish may, because
+// they free space.
 enum class Room { ordinary, reserve };
 
 struct StoreOptions {
-    std::size_t inline_limit = 32 * 1024;     // larger temporaries are files of their own
-    std::size_t append_inline_limit = 1u << 20;  // of appends, which are copied in any case
-    std::size_t flush_bytes = 8u << 20;       // pending turn roots above this are synced away
+    std::size_t inline_limit = 32 * 1024;     // larger temporaries are separate files
+    std::size_t append_inline_limit = 1u << 20;  // for appends, which are copied in any case
+    std::size_t flush_bytes = 8u << 20;       // pending turn roots above this size are flushed
     std::size_t flush_turns = 512;
-    std::size_t sync_all_above = 16;          // more files and directories: one sync_all instead
-    std::size_t reserve_bytes = 4u << 20;     // for finishing a committed turn on a full disk
-    std::size_t step_room = 8 * 1024;         // blocks and names that a node may cost beyond its bytes
-    std::size_t turn_room = 64 * 1024;        // and a turn
+    std::size_t sync_all_above = 16;          // for more files and directories: one sync_all instead
+    std::size_t reserve_bytes = 4u << 20;     // to complete a committed turn on a full disk
+    std::size_t step_room = 8 * 1024;         // blocks and names of a node, in addition to its bytes
+    std::size_t turn_room = 64 * 1024;        // the same for a turn
     RootLayout layout;
-    std::uint64_t accept_lost_turn = 0;       // of this turn's root both heads are bad: go on without it
+    std::uint64_t accept_lost_turn = 0;       // both heads of this turn's root are damaged: continue without it
     std::uint32_t plant = plant_none;
-    // Is the store still guarded against other writers? Asked before each commit; a no ends all commits. Null:
-    // nobody else can come to the disk, as in tests.
+    // Whether the store is still protected from other writers. Called before each commit; false ends all commits. Null:
+    // no other process can access the disk, as in tests.
     std::function<bool()> still_alone;
-    // Told of each turn as soon as it is committed, by the thread that commits; the steps last as long as the call.
-    // Null: nobody wants to know.
+    // Called for each turn right after its commit, by the thread that commits; the steps are valid during the call.
+    // May be null.
     std::function<void(std::uint64_t turn, const std::vector<Step> &steps)> committed;
 };
 
 struct Damage {
-    std::string path;  // a file of the store's own, or the directory of a tree that is set aside
+    std::string path;  // one of the store's own files, or the directory of a tree that is set aside
     std::string what;
 };
 struct RecoveryReport {
     std::uint64_t turns_finished = 0;         // committed turns that were applied again
     std::uint64_t temporaries_discarded = 0;
-    std::vector<Damage> damaged;              // found now, and trees that still are set aside
+    std::vector<Damage> damaged;              // found now, and trees that are still set aside
 };
 
-// What is left where the store lies.
+// The free space of the store's disk.
 struct Space {
     std::uint64_t free_bytes = 0;
-    bool reserve = true;  // false: a part of it went into a turn on a full disk, and is not made anew yet
+    bool reserve = true;  // false: a turn on a full disk has used a part of it, which is not restored yet
 };
 
 class Store {
 public:
-    // Recovers: finishes what was committed, discards what was not. Creates an empty store in an
-    // empty directory. What is damaged is repaired from its copy, or costs one tree: a file DAMAGED
-    // in its directory says what happened, and the rest runs on. Fails, with nothing changed, when
-    // the format is foreign or a whole turn cannot be read any more.
+    // Recovers: completes committed turns, discards others. Creates an empty store in an
+    // empty directory. Damage is repaired from a copy, or costs one tree: a file DAMAGED
+    // in its directory describes the loss, and the rest continues to work. Fails without any change if
+    // the format is foreign or a whole turn cannot be read.
     static Result<std::unique_ptr<Store>> open(Disk &disk, const Forest &forest, StoreOptions options,
                                                RecoveryReport *report);
     virtual ~Store() = default;
 
     // Applies all updates or none; order within the vector is the order of application.
-    // Programmer errors (unknown template or node, wrong action) are DCS_REQUIREs. After `nothing`
-    // the store is as it was and fully usable; after `unknown` every further call answers unknown.
-    // No updates: done, and no turn is counted. A tree that is set aside takes no updates (nothing,
-    // io_error) until it has been removed. On a full disk Room::reserve goes on while the reserve
-    // lasts; an ordinary commit is refused (nothing, no_space) until the reserve is whole again.
+    // Programming errors (unknown template or node, wrong action) are DCS_REQUIREs. After `nothing`
+    // the store is unchanged and fully usable; after `unknown` every further call answers unknown.
+    // No updates: done, and no turn is counted. A tree that is set aside accepts no updates (nothing,
+    // io_error) until it has been removed. On a full disk Room::reserve works while the reserve
+    // lasts; an ordinary commit is refused (nothing, no_space) until the reserve is complete again.
     virtual CommitResult commit(const std::vector<TreeUpdate> &updates, Room room = Room::ordinary) = 0;
 
-    // The same with a turn of another store, of which this one is a copy: `root` is what encode_for_copy() made of
-    // it there. Turns are taken in their order: one that is there already is `done` and changes nothing, one that
-    // does not follow the last, or does not fit what lies here, is `nothing` with Code::invalid or io_error.
+    // Commits a turn of another store, of which this one is a copy: `root` is the result of encode_for_copy() there.
+    // Turns must arrive in order: one that is already present is `done` and changes nothing; one that does
+    // not follow the last, or does not fit the content here, is `nothing` with Code::invalid or io_error.
     virtual CommitResult commit_copied(std::uint64_t turn, std::string_view root) = 0;
 
-    // Syncs what is pending (also called by commit itself by its own rules). For idle moments
-    // and a clean stop. `nothing` cannot happen. `done` with a failing status: there was no room or
-    // no descriptor to do it with; nothing is lost (the turn roots stay) and it is done later.
+    // Syncs pending turns (commit also does so, by its own rules). For idle moments
+    // and a clean stop. Never answers `nothing`. `done` with an error status: space or descriptors
+    // did not suffice; nothing is lost (the turn roots stay) and a later flush retries it.
     virtual CommitResult flush() = 0;
 
-    // Sets a tree aside for a reason that its owner has: the marker with this text is durable when it
-    // returns. For the start, before anything is committed.
+    // Sets a tree aside for a reason of the caller: the marker with this text is durable on
+    // return. For use at the start, before the first commit.
     virtual Status set_aside(const std::string &directory, const std::string &why) = 0;
 
     virtual std::uint64_t turn() const = 0;    // number of the last committed turn
-    virtual std::uint64_t pending_bytes() const = 0;  // that a flush would let go of
+    virtual std::uint64_t pending_bytes() const = 0;  // that a flush would free
     virtual Result<Space> space() = 0;
 
-    // Reads see every committed turn. A listing shows no temporaries, and not what the store keeps
-    // for itself at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.
+    // Reads reflect every committed turn. A listing omits temporaries and the store's own
+    // files at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
 };

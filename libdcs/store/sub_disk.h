@@ -1,5 +1,5 @@
 #pragma once
-// A directory of a disk as a disk of its own.
+// A directory of a disk, as a disk.
 #include "store/disk.h"
 #include "store/names.h"
 
@@ -7,7 +7,7 @@ namespace dcs::store {
 
 class SubDisk final : public Disk {
 public:
-    // `disk` outlives it; the directory is there before anything is asked.
+    // `disk` outlives it; the directory exists before any call.
     SubDisk(Disk &disk, std::string directory) : disk_(disk), directory_(std::move(directory)) {}
 
     Status create(const std::string &path, std::string_view bytes) override { return disk_.create(at(path), bytes); }

@@ -9,7 +9,7 @@
 namespace dcs::store {
 namespace {
 
-// Room for ".<20 digits>.tmp" behind the longest name.
+// Leaves room for ".<20 digits>.tmp" after the longest name.
 constexpr std::size_t node_name_bytes = 200;
 
 std::string quoted(const TreeTemplate &tree, const NodeTemplate &node) {
@@ -24,7 +24,7 @@ bool fits(const NodeTemplate &node) {
 Status check_node(const TreeTemplate &tree, const NodeTemplate &node) {
     if (!valid_node_name(node.name) || node.name.size() > node_name_bytes)
         return fail(Code::invalid, quoted(tree, node) +
-                                       "not a file name, or one that the store keeps for itself");
+                                       "not a file name, or a name that is reserved for the store");
     if (!fits(node))
         return fail(Code::invalid, quoted(tree, node) +
                                        "pairs are replaced or appended to, singletons renamed, "
@@ -44,7 +44,7 @@ Status check_tree(const TreeTemplate &tree, const std::set<std::string> &trees) 
     for (const auto &branch : tree.branches) {
         for (const NodeTemplate &node : branch) {
             if (status) status = check_node(tree, node);
-            // Another tree's root lies in that tree's directory and may share a name with ours.
+            // Another tree's root is in that tree's directory and may have the name of a node here.
             const bool own = node.root_of.empty();
             if (status && own && !names.insert(node.name).second)
                 status = fail(Code::invalid, quoted(tree, node) + "the name occurs twice");
@@ -56,7 +56,7 @@ Status check_tree(const TreeTemplate &tree, const std::set<std::string> &trees) 
     return status;
 }
 
-// Takes away, again and again, what refers to nothing that is left; a rest is a cycle.
+// Removes, repeatedly, trees that refer to no remaining tree; a rest is a cycle.
 Status check_cycles(const Forest &forest) {
     std::map<std::string, std::set<std::string>> uses;
     for (const TreeTemplate &tree : forest) {
@@ -69,7 +69,7 @@ Status check_cycles(const Forest &forest) {
         const auto free = std::find_if(uses.begin(), uses.end(),
                                        [](const auto &entry) { return entry.second.empty(); });
         if (free == uses.end())
-            return fail(Code::invalid, "the update trees refer to each other in a circle, through "
+            return fail(Code::invalid, "the update trees refer to each other in a cycle, through "
                                        "`" + uses.begin()->first + "`");
         const std::string name = free->first;
         uses.erase(free);
@@ -91,7 +91,7 @@ Status check_forest(const Forest &forest) {
     std::set<std::string> trees;
     for (const TreeTemplate &tree : forest)
         if (!trees.insert(tree.name).second)
-            return fail(Code::invalid, "two update trees are called `" + tree.name + "`");
+            return fail(Code::invalid, "two update trees are named `" + tree.name + "`");
     for (const TreeTemplate &tree : forest)
         if (Status status = check_tree(tree, trees); !status) return status;
     return check_cycles(forest);

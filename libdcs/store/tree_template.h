@@ -1,7 +1,8 @@
 #pragma once
-// Update trees (paper, section 4.2): a template is data. A tree lies in one directory; its branches
-// are linear chains of nodes from leaf to root, the root node is always a pair whose temporary
-// replaces (or creates) the existing file. Only what the template names can be in a tree's directory.
+// Update trees (paper, section 4.2). A template is data. A tree is in one directory; its branches
+// are linear chains of nodes from leaf to root, and the root node is always a pair whose temporary
+// replaces (or creates) the existing file. A tree's directory contains only files that its template names.
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ enum class Action : std::uint8_t {
     replace,     // pair: the temporary replaces or creates the existing file (rule v)
     append,      // pair: the temporary is appended at the recorded old length (rule vi)
     rename,      // singleton temporary: becomes the existing file, once (rule ii)
-    discard,     // singleton temporary: information for the root only, dropped at the end (rule iii)
+    discard,     // singleton temporary: information for the root only, removed at the end (rule iii)
     information  // singleton: another tree's root, or a fixed file; never touched (rule i)
 };
 
@@ -30,14 +31,14 @@ struct TreeTemplate {
     std::string name;
     std::vector<std::vector<NodeTemplate>> branches;  // each from leaf towards the root
     NodeTemplate root;
-    // The node of that file name, or nullptr. The root is found too.
+    // The node with that file name, or nullptr; also finds the root.
     const NodeTemplate *find(const std::string &file) const;
 };
 
 using Forest = std::vector<TreeTemplate>;
 
-// Names unique within a tree, roots are replacing pairs, every root_of names a template, and the
-// forest supplemented by those references has no cycle (so locking cannot deadlock).
+// Checks that names are unique within a tree, that roots are replacing pairs, that every root_of names a template, and
+// that the forest with these references has no cycle (so locking cannot deadlock).
 Status check_forest(const Forest &forest);
 
 }  // namespace dcs::store

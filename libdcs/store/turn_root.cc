@@ -48,20 +48,20 @@ bool sensible(const Step &step) {
 
 Status take_step(ByteReader &in, Step &step) {
     const std::uint8_t kind = in.u8();
-    if (kind < 1 || kind > 4) return bad("it has a step of no known kind");
+    if (kind < 1 || kind > 4) return bad("it has a step of an unknown kind");
     step.kind = static_cast<StepKind>(kind);
     step.directory = in.text();
     if (step.kind != StepKind::remove) {
         step.tree = in.text();
         step.file = in.text();
         const std::uint8_t action = in.u8();
-        if (action > static_cast<std::uint8_t>(Action::discard)) return bad("it has an action of no known kind");
+        if (action > static_cast<std::uint8_t>(Action::discard)) return bad("it has an unknown action");
         step.action = static_cast<Action>(action);
         step.old_length = in.u64();
         step.length = in.u64();
         step.checksum = in.u32();
     }
-    return in.good() && sensible(step) ? Status::ok() : bad("a step of it makes no sense");
+    return in.good() && sensible(step) ? Status::ok() : bad("one of its steps is invalid");
 }
 
 struct Head {
@@ -71,15 +71,15 @@ struct Head {
     std::vector<Step> steps;
 };
 
-// `bytes` begins with a head; where it ends it says itself.
+// Decodes the head at the start of `bytes`; the head contains its own length.
 Result<Head> take_head(std::string_view bytes, std::uint64_t turn, bool check_sums) {
     if (bytes.size() < start_bytes + end_bytes) return bad("it is too short");
     ByteReader start(bytes);
-    if (start.raw(magic.size()) != magic) return bad("it does not begin like the root of a turn");
+    if (start.raw(magic.size()) != magic) return bad("it does not begin with the magic of a turn's root");
     const std::uint32_t written_by = start.u32();
     Head head;
     head.length = start.u32();
-    if (head.length < start_bytes + end_bytes || head.length > bytes.size()) return bad("its head is cut short");
+    if (head.length < start_bytes + end_bytes || head.length > bytes.size()) return bad("its head is truncated");
     ByteReader end(bytes.substr(head.length - end_bytes));
     if (check_sums && end.u32() != head.length) return bad("its head has two lengths");
     if (check_sums && end.u32() != crc32c(bytes.substr(0, head.length - 4))) return bad("its checksum is wrong");
@@ -90,11 +90,11 @@ Result<Head> take_head(std::string_view bytes, std::uint64_t turn, bool check_su
     if (in.u64() != turn) return bad("it is the root of another turn");
     head.twice = in.u8() != 0;
     const std::uint32_t count = in.u32();
-    if (count > in.left() / least_step_bytes) return bad("it names more steps than it can hold");
+    if (count > in.left() / least_step_bytes) return bad("it states more steps than it can contain");
     head.steps.resize(count);
     for (Step &step : head.steps)
         if (Status status = take_step(in, step); !status) return status;
-    if (!in.at_end()) return bad("something follows its last step");
+    if (!in.at_end()) return bad("there are bytes after its last step");
     return head;
 }
 
@@ -105,13 +105,13 @@ std::string_view copy_at_end(std::string_view root) {
     return length <= root.size() ? root.substr(root.size() - length) : std::string_view();
 }
 
-// The bytes of each step, from the copy that fits its checksum.
+// Takes the bytes of each step from a copy with a valid checksum.
 void take_bytes(std::string_view root, Head &head, bool check_sums, bool &repaired) {
     std::uint64_t all = 0;
     for (const Step &step : head.steps)
         if (step.kind == StepKind::inside) all += step.length;
     std::uint64_t at = head.length;
-    // Meaningless if there is no second copy, and then not used.
+    // Meaningless without a second copy, and then not used.
     std::uint64_t again = head.file_length - head.length - all;
     const auto piece = [&](std::uint64_t from, std::uint64_t length) {
         return from <= root.size() && length <= root.size() - from ? root.substr(from, length) : std::string_view();

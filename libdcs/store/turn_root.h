@@ -1,20 +1,20 @@
 #pragma once
-// The root of a turn, as a file: what one turn does to which trees, in order, with everything that
-// is needed to do it again. Any one damaged block of it is survived: the head is there twice, in
-// different blocks, and every node's bytes have a checksum of their own. A small root is there
+// The file format of the root of a turn: what a turn does to which trees, in order, with all bytes
+// needed to repeat it. It survives damage of any one block: the head is stored twice, in
+// different blocks, and every node's bytes have their own checksum. A small root is stored
 // twice as a whole.
 //
 //   head, bytes, padding to the next block, [the bytes again,] the head again
 //
 // head (little-endian):
 //   "DCSTURN\n"  u32 version  u32 length of the head  u64 length of the file  u64 turn
-//   u8 1 if the bytes are there twice, else 0   u32 number of steps
+//   u8 1 if the bytes are stored twice, else 0   u32 number of steps
 //   per step: u8 kind, text directory, and unless it removes the tree:
 //             text tree, text file, u8 action, u64 old length, u64 length, u32 crc32c of the bytes
 //   u32 length of the head   u32 crc32c of all of the above
-// bytes: of the steps that travel inside, in the order of the steps.
+// bytes: of the steps with kind `inside`, in the order of the steps.
 //
-// The copy at the end is found by its last eight bytes, so a reader need not know the block size.
+// The copy at the end is found by its last eight bytes, so a reader does not need the block size.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,12 +27,12 @@ namespace dcs::store {
 
 enum class StepKind : std::uint8_t {
     inside = 1,   // the bytes are in the root
-    beside = 2,   // the bytes are in a temporary of their own
+    beside = 2,   // the bytes are in a separate temporary
     noted = 3,    // information for the root only (rule iii): nothing is applied
-    remove = 4    // the whole tree goes
+    remove = 4    // removes the whole tree
 };
 
-// Owns nothing: the names and bytes are the caller's updates, or the root that was read.
+// Owns nothing: names and bytes belong to the caller's updates, or to the root that was read.
 struct Step {
     StepKind kind = StepKind::inside;
     std::string_view directory, tree, file;
@@ -40,22 +40,22 @@ struct Step {
     std::uint64_t old_length = 0;
     std::uint64_t length = 0;
     std::uint32_t checksum = 0;
-    std::string_view bytes;  // `beside`: only while the turn is being committed
-    bool damaged = false;    // read back, and no copy of the bytes fits the checksum
+    std::string_view bytes;  // `beside`: valid only while the turn is being committed
+    bool damaged = false;    // after decoding: no copy of the bytes has a valid checksum
     std::string path() const { return std::string(directory) + "/" + std::string(file); }
 };
 
 struct RootLayout {
-    std::size_t block = 4096;       // what the disk damages as a whole
-    std::size_t twice_limit = 8192; // bytes up to this are there twice
+    std::size_t block = 4096;       // the unit of damage on the disk
+    std::size_t twice_limit = 8192; // bytes up to this size are stored twice
 };
 std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, const RootLayout &layout);
 
 struct DecodedTurn {
     std::vector<Step> steps;  // they point into the root
-    std::string repaired;     // which copy did not verify while the other did; empty: none
+    std::string repaired;     // which copy is damaged while the other is valid; empty: none
 };
-// io_error when neither head verifies, invalid when another version of DCS wrote it.
+// io_error if neither head is valid, invalid if another version of DCS wrote it.
 // `check_sums` is false only in the test build.
 Result<DecodedTurn> decode_turn(std::string_view root, std::uint64_t turn, bool check_sums);
 

@@ -13,14 +13,14 @@ from begin_hostile import run_cases
 from begin_world import LIBC, PORT, REPORT_FD, TOOLS, Stranger, World
 from remote_world import enter
 
-KEYS = "/etc/dcs/pki: {}; `dcs host join` makes them anew"
+KEYS = "/etc/dcs/pki: {}; `dcs host join` replaces them"
 # What the test build of dcs_begin is refused, and what it says.
-REFUSED = (("no_openssl", "OpenSSL does not start, or does not know TLS 1.3: no memory?"),
-           ("no_version", "OpenSSL does not start, or does not know TLS 1.3: no memory?"),
+REFUSED = (("no_openssl", "cannot initialise OpenSSL with TLS 1.3: out of memory?"),
+           ("no_version", "cannot initialise OpenSSL with TLS 1.3: out of memory?"),
            ("no_socket", f"no scheduler answers at 127.0.0.1:{PORT}: socket: Too many open files"),
-           ("no_connection", "OpenSSL makes no key or no connection: no memory?"),
-           ("no_public_key", "OpenSSL cannot write the public key down: no memory?"),
-           ("no_text", "OpenSSL cannot write the credentials down: no memory?"),
+           ("no_connection", "OpenSSL cannot create a key or a connection: out of memory?"),
+           ("no_public_key", "OpenSSL cannot encode the public key: out of memory?"),
+           ("no_text", "OpenSSL cannot encode the credentials: out of memory?"),
            ("no_bio", "no memory"),
            ("no_malloc", "no memory"),
            ("no_environment", "keeping the credentials: Cannot allocate memory"))
@@ -89,15 +89,15 @@ def old_tls(identity):
 def strangers_answer(world):
     bad = []
     for talk, want in ((alert(80), "TLS failed: tlsv1 alert internal error"),
-                       (web_server, "this is not TLS: what answers there is no scheduler's door"),
-                       (old_tls(world.base + "/server"), "what answers there does not speak TLS 1.3"),
+                       (web_server, "the peer does not speak TLS, so it is not a scheduler's TLS port"),
+                       (old_tls(world.base + "/server"), "the peer does not speak TLS 1.3"),
                        (hangs_up, "the scheduler closed the connection"),
                        (resets, "the connection to the scheduler broke: Connection reset by peer")):
         server = Stranger(world, talk)
         bad += complaint(world, want)
         server.close()
     world.peer("long")
-    bad += complaint(world, "the certificate of what answers there counts nothing: it is malformed")
+    bad += complaint(world, "the peer's certificate is not valid: it is malformed")
     return bad
 
 
@@ -112,7 +112,7 @@ def hosts_files(world):
     world.configure()
     os.unlink("/etc/dcs/pool.conf")
     world.users(names={"ben": 61002})
-    bad += complaint(world, "where is the pool? Set DCS_DIR to its directory, as an absolute path", env={"HOME": None})
+    bad += complaint(world, "no pool is configured: set DCS_DIR to the absolute path of its directory", env={"HOME": None})
     world.users()
     world.configure()
     return bad
@@ -126,7 +126,7 @@ def no_proc():
 def guarded(world):
     world.peer()
     words = ["dcs_begin", "-n", world.witness, str(REPORT_FD)]
-    beside = f"{world.base}/bin/dcs_lock: No such file or directory; it is installed beside dcs_begin"
+    beside = f"{world.base}/bin/dcs_lock: No such file or directory; it must be installed beside dcs_begin"
     return (complaint(world, beside, argv=words) +
             complaint(world, "preparing the lock: No such file or directory", argv=words, before=no_proc))
 

@@ -166,7 +166,7 @@ def scheduler_cases():
     stops = "the scheduler's keeper was killed by signal 9, and the scheduler stops: start it again. Nothing is lost; programs " \
             "and grain servers come back by themselves"
     return [
-        case("identity", "identity: one of its copies was damaged; written anew",
+        case("identity", "identity: one of its copies was damaged; rewritten",
              prepare=served_before(flipped("state/identity/store"), "dcs_scheduler", *SCHEDULER)),
         case("copy_words", "warning: connection 1: MirrorHas: field number: the bytes end too early", poke=nonsense_about_the_copy),
         case("stranger", ["a process of nobody (pid ", ") came to the grain servers' socket and was turned away"],
@@ -191,7 +191,7 @@ def backup_cases():
     remote = ("--dir", "@", "--scheduler", "127.0.0.1:1", "--tls", "127.0.0.1:0", "--log-level", "info")
     copy = "the copy of the scheduler's store: "
     return [
-        case("store", "backup's store: format: one of its copies was damaged; written anew",
+        case("store", "backup's store: format: one of its copies was damaged; rewritten",
              prepare=served_before(flipped("state/format"), "dcs_backupd", *BACKUP)),
         case("other_words", copy + "the scheduler said what is not for a copy",
              prepare=scheduler_that_says(frame(LIST_TOKENS, b"", request=0))),

@@ -30,7 +30,7 @@ def test_busy():
     with Box() as box:
         process, pid = box.hold("a")
         line = box.run("-n", "a", "true", code=75).stderr
-        assert line.count("\n") == 1 and f"process {pid} (sh -c" in line and line.startswith("dcs_lock: a is held by"), line
+        assert line.count("\n") == 1 and f"process {pid} (sh -c" in line and line.startswith("dcs_lock: a has been held by"), line
         box.run("-w", "0.05", "a", "true", code=75)
         box.run("-n", "-E", "9", "a", "true", code=9)
         assert box.run("-n", "-x", "a", "touch", box.path("ran"), code=0).stderr == ""

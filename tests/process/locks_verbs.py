@@ -121,7 +121,7 @@ def test_log_and_advise():
 def test_doctor():
     with Box() as box:
         box.run("-i", "0", "a", "true", code=0)
-        assert "nothing found" in box.run("doctor", code=0).stdout
+        assert "no problems found" in box.run("doctor", code=0).stdout
         holder, pid = box.hold("gone")
         os.remove(box.list("gone")[0]["path"])
         with open(box.list("a")[0]["path"], "r+b") as file:

@@ -256,7 +256,7 @@ def conf_of_others(hour):
     """A pool.conf that somebody else could have written leads nobody anywhere."""
     hour.type("sched", "root", "chmod 666 /etc/dcs/pool.conf")
     for line in ("dcs status", "dcs_begin true"):
-        assert "/etc/dcs/pool.conf: others than root can write it" in hour.type("sched", "ann", line, code=None).stderr
+        assert "/etc/dcs/pool.conf: users other than root can write it" in hour.type("sched", "ann", line, code=None).stderr
     hour.type("sched", "root", "chmod 644 /etc/dcs/pool.conf; echo nonsense >>/etc/dcs/pool.conf")
     for line in ("dcs status", "dcs_begin true"):
         assert "/etc/dcs/pool.conf, line 2: " in hour.type("sched", "ann", line, code=None).stderr

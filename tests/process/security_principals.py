@@ -135,7 +135,7 @@ def a_lock_file_ends_nobody_whom_its_writers_could_not_end():
         holder, command = box.hold("--mode=0666", mine)
         forge(mine, innocent.pid)
         result = box.run("-e", "1", "--grace=1,1,1", mine, "/bin/echo", "taken")
-        assert result.returncode == 77 and "has not got this lock" in result.stderr, result
+        assert result.returncode == 77 and "does not hold this lock" in result.stderr, result
         assert runs(innocent.pid) and runs(command)
         # And as it is meant: the holder of a file of root's is ended when its time is over.
         own = box.path("own")

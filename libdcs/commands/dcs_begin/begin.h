@@ -1,5 +1,5 @@
-/* What the parts of dcs_begin say to each other. main.c: which pool, and starting the program; hygiene.c: what makes it
- * safe that the file may be setuid root; call.c: frames; remote.c: a scheduler on another host. */
+/* The interfaces between the parts of dcs_begin. main.c: finds the pool and starts the program; hygiene.c: makes it
+ * safe to install the file setuid root; call.c: frames; remote.c: a scheduler on another host. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,9 +9,9 @@ enum { kind_hello = 1, kind_welcome = 2, kind_get_auth = 3, kind_auth_reply = 4,
        kind_begin_control = 62, kind_begun = 63 };
 enum { exit_dcs_failed = 125, exit_cannot_execute = 126, exit_not_found = 127 };
 
-/* What became of one attempt. */
+/* The result of one attempt. */
 enum outcome { got_it, try_again, give_up };
-extern char why[1024]; /* of the last attempt that failed */
+extern char why[1024]; /* the error of the last failed attempt */
 enum outcome failed(enum outcome o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- hygiene.c --- */
@@ -19,45 +19,45 @@ enum outcome failed(enum outcome o, const char *format, ...) __attribute__((form
 enum { file_bytes = 8192, path_bytes = 4096, address_bytes = 1100 };
 struct file { size_t length; char text[file_bytes + 1]; };
 
-/* What root's files say about this host's pool. */
+/* This host's pool, as described by root's files. */
 struct host {
-    char wrong[512];                     /* why it cannot be used; empty: nothing is wrong */
-    char dir[path_bytes];                /* the scheduler runs here */
-    char scheduler[address_bytes];       /* it runs elsewhere, at HOST:PORT, or at one of several with commas */
+    char wrong[512];                     /* why it cannot be used; empty: it can */
+    char dir[path_bytes];                /* the scheduler's directory, if it runs here */
+    char scheduler[address_bytes];       /* if it runs elsewhere: HOST:PORT, or several with commas */
     char pki[path_bytes];
     struct file key, certificate, authority; /* of pki; empty if this program is not root */
 };
 
-void prepare(int argc, char **argv);      /* first of all */
+void prepare(int argc, char **argv);      /* must be called first */
 void read_host(struct host *host);        /* second, if at all: nothing else needs root */
-void drop_for_good(void);                 /* third; ends the process if it cannot be done */
-void restore(void);                       /* limits and signals are the user's again */
+void drop_for_good(void);                 /* third; ends the process if it fails */
+void restore(void);                       /* restores the user's limits and signals */
 const char *user_variable(const char *name);
-char **user_environment(const char *own); /* the user's, with the only DCS_AUTH_FD=... ; NULL: no memory */
-void limit_time(int seconds);             /* ends the process if it is not called with 0 in time */
+char **user_environment(const char *own); /* the user's, with `own` as the only DCS_AUTH_FD=...; NULL: no memory */
+void limit_time(int seconds);             /* ends the process after `seconds`; 0 cancels that */
 
 /* --- call.c --- */
 
-/* A connection to a scheduler; `end`: when this attempt has lasted too long. */
+/* A connection to a scheduler; `end`: the deadline of this attempt. */
 struct line { int fd; struct ssl_st *ssl; double end; };
 
-double now(void); /* seconds, also those that the machine sleeps */
+double now(void); /* seconds, including suspend */
 void put(unsigned char *to, uint64_t value, int bytes);
 uint64_t get(const unsigned char *from, int bytes);
 enum outcome wait_ready(const struct line *line, short events);
 enum { header_bytes = 24 };
-/* `frame` has room for the header, and `length` bytes of payload behind it. */
+/* `frame` has room for the header, followed by `length` bytes of payload. */
 enum outcome send_frame(const struct line *line, int kind, uint64_t request, unsigned char *frame, size_t length);
-/* One reply of the wanted kind into `payload` (reply_bytes). The text of an error reply ends up in `why`. */
+/* Receives a reply of the wanted kind into `payload` (reply_bytes). The text of an error reply is stored in `why`. */
 enum outcome receive_frame(const struct line *line, int wanted, uint64_t request, unsigned char *payload,
                            size_t *length);
 
 /* --- remote.c --- */
 
 struct identity;
-/* Checks who calls, reads the keys and wipes what they were read from. NULL: `why` says. */
+/* Identifies the user, reads the keys and wipes the buffers they were read from. NULL: see `why`. */
 struct identity *take_identity(struct host *host);
-/* Credentials for a program of that name, as the text that it finds in its descriptor; to be wiped and freed. */
+/* Credentials for a program named `ident`, as the text of its descriptor; the caller wipes and frees it. */
 enum outcome begin_remotely(struct identity *self, const char *scheduler, const char *ident, double end, char **text,
                             size_t *length);
 enum outcome tls_result(const struct line *line, int result);

@@ -1,4 +1,4 @@
-/* Frames to and from a scheduler (libdcs/wire/message.h has the format), over a Unix socket or TLS. */
+/* Frames to and from a scheduler (format: libdcs/wire/message.h), over a Unix socket or TLS. */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ enum outcome wait_ready(const struct line *line, short events) {
     }
 }
 
-/* All n bytes, out or in. The end counts for them together: who sends a byte now and then keeps nobody waiting. */
+/* Transfers all n bytes. The deadline applies to all of them together, so a slow peer cannot prolong the wait. */
 static enum outcome transfer(const struct line *line, int out, unsigned char *p, size_t n) {
     while (n > 0) {
         ssize_t moved;
@@ -88,7 +88,7 @@ enum outcome send_frame(const struct line *line, int kind, uint64_t request, uns
     return transfer(line, 1, frame, header_bytes + length);
 }
 
-/* Text from elsewhere goes to a terminal: nothing in it may steer one. */
+/* Removes control bytes, because text from a peer goes to a terminal. */
 static void make_plain(unsigned char *text, size_t n) {
     for (size_t i = 0; i < n; ++i)
         if (text[i] < ' ' || text[i] == 0x7f) text[i] = ' ';
@@ -100,7 +100,7 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
     enum outcome o = transfer(line, 0, header, sizeof header);
     if (o != got_it) return o;
     if (memcmp(header, "DCS1", 4) != 0)
-        return failed(give_up, "something else than a DCS scheduler listens there");
+        return failed(give_up, "the peer is not a DCS scheduler");
     if (get(header + 6, 2) != protocol_version)
         return failed(give_up,
                       "the scheduler speaks protocol version %d, this program %d: use the same release",
@@ -119,6 +119,6 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
         return failed(give_up, "the scheduler refuses: %.*s", (int)text, (const char *)payload + 8);
     }
     if (kind != wanted || get(header + 12, 8) != request)
-        return failed(give_up, "the scheduler sent message %d where %d was due", kind, wanted);
+        return failed(give_up, "the scheduler sent message %d instead of %d", kind, wanted);
     return got_it;
 }

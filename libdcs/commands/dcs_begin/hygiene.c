@@ -1,16 +1,17 @@
-/* What makes it safe that dcs_begin may be setuid root. Whoever calls it chooses its environment, descriptors, limits,
- * signals, folder and arguments, so:
+/* The precautions that allow dcs_begin to be setuid root. The caller chooses its environment, descriptors, limits,
+ * signals, working directory and arguments. Therefore:
  *
- * - Root's part is read_host(): four files of root's own are opened and read, their names fixed or from root's own
- *   configuration. It parses nothing else, uses no library but libc, writes nothing, and speaks to nobody.
- * - Then every privilege is dropped for good. Whatever names a user chose, the network, TLS, the table of users: all
- *   that happens as the user. A mistake there costs the host's key, which the process has anyway, and not root.
- * - The host's key is in the memory of a process of the user then, for as long as the scheduler takes to answer. It may
- *   not be dumped, so nobody but root can trace it, read its memory, or get its descriptors (ptrace(2),
- *   process_vm_readv(2), pidfd_getfd(2) ask for the same right). When the user's program is executed, that memory is
- *   gone.
+ * - The part that runs as root is read_host(): it opens and reads four files that belong to root, whose names are fixed
+ *   or come from root's configuration. It parses nothing else, uses no library but libc, writes nothing, and does not
+ *   communicate.
+ * - Then all privileges are dropped permanently. Names chosen by the user, the network, TLS and the user database are
+ *   handled with the user's privileges. An error there can expose the host's key, which the process has at that time,
+ *   but gives no root privileges.
+ * - The host's key is in the memory of a process of the user while the scheduler is asked. The process is not dumpable,
+ *   so only root can trace it, read its memory, or get its descriptors (ptrace(2), process_vm_readv(2) and
+ *   pidfd_getfd(2) require the same permission). The exec of the user's program discards that memory.
  *
- * What is not touched, because nothing in here depends on it: other descriptors (the program gets those that a shell
+ * Left unchanged, because nothing here depends on it: other descriptors (the program gets those that a shell
  * opened for it), ignored and blocked signals, the umask (no file is created), groups (a user who gave some up does not
  * get them back). */
 #include <errno.h>
@@ -31,15 +32,15 @@
 #include "begin.h"
 
 #ifdef __SANITIZE_ADDRESS__
-/* Leaks are looked for by a tracer, and this process may not be traced. */
+/* The leak checker works by tracing, and this process must not be traced. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 #endif
 
 static char **users; /* environment */
 
-/* The loader takes variables such as LD_LIBRARY_PATH and TMPDIR out of a setuid program's environment, but the user's
- * program is to have them. The kernel put all strings in a row, between those of argv and the file's name. */
+/* The loader removes variables such as LD_LIBRARY_PATH and TMPDIR from a setuid program's environment, but the user's
+ * program must get them. The kernel stores all strings in a row, between those of argv and the file's name. */
 static void keep_environment(int argc, char **argv) {
     char *const end = (char *)getauxval(AT_EXECFN);
     char *const begin = argc > 0 ? argv[argc - 1] + strlen(argv[argc - 1]) + 1 : NULL;
@@ -52,7 +53,7 @@ static void keep_environment(int argc, char **argv) {
     } else {
         users = environ;
     }
-    /* No library is to be led by it. */
+    /* Libraries must not read it. */
     clearenv();
 }
 
@@ -75,7 +76,7 @@ char **user_environment(const char *own) {
     return all;
 }
 
-/* Soft limits go up as far as the user may raise them himself; what is not enough then shows as an error. */
+/* Raises soft limits as far as the user could; a limit that is still too low shows as an error. */
 static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_STACK, RLIMIT_DATA, RLIMIT_AS};
 enum { limits = sizeof raised / sizeof *raised };
 static struct rlimit limit_was[limits], core_was;
@@ -95,7 +96,7 @@ static void raise_limits(void) {
 
 void prepare(int argc, char **argv) {
     raise_limits();
-    /* Else a file or socket of ours could be what messages are written to. The program finds them closed as before. */
+    /* Otherwise messages could be written to a file or socket of this program. The user's program finds them closed. */
     for (int fd = 0; fd < 3; ++fd)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd && errno != EMFILE)
             _exit(exit_dcs_failed);
@@ -113,7 +114,7 @@ void restore(void) {
     sigaction(SIGXFSZ, &size_was, NULL);
 }
 
-/* A folder in which, and on the way to which, nobody but root can exchange anything. */
+/* Opens a directory in which, and above which, only root can replace anything. */
 static int open_folder(const char *path, struct host *host) {
     int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (const char *rest = path; at >= 0;) {
@@ -121,8 +122,8 @@ static int open_folder(const char *path, struct host *host) {
         if (fstat(at, &st) != 0) break;
         if (st.st_uid != 0 || (st.st_mode & 022) != 0) {
             snprintf(host->wrong, sizeof host->wrong,
-                     "%s: this folder, or one above it, can be written by others than root, who could exchange what is "
-                     "in it", path);
+                     "%s: a user other than root can write this directory or one above it, and could replace its "
+                     "content", path);
             close(at);
             return -1;
         }
@@ -142,7 +143,7 @@ static int open_folder(const char *path, struct host *host) {
     return -1;
 }
 
-/* A file that only root can write, and with `secret` only root can read. */
+/* Reads a file that only root can write and, if `secret`, only root can read. */
 static int read_file(int folder, const char *path, const char *name, int secret, struct host *host, struct file *file) {
     struct stat st = {0};
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -150,17 +151,17 @@ static int read_file(int folder, const char *path, const char *name, int secret,
     if (fd < 0 || fstat(fd, &st) != 0) {
         problem = strerror(errno);
     } else if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
-        problem = "it is not a file with this one name";
+        problem = "it is not a regular file with one link";
     } else if (st.st_uid != 0 || (st.st_mode & 022) != 0) {
-        problem = "others than root can write it: chown root, chmod go-w";
+        problem = "users other than root can write it: chown root, chmod go-w";
     } else if (secret && (st.st_mode & 077) != 0) {
-        problem = "others than root can read this key: make a new one, or if nobody has read it, chmod 600";
+        problem = "users other than root can read this key: make a new one or, if it was not read, chmod 600";
     } else {
         for (ssize_t n = 1; n != 0 && !problem && file->length <= file_bytes; file->length += n > 0 ? (size_t)n : 0) {
             n = read(fd, file->text + file->length, file_bytes + 1 - file->length);
             if (n < 0 && errno != EINTR) problem = strerror(errno);
         }
-        if (file->length > file_bytes) problem = "it is too long to be what its name says";
+        if (file->length > file_bytes) problem = "it is too long";
     }
     if (fd >= 0) close(fd);
     if (!problem) file->text[file->length] = '\0';
@@ -233,9 +234,9 @@ void drop_for_good(void) {
     good = good && getresuid(&r, &e, &s) == 0 && getresgid(&gr, &ge, &gs) == 0;
     good = good && r == user && e == user && s == user && gr == group && ge == group && gs == group;
     if (user != 0) good = good && setresuid((uid_t)-1, 0, (uid_t)-1) != 0 && !(had_root && has_capabilities());
-    /* Not a word: messages are for the user's descriptors, and this may still be root. */
+    /* No message: it would go to the user's descriptors while this may still be root. */
     if (!good) _exit(exit_dcs_failed);
-    /* Again, since the kernel sets it anew, to fs.suid_dumpable, when privileges go. */
+    /* Again: the kernel resets it to fs.suid_dumpable when privileges are dropped. */
     prctl(PR_SET_DUMPABLE, 0);
 }
 
@@ -245,14 +246,14 @@ static sigset_t mask_was;
 static double limited_at;
 
 static void too_slow(int signal_number) {
-    static const char text[] = "dcs_begin: looking up the scheduler's address takes too long; is the name service of "
-                               "this host well?\n";
+    static const char text[] = "dcs_begin: looking up the scheduler's address takes too long; check the name service "
+                               "of this host\n";
     (void)signal_number;
     if (write(2, text, sizeof text - 1) < 0) _exit(exit_dcs_failed);
     _exit(exit_dcs_failed);
 }
 
-/* An alarm that the user set before is kept for the program; it comes as late as this makes it. */
+/* An alarm that the user set earlier is kept for the program, delayed by the time spent here. */
 void limit_time(int seconds) {
     sigset_t ours;
     sigemptyset(&ours);

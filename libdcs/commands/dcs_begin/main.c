@@ -1,19 +1,19 @@
 /* dcs_begin [-n] [-i T] [-e T] program [arguments]: gets an authorization token from the scheduler and starts a control
- * program with it. The token travels in a sealed memory file whose descriptor the program inherits;
- * DCS_AUTH_FD tells its number. It never shows in arguments or environment.
+ * program with it. The token is passed in a sealed memory file whose descriptor the program inherits;
+ * DCS_AUTH_FD contains its number. The token never appears in arguments or environment.
  *
- * With one of the options the program is run by dcs_lock, which stands beside this one: not again before the time
- * after -i has elapsed, not beside a run that lasts (all that -n asks for), not longer than -e says.
+ * With one of the options the program is run by dcs_lock, which is installed beside dcs_begin: not before the time
+ * of -i has elapsed, not while another run lasts (the only effect of -n), and no longer than -e permits.
  *
- * Exit status: that of the program; with options 75 busy, 79 too soon, and more of dcs_lock; 125 if dcs_begin
+ * Exit status: that of the program; with options 75 busy, 79 too soon, and others of dcs_lock; 125 if dcs_begin
  * itself failed, 126 if the program cannot be executed, 127 if it was not found.
  *
- * The scheduler of a private pool, or of this host, is asked over its Unix socket, which tells it who asks. One on
- * another host is asked over TLS with this host's key, which only root can read: there the program is installed setuid
- * root (hygiene.c says what it does with that).
+ * The scheduler of a private pool, or of this host, is asked over its Unix socket, which identifies the user. A
+ * scheduler on another host is asked over TLS with this host's key, which only root can read: there dcs_begin is
+ * installed setuid root (see hygiene.c).
  *
- * The protocol is spoken by hand (call.c), because it must not need more than libc and OpenSSL: it is what an
- * administrator installs for users of other languages, and what he reads before he makes it setuid. */
+ * call.c implements the protocol without libdcs, so that dcs_begin needs only libc and OpenSSL: administrators install
+ * it for users of other languages, and review it before they make it setuid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -32,10 +32,10 @@
 #include "begin.h"
 
 enum { attempt_s = 30, least_attempt_s = 5 };
-/* The host's key is in this process while it waits. */
+/* This process has the host's key while it waits. */
 static const double most_patience_remote_s = 3600;
 
-/* Hello without a token: who we are follows from the socket. Then GetAuth{ident}. */
+/* Hello without a token: the socket identifies the user. Then GetAuth{ident}. */
 static enum outcome ask_for_token(const struct line *line, const char *ident, unsigned char token[token_bytes]) {
     unsigned char request[header_bytes + 4 + ident_bytes], *const at = request + header_bytes, payload[reply_bytes];
     size_t length = 0;
@@ -51,13 +51,13 @@ static enum outcome ask_for_token(const struct line *line, const char *ident, un
     if (o == got_it) o = receive_frame(line, kind_auth_reply, 2, payload, &length);
     if (o != got_it) return o;
     if (length != 4 + token_bytes || get(payload, 4) != token_bytes)
-        return failed(give_up, "the scheduler sent a token of a wrong length");
+        return failed(give_up, "the scheduler sent a token of the wrong length");
     memcpy(token, payload + 4, token_bytes);
     explicit_bzero(payload, sizeof payload);
     return got_it;
 }
 
-/* Of a socket that does not let us in. */
+/* A hint for a socket that refuses access. */
 static const char *who_may(int error, const char *path) {
     static char text[128];
     struct stat st;
@@ -68,7 +68,7 @@ static const char *who_may(int error, const char *path) {
     return text;
 }
 
-/* The directory is opened first: socket addresses are short, paths need not be. */
+/* Opens the directory first, because a path may be too long for a socket address. */
 static enum outcome connect_scheduler(const char *pool, struct line *line) {
     char name[path_bytes + 32];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -98,11 +98,11 @@ static double patience(void) {
     return end && (*end != '\0' || !(s >= 0 && s <= 1e6)) ? 30 : s;
 }
 
-/* Where the scheduler is, and how to ask it. */
+/* Where the scheduler is, and how to call it. */
 struct pool {
     char dir[path_bytes];    /* its directory, on this host */
     const char *scheduler;   /* or its address */
-    struct identity *self;   /* and who we are there */
+    struct identity *self;   /* and the identity to use there */
 };
 
 static enum outcome ask_once(const struct pool *pool, const char *ident, double end, char **text, size_t *length) {
@@ -117,7 +117,7 @@ static enum outcome ask_once(const struct pool *pool, const char *ident, double 
     return o;
 }
 
-/* Until there is an answer or patience is over; one attempt has some time in any case. */
+/* Repeats until there is an answer or patience is over; each attempt has a minimum time. */
 static enum outcome ask_for_credentials(const struct pool *pool, const char *ident, char **text, size_t *length) {
     double most = patience();
     if (pool->scheduler && most > most_patience_remote_s) most = most_patience_remote_s;
@@ -132,7 +132,7 @@ static enum outcome ask_for_credentials(const struct pool *pool, const char *ide
     }
 }
 
-/* Where a user's private pool is if nothing says otherwise, as dcs.h has it. */
+/* The user's private pool in its default place, as in dcs.h. */
 static int private_pool(char *to) {
     const char *state = user_variable("XDG_STATE_HOME"), *home = user_variable("HOME");
     int n;
@@ -155,10 +155,10 @@ static int holds_pool(const char *dir) {
 }
 
 static enum outcome no_pool(void) {
-    return failed(give_up, "where is the pool? Set DCS_DIR to its directory, as an absolute path");
+    return failed(give_up, "no pool is configured: set DCS_DIR to the absolute path of its directory");
 }
 
-/* $DCS_DIR, else the user's private pool if there is one, else what root says in /etc/dcs/pool.conf: the rule of
+/* $DCS_DIR, else the user's private pool if there is one, else the pool in /etc/dcs/pool.conf: the same rule as in
  * libdcs/client/pool_path.h, by which the program finds its pool. */
 static enum outcome find_pool(struct host *host, const char *named, struct pool *pool) {
     if (named) {
@@ -173,20 +173,20 @@ static enum outcome find_pool(struct host *host, const char *named, struct pool 
     if (!host->scheduler[0]) {
         if (access("/etc/dcs/pool.conf", F_OK) == 0)
             return failed(give_up, "%s", host->wrong[0] ? host->wrong : "/etc/dcs/pool.conf names no scheduler");
-        return known ? got_it : no_pool(); /* and connecting tells what is missing */
+        return known ? got_it : no_pool(); /* the connection reports what is missing */
     }
     if (host->wrong[0]) return failed(give_up, "%s", host->wrong);
     if (host->key.length == 0)
         return failed(give_up,
-                      "the scheduler is on another host, %s, and the key of this one is root's: install dcs_begin "
-                      "owned by root and the group dcs, mode 4750, on a file system without nosuid (debuggers and "
-                      "no_new_privs take the right away, too)", host->scheduler);
+                      "the scheduler is on another host, %s, and only root can read the key of this one: install "
+                      "dcs_begin owned by root and the group dcs, mode 4750, on a file system without nosuid "
+                      "(debuggers and no_new_privs remove the privilege, too)", host->scheduler);
     pool->scheduler = host->scheduler;
     pool->self = take_identity(host);
     return pool->self ? got_it : give_up;
 }
 
-/* The program's last path component, made a control ident. */
+/* Converts the program's last path component to a control ident. */
 static void make_ident(const char *program, char ident[ident_bytes + 1]) {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const char *slash = strrchr(program, '/');
@@ -216,20 +216,20 @@ static int help(FILE *to, int status) {
           "Starts a control program with credentials from the scheduler: of the pool in DCS_DIR, else of the user's\n"
           "private pool, else of this host's pool (/etc/dcs/pool.conf).\n"
           "For cron, one run of a user's program at a time:\n"
-          "  -n    not while a run lasts, which goes for the other options too\n"
-          "  -i T  not again before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
-          "  -e T  a run that is older than T minutes is ended, also this one\n"
+          "  -n    not while another run lasts; the other options imply this\n"
+          "  -i T  not before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
+          "  -e T  end a run that is older than T minutes, also this one\n"
           "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
-          "  with options also 75 a run lasts, 79 too soon, 77 it may not be ended\n", to);
+          "  with options also 75 another run lasts, 79 too soon, 77 that run may not be ended\n", to);
     return status;
 }
 
-/* What makes a start by cron safe; all NULL: nothing. */
+/* The lock options; all NULL: no lock. */
 struct guard {
     const char *no_wait, *if_elapsed, *expire_after;
 };
 
-/* The index of the program; 0: wrong options. */
+/* The index of the program; 0: invalid options. */
 static int take_options(int argc, char **argv, struct guard *guard) {
     int i = 1;
     for (; i < argc && argv[i][0] == '-'; ++i) {
@@ -242,17 +242,17 @@ static int take_options(int argc, char **argv, struct guard *guard) {
     return i;
 }
 
-/* The program under its lock, in this very process: a service manager sees no difference. Returns if it failed. */
+/* Replaces this process by dcs_lock with the program, so a service manager sees one process. Returns on failure. */
 static int run_guarded(const struct guard *guard, char **program) {
     char path[path_bytes + sizeof "dcs_lock"], *atom = NULL, **words = NULL;
-    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first: it leaves errno behind */
+    char *real = strchr(program[0], '/') ? realpath(program[0], NULL) : NULL; /* first, because it may set errno */
     const ssize_t n = readlink("/proc/self/exe", path, path_bytes);
     char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     size_t count = 0, at = 0;
     while (program[count]) ++count;
     words = calloc(count + 16, sizeof *words);
     if (!slash || !words || asprintf(&atom, "begin:%s", real ? real : program[0]) < 0) {
-        fprintf(stderr, "dcs_begin: preparing the lock: %s\n", strerror(errno));
+        fprintf(stderr, "dcs_begin: cannot prepare the lock: %s\n", strerror(errno));
         return exit_dcs_failed;
     }
     strcpy(slash + 1, "dcs_lock");
@@ -266,11 +266,11 @@ static int run_guarded(const struct guard *guard, char **program) {
     words[at++] = "--";
     memcpy(words + at, program, count * sizeof *words);
     execv(path, words);
-    fprintf(stderr, "dcs_begin: %s: %s; it is installed beside dcs_begin\n", path, strerror(errno));
+    fprintf(stderr, "dcs_begin: %s: %s; it must be installed beside dcs_begin\n", path, strerror(errno));
     return exit_dcs_failed;
 }
 
-/* DCS_AUTH_FD, and the environment, limits and signals of the user. */
+/* Sets DCS_AUTH_FD and restores the user's environment, limits and signals. */
 static int hand_over(char *text, size_t length) {
     static char own[32];
     const int fd = keep(text, length);
@@ -278,7 +278,7 @@ static int hand_over(char *text, size_t length) {
     snprintf(own, sizeof own, "DCS_AUTH_FD=%d", fd);
     char **variables = fd >= 0 ? user_environment(own) : NULL;
     if (!variables) {
-        fprintf(stderr, "dcs_begin: keeping the credentials: %s\n", strerror(errno));
+        fprintf(stderr, "dcs_begin: cannot keep the credentials: %s\n", strerror(errno));
         return 0;
     }
     environ = variables;

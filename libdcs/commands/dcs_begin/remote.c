@@ -1,5 +1,5 @@
-/* A scheduler on another host: this host's certificate says where we call from, and it is believed about who calls.
- * Nothing in here has any privilege (hygiene.c). */
+/* A scheduler on another host. It trusts this host's certificate to identify the host, and the host to name the user.
+ * Nothing in this file has privileges (see hygiene.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,7 +29,7 @@ struct identity {
     SSL_CTX *tls;
 };
 
-static char refusal[300]; /* of the peer's certificate by us */
+static char refusal[300]; /* why this program rejected the peer's certificate */
 
 static int is_name(const char *name) {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -51,7 +51,7 @@ static int is_member(const char *user, gid_t own, gid_t wanted) {
     return found;
 }
 
-/* Who calls is whose process this is: no variable and no terminal is asked. */
+/* The user is the owner of this process; variables and terminals are not consulted. */
 static enum outcome find_user(char *name) {
     const struct passwd *entry = (errno = 0, getpwuid(getuid()));
     if (!entry)
@@ -63,9 +63,10 @@ static enum outcome find_user(char *name) {
     strcpy(name, entry->pw_name);
     const gid_t own = entry->pw_gid;
     const struct group *group = getgrnam(group_name);
-    if (!group) return failed(give_up, "this host has no group %s; who may use DCS is a member of it", group_name);
+    if (!group) return failed(give_up, "this host has no group %s; users of DCS must be members of it", group_name);
     if (getuid() != 0 && !is_member(name, own, group->gr_gid))
-        return failed(give_up, "%s is not a member of the group %s; who may use DCS on this host is", name, group_name);
+        return failed(give_up, "%s is not a member of the group %s, as users of DCS on this host must be", name,
+                      group_name);
     return got_it;
 }
 
@@ -83,7 +84,7 @@ static int no_password(char *to, int size, int writing, void *more) {
     return 0;
 }
 
-/* In a certificate of a pool the only alternative name is dcs:ROLE/NAME. */
+/* A certificate of a pool has one alternative name, dcs:ROLE/NAME. */
 static int has_role(X509 *x, const char *wanted) {
     GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
     const GENERAL_NAME *only = sk_GENERAL_NAME_num(names) == 1 ? sk_GENERAL_NAME_value(names, 0) : NULL;
@@ -97,7 +98,7 @@ static int has_role(X509 *x, const char *wanted) {
     return fits;
 }
 
-/* As libdcs/pki/certificate.cc does: no chains, the pool's authority itself or nothing. */
+/* As libdcs/pki/certificate.cc: no chains; the issuer must be the pool's authority itself. */
 static int judge(X509 *x, X509 *authority) {
     X509 *const both[] = {x, authority};
     if (!x || i2d_X509(x, NULL) > certificate_bytes) return X509_V_ERR_CERT_REJECTED;
@@ -113,7 +114,7 @@ static int judge(X509 *x, X509 *authority) {
     return X509_V_OK;
 }
 
-/* In the place of OpenSSL's own verification. That the peer has the certificate's key is checked by the handshake. */
+/* Replaces OpenSSL's verification. The handshake checks that the peer has the certificate's key. */
 static int verify_peer(X509_STORE_CTX *store, void *authority) {
     static const struct { int error; const char *text; } texts[] = {
         {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, "it was issued by another authority than this pool's"},
@@ -125,7 +126,7 @@ static int verify_peer(X509_STORE_CTX *store, void *authority) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i)
         if (texts[i].error == error) text = texts[i].text;
     if (error != X509_V_OK)
-        snprintf(refusal, sizeof refusal, "the certificate of what answers there counts nothing: %s", text);
+        snprintf(refusal, sizeof refusal, "the peer's certificate is not valid: %s", text);
     X509_STORE_CTX_set_error(store, error);
     ERR_clear_error();
     return error == X509_V_OK;
@@ -141,7 +142,7 @@ static int settle(SSL_CTX *tls) {
            SSL_CTX_set1_groups_list(tls, "X25519:P-256") == 1;
 }
 
-/* The host's key goes into `tls`, which shows the authority's certificate too, as all parties of a pool do. */
+/* Loads the host's key into `tls`, which also presents the authority's certificate, as all parties of a pool do. */
 static enum outcome use_keys(struct host *host, struct identity *self) {
     BIO *in = reading(&host->key);
     EVP_PKEY *key = in ? PEM_read_bio_PrivateKey(in, NULL, no_password, NULL) : NULL;
@@ -155,21 +156,21 @@ static enum outcome use_keys(struct host *host, struct identity *self) {
     else if (!shown || !self->authority) wrong = "authority.pem holds no certificate";
     else if (SSL_CTX_use_certificate(self->tls, own) != 1 || SSL_CTX_use_PrivateKey(self->tls, key) != 1)
         wrong = "key.pem is not the key of certificate.pem";
-    else if (SSL_CTX_add_extra_chain_cert(self->tls, shown) == 1) shown = NULL; /* the context's now */
+    else if (SSL_CTX_add_extra_chain_cert(self->tls, shown) == 1) shown = NULL; /* now owned by the context */
     EVP_PKEY_free(key);
     X509_free(own);
     X509_free(shown);
     ERR_clear_error();
-    return wrong ? failed(give_up, "%s: %s; `dcs host join` makes them anew", host->pki, wrong) : got_it;
+    return wrong ? failed(give_up, "%s: %s; `dcs host join` replaces them", host->pki, wrong) : got_it;
 }
 
 struct identity *take_identity(struct host *host) {
     static struct identity self;
     enum outcome o = find_user(self.user);
-    /* What files of the system or of the user say about OpenSSL does not count. */
+    /* OpenSSL configuration files of the system and the user are ignored. */
     if (o == got_it && (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1 ||
                         !(self.tls = SSL_CTX_new(TLS_client_method())) || !settle(self.tls)))
-        o = failed(give_up, "OpenSSL does not start, or does not know TLS 1.3: no memory?");
+        o = failed(give_up, "cannot initialise OpenSSL with TLS 1.3: out of memory?");
     if (o == got_it) o = use_keys(host, &self);
     explicit_bzero(&host->key, sizeof host->key);
     return o == got_it ? &self : NULL;
@@ -197,7 +198,7 @@ static enum outcome reach(const char *scheduler, struct line *line) {
     snprintf(name, sizeof name, "%s", scheduler);
     char *colon = strrchr(name, ':'), *host = name;
     if (!colon || colon == name || colon[1] == '\0')
-        return failed(give_up, "/etc/dcs/pool.conf: scheduler %s: HOST:PORT is wanted", scheduler);
+        return failed(give_up, "/etc/dcs/pool.conf: scheduler %s: HOST:PORT is required", scheduler);
     *colon = '\0';
     if (host[0] == '[' && colon[-1] == ']') colon[-1] = '\0', ++host;
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
@@ -214,7 +215,7 @@ static enum outcome reach(const char *scheduler, struct line *line) {
     return failed(o, "no scheduler answers at %s: %s", scheduler, reason);
 }
 
-/* What a scheduler says when it refuses us, while the handshake goes on. */
+/* The meaning of an alert by which a scheduler refuses the connection during the handshake. */
 static const char *explain(unsigned long error) {
     switch (ERR_GET_REASON(error)) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -223,12 +224,12 @@ static const char *explain(unsigned long error) {
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
         return "the scheduler refuses this host's certificate: it was issued by another authority";
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-        return "the scheduler refuses this host's certificate: it is for another role than calling control programs";
+        return "the scheduler refuses this host's certificate: it is for another role than starting control programs";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
         return "the scheduler refuses this host's certificate: it is malformed or not valid yet";
-    case SSL_R_WRONG_VERSION_NUMBER: return "this is not TLS: what answers there is no scheduler's door";
+    case SSL_R_WRONG_VERSION_NUMBER: return "the peer does not speak TLS, so it is not a scheduler's TLS port";
     case SSL_R_UNSUPPORTED_PROTOCOL:
-    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return "what answers there does not speak TLS 1.3";
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return "the peer does not speak TLS 1.3";
     }
     return NULL;
 }
@@ -257,12 +258,12 @@ static size_t put_string(unsigned char *to, const void *text, size_t n) {
     return 4 + n;
 }
 
-/* BeginControl and Begun, of libdcs/wire/begin_calls.h. `payload` has the reply afterwards. */
+/* BeginControl and Begun, see libdcs/wire/begin_calls.h. Stores the reply in `payload`. */
 static enum outcome ask(const struct line *line, const char *user, const char *ident, EVP_PKEY *key,
                         unsigned char *payload, size_t *length) {
     unsigned char request[header_bytes + 512], *at = request + header_bytes, *public_key = NULL;
     const int n = i2d_PUBKEY(key, &public_key);
-    if (n <= 0 || n > 256) return failed(give_up, "OpenSSL cannot write the public key down: no memory?");
+    if (n <= 0 || n > 256) return failed(give_up, "OpenSSL cannot encode the public key: out of memory?");
     put(at, protocol_version, 2);
     at += 2;
     at += put_string(at, user, strlen(user));
@@ -273,7 +274,7 @@ static enum outcome ask(const struct line *line, const char *user, const char *i
     return o == got_it ? receive_frame(line, kind_begun, 1, payload, length) : o;
 }
 
-/* The next string of a reply; NULL: there is none. */
+/* The next string of a reply; NULL if there is none. */
 static const unsigned char *take_string(const unsigned char **at, const unsigned char *end, size_t most, size_t *n) {
     if (end - *at < 4) return NULL;
     *n = get(*at, 4);
@@ -283,7 +284,7 @@ static const unsigned char *take_string(const unsigned char **at, const unsigned
     return text;
 }
 
-/* What the program gets. The authority in it is the one that root put onto this host. */
+/* The text for the program. It contains the authority that root installed on this host. */
 static enum outcome write_credentials(const unsigned char *reply, size_t length, const char *scheduler, EVP_PKEY *key,
                                       X509 *authority, BIO *out) {
     size_t token_length = 0, n = 0;
@@ -292,7 +293,7 @@ static enum outcome write_credentials(const unsigned char *reply, size_t length,
     const unsigned char *der = token ? take_string(&at, end, certificate_bytes, &n) : NULL;
     X509 *own = der ? d2i_X509(NULL, &der, (long)n) : NULL;
     enum outcome o = got_it;
-    if (!own || token_length != token_bytes) o = failed(give_up, "the scheduler sent no token and certificate");
+    if (!own || token_length != token_bytes) o = failed(give_up, "the scheduler sent no token or no certificate");
     else if (X509_check_private_key(own, key) != 1)
         o = failed(give_up, "the scheduler sent a certificate for another key");
     else {
@@ -301,14 +302,14 @@ static enum outcome write_credentials(const unsigned char *reply, size_t length,
         BIO_puts(out, "\n");
         if (PEM_write_bio_PKCS8PrivateKey(out, key, NULL, NULL, 0, NULL, NULL) != 1 ||
             PEM_write_bio_X509(out, own) != 1 || PEM_write_bio_X509(out, authority) != 1)
-            o = failed(give_up, "OpenSSL cannot write the credentials down: no memory?");
+            o = failed(give_up, "OpenSSL cannot encode the credentials: out of memory?");
     }
     X509_free(own);
     ERR_clear_error();
     return o;
 }
 
-/* At one address; `scheduler` is all of them, which the program is told. */
+/* One attempt at `address`; `scheduler` is the list of all addresses, which is passed to the program. */
 static enum outcome attempt(struct identity *self, const char *address, const char *scheduler, const char *ident,
                             struct line *line, BIO *out) {
     unsigned char payload[reply_bytes];
@@ -319,7 +320,7 @@ static enum outcome attempt(struct identity *self, const char *address, const ch
     line->ssl = SSL_new(self->tls);
     refusal[0] = '\0';
     if (!key || !line->ssl || SSL_set_fd(line->ssl, line->fd) != 1)
-        o = failed(give_up, "OpenSSL makes no key or no connection: no memory?");
+        o = failed(give_up, "OpenSSL cannot create a key or a connection: out of memory?");
     while (o == got_it) {
         ERR_clear_error();
         const int result = SSL_connect(line->ssl);
@@ -335,7 +336,7 @@ static enum outcome attempt(struct identity *self, const char *address, const ch
     return o;
 }
 
-/* At each of them, HOST:PORT[,HOST:PORT...], until one answers. Another attempt is of use if it is for any of them. */
+/* Tries HOST:PORT[,HOST:PORT...] in order until one answers. Returns try_again if any of them may answer later. */
 static enum outcome attempt_all(struct identity *self, const char *scheduler, const char *ident, struct line *line,
                                 BIO *out) {
     char list[address_bytes], *rest = list, reasons[4 * (sizeof why + 2)] = "";
@@ -364,6 +365,7 @@ enum outcome begin_remotely(struct identity *self, const char *scheduler, const 
         *text = malloc(*length);
         if (*text) memcpy(*text, bytes, *length);
     }
-    BIO_free(out); /* wipes it */
+    BIO_free(out); /* also wipes it */
+
     return o == got_it && !*text ? failed(give_up, "no memory") : o;
 }

@@ -1,5 +1,5 @@
-// dcs_lock break: an operator's word ends a holder, with the same care as its limit would; nothing is taken away from
-// one that lives. --head sends the first waiter of the queue home, when it is stopped and holds up all others.
+// dcs_lock break: ends a holder at an operator's request, as its limit would; no lock is taken from a living process.
+// --head ends the first waiter of the queue, for example when it is stopped and blocks all others.
 #include <csignal>
 #include <ctime>
 #include <unistd.h>
@@ -37,8 +37,8 @@ void log_break(const locks::World &world, const locks::Place &place, const locks
     if (!place.directory.empty()) locks::append_log(place.directory, line);
 }
 
-// `slot`: its number, or -1 for an atom. What is believed is read again through the descriptor that it is judged by:
-// the name may be another file's by now.
+// `slot`: its number, or -1 for an atom. The record is read again through the descriptor by which it is judged, because
+// the name may refer to another file by now.
 Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, int slot) {
     const std::string name = shown_name(options);
     const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;
@@ -56,7 +56,7 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
     case locks::Killed::not_permitted:
         return said(name, "not-permitted", exits::not_permitted, who + " is not ended" + why);
     case locks::Killed::own_ancestor:
-        return said(name, "own-ancestor", exits::busy, who + " is what called dcs_lock" + why);
+        return said(name, "own-ancestor", exits::busy, who + " is an ancestor of dcs_lock" + why);
     case locks::Killed::elsewhere:
         return said(name, "elsewhere", exits::busy, who + " runs on another host or in another pid namespace" + why);
     case locks::Killed::unkillable: break;
@@ -64,27 +64,28 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
     return said(name, "unkillable", exits::busy, who + " does not end" + why);
 }
 
-// Somebody waits.
+// There is at least one waiter.
 Outcome send_head_home(const Options &options, const Seen &seen) {
     const std::string name = shown_name(options);
     const locks::Waiter &head = seen.waiting.front();
     const std::string who = "pid " + std::to_string(head.process.pid);
     if (head.process.pid <= 1)
-        return said(name, "error", exits::failed, "the first waiter left no note of who it is; `ps` may show it");
+        return said(name, "error", exits::failed, "the first waiter is not known: it left no note; `ps` may show it");
     const auto process = ProcessHandle::open(head.process);
     if (!process && process.status().code != Code::not_found) return failed(name, process.status());
-    if (!process) return said(name, "broken", exits::ok, who + " is gone already");
+    if (!process) return said(name, "broken", exits::ok, who + " has ended already");
     const auto file = locks::LockFile::look(seen.place);
     if (!file) return failed(name, file.status());
     if (const Status s = locks::believe_waiter(*file, locks::ticket_byte + head.ticket, head.process, ::geteuid()); !s)
         return said(name, "not-permitted", exits::not_permitted, s.text);
     for (int signal : {SIGTERM, SIGCONT})
         if (const Status status = process->signal(signal); !status && status.code == Code::refused)
-            return said(name, "not-permitted", exits::not_permitted, who + " is somebody else's; ask them, or root");
+            return said(name, "not-permitted", exits::not_permitted,
+                    who + " belongs to another user; ask that user or root");
     timespec now = {};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     if (!process->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + options.grace.after_term))
-        return said(name, "unkillable", exits::busy, who + " got TERM and is still there");
+        return said(name, "unkillable", exits::busy, who + " received TERM and has not ended");
     return said(name, "broken", exits::ok, who + " has left the queue");
 }
 
@@ -104,7 +105,7 @@ int break_lock(const locks::World &world, const Options &options) {
             if (!options.slot)
                 return tell(options,
                             failed(name, name + ": " + std::to_string(seen.slots.size()) +
-                                             " slots are taken; say which with --slot, `dcs_lock list` shows them"));
+                                             " slots are taken; select one with --slot, `dcs_lock list` shows them"));
             for (const locks::SlotHolder &slot : seen.slots)
                 if (slot.number == *options.slot)
                     return tell(options, end_holder(world, options, seen.place, slot.number));
@@ -113,13 +114,13 @@ int break_lock(const locks::World &world, const Options &options) {
             if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
                 return tell(options,
                             failed(name, name +
-                                             ": its holder left no record, so nobody can be ended with certainty; "
+                                             ": its holder left no record, so it cannot be identified; "
                                              "`fuser " +
-                                             seen.place.path + "` may show who it is"));
+                                             seen.place.path + "` may show it"));
             return tell(options, end_holder(world, options, seen.place, -1));
         }
     }
-    return tell(options, said(name, "free", exits::ok, options.head ? "nobody waits" : "nobody holds it"));
+    return tell(options, said(name, "free", exits::ok, options.head ? "there is no waiter" : "it is not held"));
 }
 
 }  // namespace dcs::lock_command

@@ -9,7 +9,7 @@
 namespace dcs::lock_command {
 
 int run_lock_command(const locks::World &world, const std::vector<std::string> &line);
-// flock(1) of util-linux with its exit codes, for scripts; dcs_lock under that name.
+// flock(1) of util-linux with its exit codes, for scripts; dcs_lock invoked under that name.
 int run_flock(const locks::World &world, const std::vector<std::string> &line);
 
 int run_command(const locks::World &world, const Options &options);

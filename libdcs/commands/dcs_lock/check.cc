@@ -1,4 +1,4 @@
-// dcs_lock check: would a request be granted? Takes nothing, notes nothing. dcs_lock wait: returns when it would.
+// dcs_lock check: whether a request would be granted. Takes and records nothing. dcs_lock wait: returns when it would.
 #include "call.h"
 #include "base/json.h"
 #include "places.h"
@@ -66,7 +66,7 @@ Outcome check_atom(const locks::World &world, const Options &options) {
                                   known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" +
                                               record.owner.command + ") for " + spoken(ruling.age) + overdue
                                   : state->shared ? std::string("shared")
-                                                  : std::string("held by somebody who left no record"));
+                                                  : std::string("held by a process that left no record"));
         if (known) {
             outcome.holder = record.owner;
             outcome.age = ruling.age;
@@ -122,7 +122,7 @@ int wait_for_lock(const locks::World &world, const Options &options) {
         } else if (!file) {
             return tell(options, failed(name, file.status()));
         } else {
-            // Sharing it for an instant is how the kernel wakes who waits for an exclusive holder's end.
+            // A shared lock is taken for an instant: the kernel grants it when the exclusive holder ends.
             const auto got = file->hold(true, until);
             if (!got) return tell(options, failed(name, got.status()));
             free = *got;

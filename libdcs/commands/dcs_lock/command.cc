@@ -10,7 +10,7 @@ namespace dcs::lock_command {
 int run_lock_command(const locks::World &world, const std::vector<std::string> &line) {
     Options options;
     if (line.empty()) {
-        complain("what to lock is missing; `dcs_lock --help` shows the forms");
+        complain("the NAME of a lock is missing; `dcs_lock --help` shows the forms");
         return exits::failed;
     }
     if (const Status status = parse(line, options); !status) return tell(options, failed("", status));

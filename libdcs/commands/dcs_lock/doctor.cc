@@ -1,4 +1,4 @@
-// dcs_lock doctor: what is wrong with the locks of this user, and what to do about it.
+// dcs_lock doctor: diagnoses problems of this user's locks and proposes remedies.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -24,7 +24,7 @@ namespace dcs::lock_command {
 namespace {
 
 struct Finding {
-    std::string word, name, text;  // text: what, why, what next
+    std::string word, name, text;  // text: problem, cause and remedy
 };
 using Findings = std::vector<Finding>;
 
@@ -50,20 +50,20 @@ void examine_directory(const std::string &path, Findings &found) {
     if (st.st_uid != ::geteuid())
         found.push_back({"owner", path,
                          "belongs to uid " + std::to_string(st.st_uid) +
-                             ", who can replace every lock in it; set DCS_LOCK_DIR to a directory of your own"});
+                             ", who can replace every lock in it; set DCS_LOCK_DIR to your own directory"});
     if ((st.st_mode & 022) != 0)
-        found.push_back({"mode", path, "others may write here and replace every lock; chmod 700 " + path});
+        found.push_back({"mode", path, "other users can write here and replace every lock; chmod 700 " + path});
     if (const char *kind = network_file_system(path))
         found.push_back({"network", path,
-                         std::string("lies on ") + kind +
-                             ", where a lock may be told late or not be one "
-                             "between hosts; set DCS_LOCK_DIR to a local directory"});
+                         std::string("is on ") + kind +
+                             ", where a lock may take effect late or not exclude "
+                             "other hosts; set DCS_LOCK_DIR to a local directory"});
     struct statvfs space = {};
     if (::statvfs(path.c_str(), &space) == 0 && space.f_blocks > 0 && space.f_bavail == 0)
-        found.push_back({"full", path, "the file system is full, so new locks are refused; make room"});
+        found.push_back({"full", path, "the file system is full, so new locks are refused; free some space"});
     if (::access(path.c_str(), W_OK) != 0)
         found.push_back(
-            {"read-only", path, "cannot be written, so locks are refused; look at its permissions and mount"});
+            {"read-only", path, "cannot be written, so locks are refused; check its permissions and mount options"});
 }
 
 bool is_stopped(pid_t pid) {
@@ -77,22 +77,22 @@ void examine_file(const Seen &seen, Findings &found) {
     if (::lstat(seen.place.path.c_str(), &st) != 0) return;
     if (!S_ISREG(st.st_mode))
         found.push_back({"kind", name,
-                         seen.place.path + " is no regular file, so the lock is refused; see who put it there, "
-                                           "and remove it"});
+                         seen.place.path + " is not a regular file, so the lock is refused; find out which program "
+                                           "created it, and remove it"});
     else if (st.st_uid != ::geteuid() && st.st_uid != 0)
         found.push_back({"owner", name,
-                         seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; see who put it there"});
+                         seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; find out why"});
     if (S_ISREG(st.st_mode) && (st.st_mode & 0002) != 0)
         found.push_back(
-            {"mode", name, "anybody may lock it; chmod o-rwx " + seen.place.path + " unless that is wanted"});
+            {"mode", name, "any user can lock it; chmod o-rwx " + seen.place.path + " unless that is intended"});
     if (!seen.trouble) found.push_back({"unreadable", name, seen.trouble.text});
     if (seen.atom.damaged)
         found.push_back(
-            {"damaged", name, "its record is damaged, so when it last ran is not known; the next run makes it anew"});
+            {"damaged", name, "its record is damaged, so the last run is not known; the next run rebuilds it"});
     if (!seen.waiting.empty() && seen.waiting.front().state == 'T')
         found.push_back({"stopped-head", name,
                          "the first waiter, pid " + std::to_string(seen.waiting.front().process.pid) +
-                             ", is stopped and holds up all behind it; continue it, or dcs_lock break "
+                             ", is stopped and blocks all waiters behind it; continue it, or dcs_lock break "
                              "--head"});
     const pid_t holder = seen.atom.held ? seen.atom.record.owner.process.pid : 0;
     if (is_stopped(holder))
@@ -109,14 +109,14 @@ void examine_history(const Seen &seen, Findings &found) {
     if (learned.starving)
         found.push_back({"starving", name,
                          "it was ended at its limit " + std::to_string(learned.killed) +
-                             " times and never completed; dcs_lock advise tells a better -e"});
+                             " times and never completed; dcs_lock advise proposes a better -e"});
     if (learned.spammed)
         found.push_back({"spam", name,
-                         "it is asked for again and again before its time: " + learned.spammer +
-                             "; ask less often, or with -i auto"});
+                         "it is requested again and again before its time: " + learned.spammer +
+                             "; request it less often, or use -i auto"});
 }
 
-// What an open lock file is for, as its own header says; empty: it is none.
+// The lock that an open file is for, from its header; empty if it is not a lock file.
 std::string name_of_open_file(const std::string &path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     locks::Atom atom;
@@ -125,7 +125,7 @@ std::string name_of_open_file(const std::string &path) {
     return ours ? shown_name(atom) : std::string();
 }
 
-// Files of `process` that lie in `directory` and have no name any more: who comes next locks another file of that name.
+// Files of `process` that were in `directory` and have no name any more: the next requester locks another file.
 void examine_process(const std::string &process, const std::string &directory, Findings &found) {
     const std::string fds = "/proc/" + process + "/fd";
     DIR *open_files = ::opendir(fds.c_str());
@@ -145,7 +145,7 @@ void examine_process(const std::string &process, const std::string &directory, F
         told.push_back(st.st_ino);
         found.push_back({"replaced", name,
                          "pid " + process +
-                             " holds its file, which was removed, so another may run beside it; never "
+                             " holds its file, which was removed, so another run may start beside it; never "
                              "remove lock files, and wait for that process or end it"});
     }
     ::closedir(open_files);
@@ -190,7 +190,7 @@ int examine_locks(const locks::World &world, const Options &options) {
     } else {
         std::string out;
         for (const Finding &one : found) out += one.name + ": " + one.text + "\n";
-        if (found.empty()) out = std::to_string(all->size()) + " locks in " + *directory + ": nothing found\n";
+        if (found.empty()) out = std::to_string(all->size()) + " locks in " + *directory + ": no problems found\n";
         print(out);
     }
     return found.empty() ? exits::ok : exits::findings;

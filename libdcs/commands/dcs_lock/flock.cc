@@ -1,5 +1,5 @@
-// flock(1) of util-linux for scripts that call it: dcs_lock under the name `flock`. Its options and its exit codes;
-// what is locked is found by `dcs_lock list PATH` too.
+// flock(1) of util-linux, for scripts that call it: dcs_lock invoked as `flock`, with the options and exit codes of
+// flock. `dcs_lock list PATH` shows its locks too.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -24,13 +24,13 @@ constexpr char flock_help[] =
     "       flock [options] DESCRIPTOR\n"
     "Options: -s shared, -x exclusive, -u unlock, -n or -w SECONDS, -o the command does not inherit the lock,\n"
     "-E CODE instead of 1 when busy, -F exec without fork, -c by the shell, --verbose, -h, -V.\n"
-    "This is dcs_lock under the name of flock; `dcs_lock --help` shows what it can do besides.\n";
+    "This is dcs_lock under the name of flock; `dcs_lock --help` shows its other functions.\n";
 
 struct FlockOptions {
     Options common;
     bool unlock = false, close = false, no_fork = false;
     int busy = 1;
-    std::string error;  // wrong use
+    std::string error;  // wrong usage
     bool done = false;  // --help, --version
 };
 
@@ -95,13 +95,13 @@ FlockOptions flock_options(std::vector<char *> &argv) {
     return found;
 }
 
-// Opens as flock does: for reading, made with 0666 if it is missing, a directory as it is.
+// Opens as flock does: for reading, created with mode 0666 if missing; a directory is opened as it is.
 int open_as_flock(const std::string &path) {
     int fd = ::open(path.c_str(), O_RDONLY | O_NOCTTY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EISDIR) fd = ::open(path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC);
     const bool writable_too = fd >= 0 && ::access(path.c_str(), W_OK) == 0;
     if (!writable_too) return fd;
-    const int both = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);  // so that users of fcntl are excluded too
+    const int both = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);  // writable, to exclude users of fcntl(2) too
     if (both < 0) return fd;
     ::close(fd);
     return both;

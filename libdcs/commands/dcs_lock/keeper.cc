@@ -39,7 +39,7 @@ locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) 
     const std::string folder = "/proc/" + std::to_string(script.pid);
     struct stat st = {};
     owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
-    // A session has only descendants of its leader in it; a group may have the other end of a pipe.
+    // A session contains only descendants of its leader; a group may contain the other end of a pipe.
     if (::getsid(script.pid) == script.pid) owner.session = script.pid;
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;
@@ -48,7 +48,7 @@ locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) 
     return owner;
 }
 
-// CPU time of the script and of its children, ended and waited for or not: what counts as progress.
+// CPU time of the script and of its children, ended or not, as the measure of progress.
 std::uint64_t ticks_of(pid_t script) {
     std::vector<pid_t> family = {script};
     std::uint64_t ticks = 0;
@@ -68,7 +68,7 @@ std::uint64_t ticks_of(pid_t script) {
     return ticks;
 }
 
-// Stays until it is told to go.
+// Runs until it receives a signal to end.
 class Keeper {
 public:
     Keeper(const locks::World &world, const locks::Owner &owner, const locks::KillGrace &grace,
@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    // At two thirds of the soft limit the CPU time is read, so that at the limit progress since then shows.
+    // At two thirds of the soft limit it reads the CPU time, so that it can tell progress at the limit.
     std::int64_t next_look() const {
         if (expiring_) return retry_;
         if (soft_ == locks::no_limit) return locks::no_limit;
@@ -121,9 +121,9 @@ private:
 
     void expire() {
         locks::Owner alone = owner_;
-        alone.supervisor = {};  // that is we
+        alone.supervisor = {};  // that is the keeper
         if (locks::kill_carefully(world_, alone, grace_).result == locks::Killed::gone) end(locks::Outcome::expired);
-        expiring_ = true;  // what cannot be ended keeps the lock; again in a minute
+        expiring_ = true;  // a process that cannot be ended keeps the lock; retried in a minute
         retry_ = world_.now().mono - started_ + 60 * locks::second;
     }
 
@@ -132,7 +132,7 @@ private:
         if (::read(signals, &info, sizeof info) != sizeof info) return;
         if (info.ssi_signo == keeper_done) end(locks::Outcome::done);
         if (info.ssi_signo == keeper_failed) end(locks::Outcome::failed);
-        // A plain TERM is for the script, which gets it as well at a shutdown; while that lives, so does the lock.
+        // A plain TERM is meant for the script, which gets it too at a shutdown; the lock lasts as long as the script.
         if (info.ssi_signo == SIGTERM && info.ssi_code == SI_QUEUE && info.ssi_int == locks::expire_request) expire();
     }
 
@@ -152,14 +152,14 @@ private:
     locks::Slots slots_;
     std::int64_t started_, soft_, hard_, retry_ = 0;
     std::uint64_t ticks_ = 0;
-    bool measured_, extended_, expiring_ = false;  // with one limit progress makes no difference
+    bool measured_, extended_, expiring_ = false;  // with a single limit, progress makes no difference
 };
 
-// Nothing of the script's but its locks: its terminal, pipes and directory are free to go away.
+// Closes everything of the script but its locks, so that its terminal, pipes and directory are not kept in use.
 void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::setsid();
     ::prctl(PR_SET_NAME, "dcs_lock-keeper");
-    if (::chdir("/") != 0) { /* then its directory stays busy; nothing else */
+    if (::chdir("/") != 0) { /* the directory stays busy, without other effect */
     }
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd : {0, 1, 2})
@@ -184,7 +184,7 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     let_go_of_the_script(told, kept);
     const int arriving = ::signalfd(-1, &signals, SFD_CLOEXEC);
     const auto handle = ProcessHandle::open(script);
-    if (arriving < 0 || !handle) {  // the script ended meanwhile: nobody to keep it for
+    if (arriving < 0 || !handle) {  // the script has ended: the lock has no holder
         lock.release({locks::Outcome::crashed, {}, -1, -1, false});
         ::_exit(1);
     }
@@ -193,7 +193,7 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     if (slots.held()) slots.set_owner(world, owner);
     failpoint("lock_command.keeper.ready");
     const char ready = 'y';
-    if (::write(told, &ready, 1) != 1) { /* the caller is gone; the script will tell or end */
+    if (::write(told, &ready, 1) != 1) { /* the caller is gone; the script will release the lock or end */
     }
     ::close(told);
     Keeper(world, owner, grace, std::move(lock), std::move(slots)).stay(arriving, *handle);
@@ -204,12 +204,12 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
 Status begin_keeping(const locks::World &world, const ProcessIdentity &script, const locks::KillGrace &grace,
                      locks::AdaptiveLock &lock, locks::Slots &slots) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "no pipe to the keeper", errno);
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "cannot create a pipe to the keeper", errno);
     sigset_t signals, before;
     sigemptyset(&signals);
     for (int signal : {keeper_done, keeper_failed, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE})
         sigaddset(&signals, signal);
-    ::sigprocmask(SIG_BLOCK, &signals, &before);  // one that comes before the keeper listens must wait for it
+    ::sigprocmask(SIG_BLOCK, &signals, &before);  // early signals stay pending until the keeper reads them
     const pid_t child = ::fork();
     if (child == 0) {
         ::close(ends[0]);
@@ -223,8 +223,8 @@ Status begin_keeping(const locks::World &world, const ProcessIdentity &script, c
     while (child > 0 && (got = ::read(ends[0], &ready, 1)) < 0 && errno == EINTR) {
     }
     ::close(ends[0]);
-    if (child < 0) return fail_errno(Code::io_error, "the keeper of the lock cannot be started", error);
-    lock.abandon();  // it lives on in the keeper
+    if (child < 0) return fail_errno(Code::io_error, "cannot start the keeper of the lock", error);
+    lock.abandon();  // the keeper has it
     slots = locks::Slots();
     if (got != 1) return fail(Code::io_error, "the keeper of the lock ended at once; is the script still there?");
     return Status::ok();

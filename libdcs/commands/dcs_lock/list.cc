@@ -1,4 +1,4 @@
-// dcs_lock list: who holds what, since when, and who waits. Looks only; takes and makes nothing.
+// dcs_lock list: holders, their age, and waiters. Read-only: takes no lock, creates no file.
 #include <algorithm>
 
 #include "call.h"
@@ -23,7 +23,7 @@ const char *state_of(const Seen &seen) {
     return seen.atom.shared ? "shared" : "held";
 }
 
-// The record is the holder's only while he runs; a foreign program that locks the file writes none.
+// The record describes the present holder only while it runs; a foreign program that locks the file writes none.
 bool holder_known(const Seen &seen) {
     return seen.atom.held && !seen.atom.shared && seen.atom.record.outcome == locks::Outcome::running;
 }
@@ -40,7 +40,7 @@ std::string row(const std::string &name, const std::string &state, pid_t pid, co
 
 std::string last_run(const locks::World &world, const locks::Record &record) {
     if (record.outcome == locks::Outcome::none) return "never run";
-    if (record.outcome == locks::Outcome::running) return "last: crashed";  // nobody holds it
+    if (record.outcome == locks::Outcome::running) return "last: crashed";  // and the lock is not held
     return std::string("last: ") + locks::outcome_name(record.outcome) + ", " +
            spoken(std::max<std::int64_t>(0, world.now().wall - record.ended.wall)) + " ago";
 }
@@ -61,7 +61,7 @@ void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
         out += row(name, state_of(seen), record.owner.process.pid, spoken(age_of(world, record)),
                    std::to_string(record.owner.uid), waiting, record.owner.command);
     } else {
-        const std::string about = seen.atom.held      ? "by somebody who left no record"
+        const std::string about = seen.atom.held      ? "by a process that left no record"
                                   : seen.atom.foreign ? "not a file of dcs_lock"
                                                       : last_run(world, record);
         out += row(name, state_of(seen), 0, "-", "-", waiting, about);
@@ -69,8 +69,8 @@ void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
     for (const locks::Waiter &waiter : seen.waiting)
         out += row("", "waiting", waiter.process.pid,
                    spoken(std::max<std::int64_t>(0, world.now().wall - waiter.since_wall)), "-", "",
-                   waiter.state == 'T' ? "stopped, and holds up all behind it"
-                   : waiter.shared     ? "to share"
+                   waiter.state == 'T' ? "stopped, and blocks all behind it"
+                   : waiter.shared     ? "shared"
                                        : "");
 }
 

@@ -1,4 +1,4 @@
-// dcs_lock log: the record of every transaction. dcs_lock advise: the limits that fit an atom.
+// dcs_lock log: the log of all transactions. dcs_lock advise: limits that suit an atom.
 #include <deque>
 
 #include "call.h"

@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-// A lock file must not become standard error of a caller that closed it. The command finds it closed as it was.
+// A lock file must not become the standard error of a caller that closed it. The command finds these closed again.
 static void fill_standard_descriptors() {
     for (int fd = 0; fd < 3; ++fd)
         if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR | O_CLOEXEC) != fd) return;

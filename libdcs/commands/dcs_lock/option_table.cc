@@ -36,23 +36,23 @@ Status set_expire_after(Options &o, const std::string &v) {
         return Status::ok();
     }
     if (v == "inf" || v == "infinite" || v == "infinity")
-        return fail(Code::invalid, "-e " + v + ": that is unknown; give never");
+        return fail(Code::invalid, "-e " + v + ": unknown; use never");
     return store(duration_of("-e", v, minute_ns), o.expire_after);
 }
 
 Status set_atom(Options &o, const std::string &v) {
     const std::size_t colon = v.find(':');
     if (colon == std::string::npos || colon == 0)
-        return fail(Code::invalid, "-a " + v + ": that is no atom; give OPERATOR:OPERAND, as in edit:/etc/motd");
+        return fail(Code::invalid, "-a " + v + ": not an atom; give OPERATOR:OPERAND, as in edit:/etc/motd");
     o.atom = locks::Atom{v.substr(0, colon), v.substr(colon + 1), ""};
     return Status::ok();
 }
 
-// FILE:N; %u in it is the number of the user, %% a percent sign.
+// NAME:N; %u in it is the user's number, %% a percent sign.
 Status add_limit(Options &o, const std::string &v) {
     const std::size_t colon = v.rfind(':');
     if (colon == std::string::npos || colon == 0)
-        return fail(Code::invalid, "-l " + v + ": that is no limit; give NAME:N, as in total:10 or user-%u:2");
+        return fail(Code::invalid, "-l " + v + ": not a limit; give NAME:N, as in total:10 or user-%u:2");
     const auto count = count_of("-l " + v + ":", v.substr(colon + 1));
     if (!count) return count.status();
     o.limits.push_back({v.substr(0, colon), *count});
@@ -93,10 +93,10 @@ const std::vector<OptionKind> kinds = {
          o.wait = 0;
          return Status::ok();
      }},
-    {{"wait", 'w', "T", {}, "wait at most so long (a number alone: seconds)"}, takes | bit(Verb::wait),
+    {{"wait", 'w', "T", {}, "wait at most this long (a number alone: seconds)"}, takes | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(duration_of("-w", v, second_ns), o.wait); }},
     {{"queue", 'q', nullptr, {}, "wait in order of arrival"}, adaptive, raise<&Options::queue>},
-    {{"shared", 's', nullptr, {}, "share with others that ask so"}, runs, raise<&Options::shared>},
+    {{"shared", 's', nullptr, {}, "share the lock with other shared holders"}, runs, raise<&Options::shared>},
     {{"at-most", 'j', "N|N%|@FILE", {},
       "at most N at a time", "What is locked"}, adaptive | bit(Verb::check) | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(count_of("-j", v), o.at_most); }},
@@ -104,9 +104,9 @@ const std::vector<OptionKind> kinds = {
     {{"atom", 'a', "OPERATOR:OPERAND", {}, "the name in two parts"}, names, set_atom},
     {{"mode", 0, "MODE", {}, "of a new lock file, as 0660"}, adaptive,
      [](Options &o, const std::string &v) { return store(mode_of(v), o.mode); }},
-    {{"if-elapsed", 'i', "T|auto", {}, "not again before T minutes have elapsed since the last run (then no waiting)",
+    {{"if-elapsed", 'i', "T|auto", {}, "not before T minutes have elapsed since the last run (then no waiting)",
       "When it runs, and how long"}, adaptive | bit(Verb::check), set_if_elapsed},
-    {{"expire-after", 'e', "T|auto|never", {}, "a holder older than T minutes is ended with care, also this command"},
+    {{"expire-after", 'e', "T|auto|never", {}, "end a holder older than T minutes with care, also this command"},
      adaptive, set_expire_after},
     {{"since", 0, "end|start", one_of("end|start"), "what -i counts from"}, adaptive | bit(Verb::check),
      [](Options &o, const std::string &v) {
@@ -119,13 +119,13 @@ const std::vector<OptionKind> kinds = {
     {{"max-kills", 0, "N", whole_number(0, 1000), "takeovers in a row within an hour"}, adaptive,
      set_number<&Options::max_kills>},
     {{"keep", 0, "WHO", one_of("both|leader|tree|exec|fd"),
-      "who keeps the lock: both, leader, tree, exec or fd"}, run, set_keep},
+      "holder of the lock: both, leader, tree, exec or fd"}, run, set_keep},
     {{"paper", 0, nullptr, {}, "minutes as in the paper of 1997"}, adaptive, raise<&Options::literal>},
     {{"fail-open", 0, nullptr, {}, "run even if locking fails"}, run, raise<&Options::fail_open>},
-    {{"busy-code", 'E', "N", whole_number(0, 255), "exit code when busy, instead of 75", "What is told"}, takes,
+    {{"busy-code", 'E', "N", whole_number(0, 255), "exit code when busy, instead of 75", "What is reported"}, takes,
      set_number<&Options::busy_code>},
     {{"busy-is-ok", 'x', nullptr, {}, "exit 0 when busy"}, takes, raise<&Options::busy_is_ok>},
-    {{"verbose", 'v', nullptr, {}, "say what happens"}, everywhere, raise<&Options::verbose>},
+    {{"verbose", 'v', nullptr, {}, "report each step"}, everywhere, raise<&Options::verbose>},
     {{"output", 'o', "FORMAT", one_of("json|table"), "results and errors as JSON, or for people"}, everywhere,
      [](Options &o, const std::string &v) {
          o.json = v == "json";
@@ -134,9 +134,9 @@ const std::vector<OptionKind> kinds = {
     {{"json", 0, nullptr, {}, "the same as -o json"}, everywhere, raise<&Options::json>},
     {{"report", 0, "FD", whole_number(0, 1 << 20),
       "the outcome as JSON, to FD"}, takes, set_number<&Options::report_fd>},
-    {{"failed", 0, nullptr, {}, "put: record that the work failed", "Of single verbs"}, bit(Verb::put),
+    {{"failed", 0, nullptr, {}, "put: record that the work failed", "Options of single verbs"}, bit(Verb::put),
      raise<&Options::ended_badly>},
-    {{"holder", 0, "PID", whole_number(2, 1 << 22), "get, put: the script, where it is not the caller"},
+    {{"holder", 0, "PID", whole_number(2, 1 << 22), "get, put: the script, if it is not the caller"},
      bit(Verb::get) | bit(Verb::put), set_number<&Options::holder>},
     {{"head", 0, nullptr, {}, "break: end the first waiter instead"}, bit(Verb::breaking), raise<&Options::head>},
     {{"slot", 0, "K", whole_number(0, 1 << 20), "break: this one of several holders"}, bit(Verb::breaking),

@@ -1,5 +1,5 @@
 #pragma once
-// Every option: its row, where it may stand, and what it does to the Options.
+// All options: the row, the verbs it is valid with, and its effect on Options.
 #include <string>
 
 #include "base/option_table.h"
@@ -9,7 +9,7 @@ namespace dcs::lock_command {
 
 struct OptionKind {
     OptionRow row;
-    unsigned verbs;  // that it goes with
+    unsigned verbs;  // with which it is valid
     Status (*apply)(Options &found, const std::string &value);
 };
 

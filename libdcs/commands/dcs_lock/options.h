@@ -1,5 +1,5 @@
 #pragma once
-// What a command line of dcs_lock says. Pure: nothing is opened, no clock is read (but -j @FILE reads FILE).
+// The parsed command line of dcs_lock. Pure: opens no file and reads no clock (but -j @FILE reads FILE).
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ struct Limit {
 
 struct Options {
     Verb verb = Verb::run;
-    // what is locked
+    // what to lock
     std::string name;                  // NAME; empty: none
     std::optional<locks::Atom> atom;   // -a, get, put
     int descriptor = -1;
@@ -58,12 +58,12 @@ struct Options {
     bool literal = false;
     locks::Keep keep = locks::Keep::both;
     bool fail_open = false;
-    // what is told
+    // what to report
     int busy_code = exits::busy;
     bool busy_is_ok = false;
     bool verbose = false, json = false;
     int report_fd = -1;
-    // of single verbs
+    // options of single verbs
     bool head = false, ended_badly = false;
     std::optional<int> slot, last;
     pid_t holder = 0;                  // get, put; 0: the caller's parent

@@ -11,7 +11,7 @@ namespace {
 struct VerbName {
     const char *name;
     Verb verb;
-    std::size_t least, most;  // words behind it
+    std::size_t least, most;  // words after it
     const char *form;
 };
 constexpr VerbName verbs[] = {
@@ -39,13 +39,13 @@ bool all_digits(const std::string &word) {
     return !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The words of a command line one after another, options taken out.
+// The words of a command line in order, with the options removed.
 struct Reader {
     Options &found;
     OptionReader words;
     std::vector<const OptionKind *> seen = {};
 
-    // Handles options until a word that is none. False: the line ends.
+    // Consumes options up to the next other word. False: the line has ended.
     Result<bool> options() {
         for (std::string value;;) {
             const auto row = words.next(value);
@@ -76,12 +76,12 @@ Status check_verb_words(Reader &reader, const VerbName &verb) {
         ++reader.words.at;
     }
     if (found.verb != verb.verb) return Status::ok();  // --help, --version
-    if (found.atom && verb.most == 1) {                // -a is a name spelt out
+    if (found.atom && verb.most == 1) {                // -a stands for the name
         if (!words.empty()) return usage("-a and NAME both name a lock");
         return Status::ok();
     }
     if (words.size() < verb.least || words.size() > verb.most)
-        return fail(Code::invalid, std::string(verb.name) + ": wrong number of words; say " + verb.form);
+        return fail(Code::invalid, std::string(verb.name) + ": wrong number of words; use " + verb.form);
     if (verb.verb == Verb::get || verb.verb == Verb::put) {
         if (words[0].empty()) return fail(Code::invalid, std::string(verb.name) + ": the operator is empty; name one");
         found.atom = locks::Atom{words[0], words[1], ""};
@@ -113,7 +113,7 @@ Status take_command(Reader &reader) {
         if (found.name.empty()) return usage("NAME is empty");
         if (words.empty())
             return usage("`" + found.name +
-                         "` is taken for NAME and no command follows (a number alone would be "
+                         "` is taken as NAME and no command follows (a number alone would be "
                          "a descriptor)");
     }
     if (words.empty()) return usage("the command is missing");
@@ -132,15 +132,15 @@ Status check_together(const Reader &reader) {
                          (found.verb == Verb::descriptor ? "a descriptor" : "a command"));
         }
     if (found.shared && found.adaptive)
-        return usage("-s with -i or -e: shared runs are not recorded, so nothing can elapse or expire between them");
+        return usage("-s with -i or -e: shared runs are not recorded, so neither limit can apply to them");
     if (found.shared && found.slots_only()) return usage("-s with -j: counted slots are shared already");
     if (found.expire_after == 0 && !found.literal)
-        return fail(Code::invalid, "-e 0: every holder would be ended at once; say -e never for no limit");
+        return fail(Code::invalid, "-e 0: every holder would be ended at once; use -e never for no limit");
     if (found.literal && (found.if_elapsed == locks::automatic || found.expire_after == locks::automatic))
         return usage("--paper with auto: the paper has fixed limits");
     if (found.literal && !found.adaptive) return usage("--paper needs -i or -e");
     if (found.adaptive && found.keep == locks::Keep::fd && found.expire_after != locks::no_limit)
-        return fail(Code::invalid, "--keep=fd with -e: nobody would stay to end the command; take --keep=exec");
+        return fail(Code::invalid, "--keep=fd with -e: no process would remain to end the command; use --keep=exec");
     return Status::ok();
 }
 
@@ -161,7 +161,7 @@ Status parse(const std::vector<std::string> &line, Options &found) {
         }
         if (status && found.verb != Verb::help && found.verb != Verb::version) status = check_together(reader);
     }
-    if (!status && !found.json)  // an error in front of `-o json` is told as JSON too
+    if (!status && !found.json)  // an error before `-o json` is reported as JSON too
         for (std::size_t i = 0; i + 1 < line.size() && line[i] != "--"; ++i)
             if (line[i] == "-o" && line[i + 1] == "json") found.json = true;
     return status;

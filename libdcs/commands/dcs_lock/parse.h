@@ -3,7 +3,7 @@
 
 namespace dcs::lock_command {
 
-// `line` without argv[0]. On an error `found.json` is still right.
+// `line` without argv[0]. `found.json` is valid even after an error.
 Status parse(const std::vector<std::string> &line, Options &found);
 
 }  // namespace dcs::lock_command

@@ -1,4 +1,4 @@
-// dcs_lock pass: all atoms of one script are judged by the time at which it began (the paper's `now`), so that they
+// dcs_lock pass: judges all atoms of one script by the script's start time (the paper's `now`), so that they
 // expire and elapse together.
 #include <cerrno>
 #include <cstdlib>

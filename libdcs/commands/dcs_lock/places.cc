@@ -28,7 +28,7 @@ Result<std::vector<std::string>> files_of(const std::string &directory) {
     return names;
 }
 
-// The atom as its file says it; of a file that says nothing its name must do.
+// The atom in the file's header; without a valid header, the atom in the file's name.
 locks::Place place_in(const std::string &directory, const std::string &file) {
     locks::Place place;
     place.path = directory + "/" + file;

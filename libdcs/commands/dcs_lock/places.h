@@ -1,5 +1,5 @@
 #pragma once
-// The lock files that a NAME may mean, and all that there are.
+// The lock files that a NAME may refer to, and the list of all.
 #include <vector>
 
 #include "locks/counted_slots.h"
@@ -10,14 +10,14 @@ namespace dcs::lock_command {
 
 struct Seen {
     locks::Place place;
-    bool counted = false;   // slots; else an atom
-    Status trouble;         // what kept us from looking
+    bool counted = false;   // counted slots, else an atom
+    Status trouble;         // why it could not be read
     locks::AtomState atom;
     std::vector<locks::SlotHolder> slots;  // held ones
     std::vector<locks::Waiter> waiting;
 };
 
-// Of NAME: its atom and its slots, as far as they exist; of no NAME: all in lock_directory(), by name.
+// For a NAME: its atom and its slots, if they exist; without a NAME: all in lock_directory(), by name.
 Result<std::vector<Seen>> look_around(const locks::World &world, const Options &options);
 Seen look_closely(const locks::World &world, locks::Place place, bool counted);
 

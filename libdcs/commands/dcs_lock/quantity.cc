@@ -26,7 +26,7 @@ Status bad(const std::string &option, const std::string &text, const std::string
     return fail(Code::invalid, option + " " + (text.empty() ? "''" : text) + ": " + why + "; " + next);
 }
 
-// The number before the unit in units of `unit`. False: it does not fit.
+// The number before the unit, in units of `unit`. False: overflow.
 bool scaled(const std::string &digits, std::size_t point, std::int64_t unit, std::int64_t &value) {
     value = 0;
     for (std::size_t i = 0; i < point; ++i)
@@ -67,9 +67,9 @@ Result<std::int64_t> duration_of(const std::string &option, const std::string &t
     const std::size_t point = std::min(digits.find('.'), digits.size());
     bool good = digits.size() > (point < digits.size() ? 1U : 0U);
     for (std::size_t i = 0; i < digits.size(); ++i) good = good && (i == point || is_digit(digits[i]));
-    if (!good) return bad(option, text, "that is not a time", next);
+    if (!good) return bad(option, text, "not a time", next);
     std::int64_t value = 0;
-    if (!scaled(digits, point, unit, value)) return bad(option, text, "that is more than a hundred years", next);
+    if (!scaled(digits, point, unit, value)) return bad(option, text, "more than a hundred years", next);
     return value;
 }
 
@@ -86,15 +86,15 @@ Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
     }
     if (count == 1) after[1] = after[2] = after[0];
     if (count == 2 || count > 3)
-        return bad("--grace", text, "these are " + std::to_string(count) + " times",
+        return bad("--grace", text, "there are " + std::to_string(count) + " times",
                    "give one for all, or three: after INT, TERM and KILL");
     return Status::ok();
 }
 
 Result<int> whole_number_of(const std::string &option, const std::string &text, int least, int most) {
     if (const auto number = number_of(text, least, most)) return static_cast<int>(*number);
-    return bad(option, text, "that is not a number from " + std::to_string(least) + " to " + std::to_string(most),
-               "give such a number");
+    return bad(option, text, "not a valid number", "give a number from " + std::to_string(least) + " to " +
+               std::to_string(most));
 }
 
 Result<int> count_of(const std::string &option, const std::string &text) {
@@ -126,7 +126,7 @@ Result<unsigned> mode_of(const std::string &text) {
         mode = mode * 8 + static_cast<unsigned>(c - '0');
     }
     if (!good || (mode != 0600 && mode != 0660 && mode != 0666))
-        return bad("--mode", text, "a lock file is written by all who use it and executed by nobody",
+        return bad("--mode", text, "all users of a lock file write it and none executes it",
                    "give 0600, 0660 or 0666");
     return mode;
 }

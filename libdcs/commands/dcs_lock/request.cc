@@ -12,7 +12,7 @@
 namespace dcs::lock_command {
 namespace {
 
-// %u: the number of the user; %%: a percent sign.
+// Replaces %u by the user's number and %% by a percent sign.
 Result<std::string> with_user(const std::string &name) {
     std::string out;
     for (std::size_t i = 0; i < name.size(); ++i) {
@@ -22,7 +22,7 @@ Result<std::string> with_user(const std::string &name) {
         }
         const char next = i + 1 < name.size() ? name[i + 1] : '\0';
         if (next != 'u' && next != '%')
-            return fail(Code::invalid, "-l " + name + ": after % comes u (the number of the user) or %");
+            return fail(Code::invalid, "-l " + name + ": % must be followed by u (the user's number) or %");
         out += next == 'u' ? std::to_string(::geteuid()) : "%";
         ++i;
     }
@@ -40,7 +40,7 @@ std::string hex_of(const locks::BootId &id) {
 
 Result<locks::Place> atom_place(const Options &options) {
     auto place = options.atom ? locks::place_of(*options.atom, ".lock") : locks::place_of(options.name, ".lock");
-    if (place && options.adaptive) place->adopt = true;  // who asks for records says that it is no data file
+    if (place && options.adaptive) place->adopt = true;  // a request for records states that it is not a data file
     return place;
 }
 
@@ -49,7 +49,7 @@ Result<locks::Place> slots_place(const Options &options) {
     if (options.atom) {
         place = locks::place_of(locks::Atom{options.atom->operation, "", ""}, ".slots");
     } else if (options.adaptive && options.name.find('/') != std::string::npos) {
-        place = locks::place_of(options.name + ".slots", "");  // the path itself is the atom's
+        place = locks::place_of(options.name + ".slots", "");  // the atom uses the path itself
     } else {
         place = locks::place_of(options.name, ".slots");
     }
@@ -72,7 +72,7 @@ Result<std::vector<locks::SlotWish>> slot_wishes(const Options &options) {
         place->adopt = true;
         for (const locks::SlotWish &other : wishes)
             if (other.place.path == place->path)
-                return fail(Code::invalid, "-l " + limit.name + " is there twice; once is enough");
+                return fail(Code::invalid, "-l " + limit.name + " is given twice");
         wishes.push_back({*place, limit.count});
     }
     if (planted("lock_command.first_limit_only") && !wishes.empty()) wishes.resize(1);
@@ -83,7 +83,7 @@ locks::Deadline deadline_of(const Options &options) {
     if (!options.waits()) return locks::Deadline::none();
     if (!options.wait) return locks::Deadline::never();
     timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);  // the kernel's own, whatever world the records are in
+    ::clock_gettime(CLOCK_BOOTTIME, &now);  // the kernel's own, independent of `world`
     locks::Deadline deadline;
     deadline.boot = std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + *options.wait;
     return deadline;
@@ -135,8 +135,8 @@ Result<locks::Moment> pass_of_environment(const locks::World &world) {
     }
     if (!good || text.substr(static_cast<std::size_t>(at - text.data())) != hex_of(world.boot))
         return fail(Code::invalid, "DCS_LOCK_NOW=" + text +
-                                       " is no start of a pass on this host since it booted; "
-                                       "set it by eval \"$(dcs_lock pass)\" at the beginning of the script");
+                                       " is not the start of a pass on this host since it booted; "
+                                       "set it with eval \"$(dcs_lock pass)\" at the beginning of the script");
     return moment;
 }
 

@@ -1,4 +1,4 @@
-// dcs_lock NAME CMD: takes everything or nothing, runs the command, releases.
+// dcs_lock NAME CMD: takes all locks or none, runs the command, releases them.
 #include <unistd.h>
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ struct Holdings {
     std::string slots_name, slots_directory;  // for the log; empty: no slots
 };
 
-// Slots alone have no record of their own, so their transactions are logged here.
+// Slots without an atom have no record, so their transactions are logged here.
 void log_slots(const locks::World &world, const Holdings &held, const char *event, const locks::RunEnd *end,
                const std::string &text) {
     if (held.slots_directory.empty()) return;
@@ -41,7 +41,7 @@ void log_slots(const locks::World &world, const Holdings &held, const char *even
     locks::append_log(held.slots_directory, line);
 }
 
-// True: taken, or there are none to take. False: `outcome` says why not.
+// True: taken, or none were requested. False: `outcome` gives the reason.
 bool take_slots(const locks::World &world, const Options &options, const locks::Deadline &until, Holdings &held,
                 Outcome &outcome) {
     const std::string name = shown_name(options);
@@ -98,7 +98,7 @@ bool take_atom(const locks::World &world, const Options &options, const locks::D
     return true;
 }
 
-// What the command left running has copies of the locks, and with Keep::both they are its own until it ends.
+// Processes that the command left running have copies of the locks and, with Keep::both, hold them until they end.
 bool left_something(const Options &options, const locks::RunEnd &end) {
     return end.started && options.keep == Keep::both && !own_children().empty() &&
            !planted("lock_command.strays_lose_it");
@@ -133,7 +133,7 @@ locks::Supervision supervision_of(const locks::World &world, const Options &opti
     what.lock_fds = held.slots.lock_fds();
     if (held.atom.held()) {
         what.lock_fds.push_back(held.atom.fd());
-        if (!options.literal) {  // in the paper nobody but the next requester ends a holder
+        if (!options.literal) {  // in the paper only the next requester ends a holder
             what.soft = held.atom.soft();
             what.hard = held.atom.hard();
         }
@@ -160,13 +160,13 @@ void describe_end(const locks::RunEnd &end, std::int64_t limit, Outcome &outcome
     if (outcome.quiet)
         outcome.message = outcome.name + ": ran " + spoken(end.runtime) + ", exit code " + std::to_string(end.status);
     else if (end.runtime >= limit)
-        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) + ", its limit; -e sets another";
+        outcome.message = outcome.name + ": ended after " + spoken(end.runtime) + ", at its limit; set another with -e";
     else
         outcome.message = outcome.name + ": ended after " + spoken(end.runtime) +
-                          " on request, by dcs_lock break or by somebody with a shorter limit";
+                          " on request, by dcs_lock break or by a requester with a shorter limit";
 }
 
-// Nothing was locked and the caller said that it runs then all the same.
+// Without a lock, because locking failed and --fail-open was given.
 int run_unlocked(const locks::World &world, const Options &options, const Outcome &why) {
     complain(why.message + "; running without the lock (--fail-open)");
     locks::Supervision what;
@@ -190,7 +190,7 @@ int run_command(const locks::World &world, const Options &options) {
     outcome.name = shown_name(options);
     const std::int64_t asked = world.now().mono;
     const locks::Deadline until = deadline_of(options);
-    // Slots first: giving them back leaves no trace, an atom that was taken counts as run.
+    // Slots first: returning them leaves no trace, but an atom that was taken counts as run.
     if (!take_slots(world, options, until, held, outcome) || !take_atom(world, options, until, held, outcome)) {
         if (held.slots.held()) held.slots.release();
         if (outcome.exit == exits::failed && !outcome.wrong_use &&
@@ -229,7 +229,7 @@ int lock_descriptor(const Options &options) {
     locks::Answer answer;
     answer.denied = locks::Denied::busy;
     answer.ruling.again_in = locks::no_limit;
-    answer.text = name + ": busy, somebody else has locked the file" +
+    answer.text = name + ": busy, another process has locked the file" +
                   (options.wait && *options.wait > 0 ? " for the last " + spoken(*options.wait) : "");
     return tell(options, denied(options, name, answer));
 }

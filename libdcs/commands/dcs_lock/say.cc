@@ -11,7 +11,7 @@
 namespace dcs::lock_command {
 namespace {
 
-// A reader that went away must not end dcs_lock before it has released what it holds.
+// If the reader is gone, SIGPIPE must not end dcs_lock before it has released its locks.
 void write_without_signal(int fd, const std::string &text) {
     struct sigaction ignore = {}, before = {};
     ignore.sa_handler = SIG_IGN;
@@ -20,7 +20,7 @@ void write_without_signal(int fd, const std::string &text) {
     ::sigaction(SIGPIPE, &before, nullptr);
 }
 
-// A person's terminal gets no control bytes from somebody else's file.
+// Removes control bytes, because text from another user's file goes to a terminal.
 std::string one_line(const std::string &text) {
     std::string out;
     for (char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;

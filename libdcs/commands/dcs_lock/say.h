@@ -1,6 +1,6 @@
 #pragma once
-// Output. Results go to standard output, everything else to standard error; a command that is run has both
-// for itself, so what dcs_lock says about it goes to standard error and to --report.
+// Output. Results go to standard output, everything else to standard error. A command that is run owns both, so
+// messages of dcs_lock about it go to standard error and to --report.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,15 +15,15 @@ void write_all(int fd, const std::string &text);
 inline void print(const std::string &text) { write_all(1, text); }
 void complain(const std::string &line);  // "dcs_lock: LINE"
 
-// What became of a request.
+// The result of a request.
 struct Outcome {
     std::string name;           // of the lock, for people
     std::string result;         // one word: done, failed, expired, busy, too-soon, error ...
     int exit = 0;
     bool ran = false;           // the command was started
     std::string message;        // one line; may be empty
-    bool wrong_use = false;     // of result error: repeating it will not help
-    bool quiet = false;         // the line is only for -v and JSON
+    bool wrong_use = false;     // of result error: repeating the call cannot help
+    bool quiet = false;         // `message` is for -v and JSON only
     locks::Owner holder;        // pid 0: not known
     std::uint64_t token = 0;
     std::int64_t waited = -1, runtime = -1, cpu = -1, age = -1, elapsed = -1, again_in = -1;
@@ -33,16 +33,16 @@ struct Outcome {
 
 std::string as_json(const Outcome &outcome);
 std::string as_json(const locks::Owner &owner);
-// Tells it as the options ask for and returns its exit code.
+// Reports the outcome as the options request and returns its exit code.
 int tell(const Options &options, const Outcome &outcome);
 
 // An error of dcs_lock itself: 125.
 Outcome failed(const std::string &name, const std::string &message);
 Outcome failed(const std::string &name, const Status &status);
-// A refusal with the code and the word of its reason.
+// A denial, with the exit code and the word of its reason.
 Outcome denied(const Options &options, const std::string &name, const locks::Answer &answer);
 
-// The library speaks of files; who gave a name is told about that name.
+// The library's messages name files; replaces the file by the name that the user gave.
 std::string with_name(std::string text, const locks::Place &place);
 std::string shown_name(const locks::Atom &atom);  // "edit:/etc/motd", "backup", "/run/x.lock"
 std::string shown_name(const Options &options);

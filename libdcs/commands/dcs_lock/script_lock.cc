@@ -1,5 +1,5 @@
 // dcs_lock get and put: GetLock and ReleaseCurrentLock of the paper for shell scripts. The script's own process is the
-// holder; a keeper beside it has the kernel lock, for as long as the script lives.
+// holder; a keeper process has the kernel lock as long as the script lives.
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -18,16 +18,16 @@ namespace {
 
 Result<ProcessIdentity> script_of(const Options &options) {
     const pid_t pid = options.holder != 0 ? options.holder : ::getppid();
-    if (pid <= 1) return fail(Code::invalid, "the calling script is gone; call dcs_lock from a script that goes on");
+    if (pid <= 1) return fail(Code::invalid, "the calling script has ended; call dcs_lock from a script that runs on");
     const auto script = identify(pid);
     if (!script)
         return fail(Code::not_found, "process " + std::to_string(pid) +
-                                         " does not run; --holder names the script, as in "
+                                         " does not run; --holder must name the script, as in "
                                          "--holder $$");
     return script;
 }
 
-// -j with get: a slot of the operator, taken before the atom.
+// -j with get: takes a slot of the operator before the atom.
 bool take_operator_slot(const locks::World &world, const Options &options, const locks::Deadline &until,
                         locks::Slots &slots, Outcome &outcome) {
     if (!options.at_most) return true;
@@ -58,7 +58,7 @@ int get_lock(const locks::World &world, const Options &options) {
     const auto script = script_of(options);
     if (!script) return tell(options, failed(name, script.status()));
     Options asked = options;
-    asked.adaptive = true;  // as the paper's: a busy atom is refused at once
+    asked.adaptive = true;  // as in the paper: a busy atom is refused at once
     const locks::Deadline until = deadline_of(asked);
     const auto request = lock_request(world, asked, until);
     if (!request) return tell(options, failed(name, request.status()));
@@ -97,20 +97,20 @@ int put_lock(const locks::World &world, const Options &options) {
         return tell(options, failed(name, name + " is not held by process " + std::to_string(script->pid) +
                                               (running ? ", but by process " + std::to_string(owner.process.pid)
                                                        : std::string()) +
-                                              "; only the script that got it puts it back (--holder $$ names it)"));
+                                              "; only the script that took it can release it (--holder $$ names it)"));
     Outcome outcome;
     outcome.name = name;
     outcome.result = "released";
     const auto keeper = ProcessHandle::open(owner.supervisor);
     if (!keeper && keeper.status().code != Code::not_found) return tell(options, failed(name, keeper.status()));
-    if (!keeper) return tell(options, outcome);  // ended in this moment, and the kernel released it
+    if (!keeper) return tell(options, outcome);  // it ended just now, and the kernel released the lock
     if (const Status sent = keeper->signal(options.ended_badly ? keeper_failed : keeper_done); !sent)
         return tell(options, sent.code == Code::not_found ? outcome : failed(name, sent));
     timespec now = {};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     if (!keeper->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + 60 * second_ns))
         return tell(options, failed(name, "the keeper, pid " + std::to_string(owner.supervisor.pid) +
-                                              ", does not end, maybe it is stopped; kill -CONT it"));
+                                              ", does not end; if it is stopped, kill -CONT it"));
     return tell(options, outcome);
 }
 

@@ -246,7 +246,7 @@ TEST_CASE("a file that lost bytes costs its tree and the rest runs on") {
     auto opened = Store::open(disk, test_forest(), options, &report);
     REQUIRE(opened);
     REQUIRE(report.damaged.size() == 1);
-    CHECK(says(report, ann, ann + "/grains has 4 bytes where 10 were recorded"));
+    CHECK(says(report, ann, ann + "/grains has 4 bytes, but 10 were recorded"));
     Files rest = trees_of(disk), expected = workload.states[2];
     CHECK(leave_out(rest, {ann}));
     expected[marker_of(ann)];
@@ -317,7 +317,7 @@ TEST_CASE("a format file that says nothing is written anew if the stamp is ours,
     neither.damage(applied_file, 0, 1 << 20, [](char) { return '\0'; });
     RecoveryReport report;
     REQUIRE(Store::open(zeroed, test_forest(), unflushed(), &report));
-    CHECK(says(report, format_file, "written anew"));
+    CHECK(says(report, format_file, "rewritten"));
     CHECK(decode_format(zeroed.crashed().files().at(format_file)) == Format::good);
     CHECK(trees_of(zeroed) == workload.states[3]);
     CHECK(error_of(neither, unflushed()).find("neither") != std::string::npos);

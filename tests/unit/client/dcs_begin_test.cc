@@ -159,7 +159,7 @@ TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
     };
     CHECK(says([](Act &a, const wire::AnyMessage &m) {
               if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{std::string(31, 'T')};
-          }) == "dcs_begin: the scheduler sent a token of a wrong length\n");
+          }) == "dcs_begin: the scheduler sent a token of the wrong length\n");
     std::string newer = *wire::encode(wire::Welcome{}, 1, wire::opening_form), longer = newer;
     newer[6] = static_cast<char>(wire::opening_form + 1);  // of the header
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = newer; }) ==
@@ -190,10 +190,10 @@ TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
     CHECK(without("no_send") == "dcs_begin: sending to the scheduler: Broken pipe\n");
     CHECK(without("no_recv") == "dcs_begin: receiving from the scheduler: Connection reset by peer\n");
     CHECK(without("no_malloc") == "dcs_begin: no memory\n");
-    CHECK(without("no_environment") == "dcs_begin: keeping the credentials: Cannot allocate memory\n");
-    CHECK(without("no_words") == "dcs_begin: preparing the lock: Cannot allocate memory\n");
+    CHECK(without("no_environment") == "dcs_begin: cannot keep the credentials: Cannot allocate memory\n");
+    CHECK(without("no_words") == "dcs_begin: cannot prepare the lock: Cannot allocate memory\n");
     CHECK(without("") == "dcs_begin: " DCS_BINARY_DIR
-                         "/tests/dcs_lock: No such file or directory; it is installed beside dcs_begin\n");
+                         "/tests/dcs_lock: No such file or directory; it must be installed beside dcs_begin\n");
     fake.script([](const wire::AnyMessage &, int) {
         Act a;
         a.park = true;  // so that it has to wait

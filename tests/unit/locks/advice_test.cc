@@ -49,7 +49,7 @@ TEST_CASE("advice gives the values and the evidence") {
     CHECK_THAT(text, !Contains("peaks"));
     CHECK_THAT(text, !Contains("spam"));
     CHECK_THAT(text, !Contains("starving"));
-    CHECK_THAT(advised({}), Contains("no run was recorded yet") && !Contains("predicted"));
+    CHECK_THAT(advised({}), Contains("no run is recorded yet") && !Contains("predicted"));
 }
 
 TEST_CASE("runs that are long at regular times are advised an operand of their own") {
@@ -78,6 +78,6 @@ TEST_CASE("advice names starving jobs and who spams") {
         denial.too_soon = true;
         denial.command = "loop.sh";
     }
-    CHECK_THAT(advised(peaked(100, 1000), denials), Contains("most of them of uid 0, loop.sh, parent 0") &&
+    CHECK_THAT(advised(peaked(100, 1000), denials), Contains("most of them from uid 0, loop.sh, parent 0") &&
                                                         Contains("a factor of up to 2"));
 }

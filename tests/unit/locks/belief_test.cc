@@ -53,7 +53,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     REQUIRE(belief(owner, 0));
     CHECK_FALSE(belief(owner, 0)->only);
     CHECK(belief(owner, 0)->owner.cookie == 7);
-    refused(belief(forged, 0), "the process that it names has not got this lock");
+    refused(belief(forged, 0), "the process that it names does not hold this lock");
     CHECK(kill_believed(this_world(), *file, holder_byte, forged, {}).result == Killed::not_permitted);
     file_is(stranger, 0600);  // a user's word about a process of root
     for (const Owner &said : {owner, forged}) refused(belief(said, 0), "does not run as uid 65534");
@@ -65,7 +65,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     CHECK(belief(owner, 0)->owner.process == owner.process);
     CHECK(belief(owner, 0)->owner.cookie == 0);
     CHECK(belief(owner, 0)->owner.group == 0);
-    refused(belief(forged, 0), "has not got this lock");
+    refused(belief(forged, 0), "does not hold this lock");
     refused(belief(owner, stranger), "does not run as uid 65534, and others may write the file");
     Owner helped = forged;  // by one that has the lock, as `--keep=leader` leaves it
     helped.supervisor = owner.process;
@@ -79,7 +79,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     scratch::end(holder);
     CHECK(belief(owner, 0));  // what it left behind carries the marks that root wrote
     file_is(0, 0666);
-    refused(belief(owner, 0), "has not got this lock");
+    refused(belief(owner, 0), "does not hold this lock");
     CHECK(innocent.signals() == 0);
 }
 

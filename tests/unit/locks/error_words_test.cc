@@ -68,19 +68,19 @@ TEST_CASE("lock calls that are wrong say what is missing") {
         {"d_lock_get needs a request and a lock", [] { return d_lock_get(nullptr, nullptr, nullptr); }},
         {"there is no lock to release", [] { return d_lock_release(nullptr, 1); }},
         {"there is no lock to adopt", [] { return d_lock_adopt(nullptr); }},
-        {"d_lock_look needs an operator and a place for what it sees",
+        {"d_lock_look needs an operator and a state to fill in",
          [] { return d_lock_look("x", nullptr, nullptr, nullptr); }},
-        {"this thread has no lock of GetLock to release", [] { return ReleaseCurrentLock(); }},
-        {"d_slot_take needs a place for the slots", [] { return d_slot_take(one, limits, 1, 0, nullptr, nullptr); }},
+        {"this thread has no lock from GetLock to release", [] { return ReleaseCurrentLock(); }},
+        {"d_slot_take needs a pointer for the slots", [] { return d_slot_take(one, limits, 1, 0, nullptr, nullptr); }},
         {"no limit was named", [] { return d_slot_take(one, limits, 0, 0, nullptr, &slots); }},
         {"the name of a limit is missing", [] { return d_slot_take(none, limits, 1, 0, nullptr, &slots); }},
         {"the limit " + total + " was named twice", [] { return d_slot_take(twice, limits, 2, 0, nullptr, &slots); }},
         {"no slots are permitted at " + total + " (its limit is 0)",
          [] { return d_slot_take(one, zero, 1, 0, nullptr, &slots) == D_LOCK_GRANTED ? 0 : D_LOCK_FAILED; }},
-        {"a limit of -1 slots for " + total + "; it is a number from 0 to 65536",
+        {"a limit of -1 slots for " + total + "; it must be a number from 0 to 65536",
          [] { return d_slot_take(one, negative, 1, 0, nullptr, &slots); }},
         {"there are no slots to release", [] { return d_slot_release(nullptr); }},
-        {"d_slot_list needs a name, a count and a place for the holders",
+        {"d_slot_list needs a name, a count and an array for the holders",
          [] { return d_slot_list(nullptr, nullptr, 0, &count); }},
         request("a lock needs an operator or a path", [](auto &r) { r.operator_ = nullptr; }),
         request("the path of a lock must have a '/' in it", [](auto &r) { r.path = "word"; }),
@@ -105,10 +105,10 @@ TEST_CASE("a lock directory that cannot be used says why and what to set") {
         return d_lock_enter("words", 0, &lock);
     };
     const LockDirectory none(below);
-    check({{"cannot make the lock directory " + below + "; set DCS_LOCK_DIR to another: No such file or directory",
+    check({{"cannot create the lock directory " + below + "; set DCS_LOCK_DIR to another: No such file or directory",
             get}});
     const LockDirectory relative("here");
-    check({{"the lock directory here is not an absolute path, so each working directory would have locks of its own; "
-            "set DCS_LOCK_DIR to an absolute one",
+    check({{"the lock directory here is not an absolute path, so each working directory would have its own locks; "
+            "set DCS_LOCK_DIR to an absolute path",
             get}});
 }

@@ -337,7 +337,7 @@ TEST_CASE("P37 somebody else's process in a tree of one's own is told, and gets 
     CHECK(scratch::exit_code(status) == 17);
     REQUIRE(roots().size() == 1);
     CHECK(std::string(text).starts_with("process " + std::to_string(roots()[0]) + " ("));
-    CHECK(std::string(text).ends_with(") is somebody else's"));
+    CHECK(std::string(text).ends_with(") belongs to another user"));
     CHECK(::kill(roots()[0], 0) == 0);
     ::waitpid(leader, &status, 0);
     CHECK(WIFSIGNALED(status));  // which was its own

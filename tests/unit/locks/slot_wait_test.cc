@@ -72,7 +72,7 @@ TEST_CASE("waiting is in order of arrival, and who comes new does not overtake")
     mine.release();
     const Result<Slots> refused = ask(place, 1);
     REQUIRE_FALSE(refused);
-    CHECK(refused.status().text.find("others wait") != std::string::npos);
+    CHECK(refused.status().text.find("are waiting") != std::string::npos);
     CHECK_FALSE(ask(place, 1, in_ms(30)));
     ::kill(a.pid, SIGCONT);
     CHECK(a.answer());

@@ -98,7 +98,7 @@ TEST_CASE("a copy's files that are damaged say what a person can do") {
         deep += "/d";
     }
     const auto too_deep = backup::Copy::open(other, small_store());
-    CHECK(too_deep.status().text.find("/d is too deep to be one of ours") != std::string::npos);
+    CHECK(too_deep.status().text.find("/d is nested too deeply") != std::string::npos);
 }
 
 TEST_CASE("a copy that is missing or damaged is not promoted") {

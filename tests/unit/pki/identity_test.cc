@@ -106,7 +106,7 @@ TEST_CASE("an identity is written and read whole") {
         std::ofstream(dir.pki() + "/certificate.pem") << certificate_to_pem(other.certificate.der);
         const auto mixed = read_identity(dir.pki());
         REQUIRE_FALSE(mixed);
-        CHECK(mixed.status().text.find("not the one of the certificate") != std::string::npos);
+        CHECK(mixed.status().text.find("does not belong to the certificate") != std::string::npos);
     }
     SECTION("a renewed certificate takes the old one's place") {
         Identity renewed = *read;

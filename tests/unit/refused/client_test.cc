@@ -225,7 +225,7 @@ TEST_CASE("credentials that cannot be read or used") {
                                   "-----END CERTIFICATE-----\n";
     const auto read = client::read_remote_credentials(text(strange));
     REQUIRE_FALSE(read);
-    CHECK(read.status().text.find("the certificate: it does not name a role and a name as certificates of a pool do") !=
+    CHECK(read.status().text.find("the certificate: it does not have a role and a name, as") !=
           std::string::npos);
     ::unsetenv("DCS_AUTH_FD");
     fake.script([](const wire::AnyMessage &m, int) {

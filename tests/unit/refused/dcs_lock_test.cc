@@ -111,11 +111,12 @@ struct Locks {
 
 TEST_CASE("a lock of a script whose keeper cannot be had") {
     const Locks locks;
-    has(dcs_lock({"get", "edit", "motd"}, {"pipe2", EMFILE, ""}), "no pipe to the keeper: Too many open files");
+    has(dcs_lock({"get", "edit", "motd"}, {"pipe2", EMFILE, ""}),
+        "cannot create a pipe to the keeper: Too many open files");
     has(dcs_lock({"get", "edit", "motd"}, {"fork", EAGAIN, ""}),
-        "the keeper of the lock cannot be started: Resource temporarily unavailable");
+        "cannot start the keeper of the lock: Resource temporarily unavailable");
     has(dcs_lock({"get", "edit", "motd"}, {"getppid", 0, ""}),
-        "the calling script is gone; call dcs_lock from a script that goes on");
+        "the calling script has ended; call dcs_lock from a script that runs on");
 }
 
 TEST_CASE("a lock of a script whose keeper does not let go") {
@@ -123,11 +124,11 @@ TEST_CASE("a lock of a script whose keeper does not let go") {
     const auto got = [] { return dcs_lock({"get", "edit", "motd"}); };
     REQUIRE(got() == "");
     has(dcs_lock({"put", "edit", "motd"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open), 1}),
-        "cannot get hold of process ");
+        "cannot open process ");
     CHECK(dcs_lock({"list"}).find("held") != std::string::npos);
     const std::string text = dcs_lock({"put", "edit", "motd"}, {"ppoll", ENOMEM, ""});
     has(text, "the keeper, pid ");
-    has(text, ", does not end, maybe it is stopped; kill -CONT it");
+    has(text, ", does not end; if it is stopped, kill -CONT it");
     REQUIRE(lock_bench::soon([&] { return got() == ""; }));  // it was told to, all the same
     CHECK(dcs_lock({"put", "edit", "motd"}) == "");
 }
@@ -146,7 +147,7 @@ TEST_CASE("holders that are not to be ended") {
         " runs on another host or in another pid namespace: it runs on host ");
     has(dcs_lock({"break", "h"}, no_signals), " is not ended: process ");
     has(dcs_lock({"break", "h"}, {"syscall", EMFILE, std::to_string(SYS_pidfd_open)}),
-        " does not end: cannot get hold of process ");
+        " does not end: cannot open process ");
     has(dcs_lock({"--grace=0,0,0", "break", "h"}, lost_signals), " does not end: ");
 }
 
@@ -158,20 +159,21 @@ TEST_CASE("waiters that are not to be sent home") {
     {
         const Running waiter({"-q", "h", "true"});
         locks.until("h", " 1 ");
-        has(dcs_lock({"break", "--head", "h"}, no_signals), waiter.pid() + " is somebody else's; ask them, or root");
+        has(dcs_lock({"break", "--head", "h"}, no_signals),
+            waiter.pid() + " belongs to another user; ask that user or root");
         has(dcs_lock({"--grace=0,0,0", "break", "--head", "h"}, lost_signals),
-            waiter.pid() + " got TERM and is still there");
+            waiter.pid() + " received TERM and has not ended");
         const std::string open = std::to_string(SYS_pidfd_open);
-        has(dcs_lock({"break", "--head", "h"}, {"syscall", ESRCH, open, 1}), waiter.pid() + " is gone already");
+        has(dcs_lock({"break", "--head", "h"}, {"syscall", ESRCH, open, 1}), waiter.pid() + " has ended already");
         has(dcs_lock({"break", "--head", "h"}, {"syscall", EMFILE, open, 1}),
-            "cannot get hold of process " + waiter.pid().substr(4) + ": Too many open files");
+            "cannot open process " + waiter.pid().substr(4) + ": Too many open files");
     }
     Result<Place> place = place_of(std::string("h"), ".lock");
     REQUIRE(place);
     Result<LockFile> file = LockFile::open(*place, FileKind::atom);
     REQUIRE(file);
     REQUIRE(*file->lock(ticket_byte + 7, 1, false, Deadline::none()));
-    has(dcs_lock({"break", "--head", "h"}), "the first waiter left no note of who it is; `ps` may show it");
+    has(dcs_lock({"break", "--head", "h"}), "the first waiter is not known: it left no note; `ps` may show it");
 }
 
 TEST_CASE("a holder that left no record") {
@@ -180,6 +182,6 @@ TEST_CASE("a holder that left no record") {
     Result<Place> place = place_of(std::string("h"), ".lock");
     Result<LockFile> file = LockFile::open(*place, FileKind::atom);
     REQUIRE(*file->hold(false, Deadline::none()));
-    has(dcs_lock({"break", "h"}), "h: its holder left no record, so nobody can be ended with certainty; `fuser " +
-                                      place->path + "` may show who it is");
+    has(dcs_lock({"break", "h"}), "h: its holder left no record, so it cannot be identified; `fuser " +
+                                      place->path + "` may show it");
 }

@@ -84,13 +84,13 @@ TEST_CASE("lock files that cannot be opened or made") {
     }
     {
         const Refusing room("open,openat", ENOSPC, "", 1);  // of the file that is to become it
-        CHECK(why_not_open(place) == "cannot make lock file " + place.path + ": No space left on device");
+        CHECK(why_not_open(place) == "cannot create lock file " + place.path + ": No space left on device");
     }
     const LockFile file = opened(place);
     CHECK(why_not_open(place, FileKind::slots).find(place.path + " is an exclusive or adaptive lock") == 0);
     {
         const Refusing gone("open,openat", ENOENT, place.path);  // whoever makes it finds that somebody was faster
-        CHECK(why_not_open(place) == "lock file " + place.path + " is being replaced all the time");
+        CHECK(why_not_open(place) == "lock file " + place.path + " is being replaced continually");
     }
     {
         const Refusing look("fstat", EIO);
@@ -129,14 +129,14 @@ TEST_CASE("kernel locks that are refused, and waits without a timer") {
     REQUIRE(*other.hold(false, Deadline::none()));
     {
         const Refusing timer("timer_create", EAGAIN);
-        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
+        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel provides no timer for the wait");
     }
     other.let_go();
     const int alone = ::open(place.path.c_str(), O_RDWR | O_CLOEXEC);
     REQUIRE(::flock(alone, LOCK_EX) == 0);  // as somebody who knows flock(2) only
     {
         const Refusing timer("timer_create", EAGAIN);
-        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel gives no timer to wait with");
+        CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel provides no timer for the wait");
     }
     {
         const Refusing flock("flock", EIO, "", 1);
@@ -160,13 +160,13 @@ TEST_CASE("queues whose places somebody has locked") {
     const LockFile file = opened(place), other = opened(place);
     REQUIRE(*other.lock(ticket_byte, 0, false, Deadline::none()));
     CHECK(QueuePlace::enter(file, false).status().text ==
-          "the queue of " + place.path + " has a lock on all of its places");
+          "all places in the queue of " + place.path + " are locked");
     other.unlock(ticket_byte, 0);
     // A lock that the look for a free place did not show: it came between the two.
     REQUIRE(*other.lock(ticket_byte, 1, true, Deadline::none()));
     const Refusing look("fcntl", EINVAL, std::to_string(F_OFD_GETLK));
     CHECK(QueuePlace::enter(file, false).status().text ==
-          "somebody has places in the queue of " + place.path + " out of order");
+          "another process holds places in the queue of " + place.path + " out of order");
 }
 
 TEST_CASE("the directory of locks") {
@@ -201,7 +201,7 @@ TEST_CASE("the directory of locks") {
     REQUIRE(::chown(foreign.c_str(), 65533, 65533) == 0);
     REQUIRE(::chmod(dir.path().c_str(), 0755) == 0);
     CHECK(nobody_at(foreign) == "the lock directory " + foreign + " belongs to uid 65533, who could replace every lock "
-                                                                  "in it; set DCS_LOCK_DIR to one of your own");
+                                                                  "in it; set DCS_LOCK_DIR to your own directory");
 }
 
 TEST_CASE("a lock whose file is replaced all the time") {
@@ -219,14 +219,14 @@ TEST_CASE("a lock whose file is replaced all the time") {
     REQUIRE(get() == "");
     {
         const Refusing named("fstat", EIO, "", -2);  // each time it has been opened and looked at
-        CHECK(get() == "lock " + place.path + " is being replaced all the time");
+        CHECK(get() == "lock " + place.path + " is being replaced continually");
     }
     {
         const Refusing examined("fstat", EIO, "", 1);
         CHECK(ask() == "cannot examine lock file " + slots.path + ": Input/output error");
     }
     const Refusing named("fstat", EIO, "", -3);
-    CHECK(ask() == "a file of counted slots is being replaced all the time");
+    CHECK(ask() == "a file of counted slots is being replaced continually");
 }
 
 TEST_CASE("counted slots that cannot be written, or waited for") {
@@ -247,7 +247,7 @@ TEST_CASE("counted slots that cannot be written, or waited for") {
         REQUIRE(stranger);
         REQUIRE(*stranger->lock(slot_byte, 1, false, Deadline::none()));
         const Refusing watcher("syscall", EAGAIN, std::to_string(SYS_clone));
-        CHECK(ask(in_ms(60'000)) == "no process to wait with for a slot of " + place.path);
+        CHECK(ask(in_ms(60'000)) == "cannot start a process that waits for a slot of " + place.path);
     }
     place = slots_in(dir, "fresh");
     REQUIRE(LockFile::open(place, FileKind::slots));

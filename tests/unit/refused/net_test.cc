@@ -190,7 +190,7 @@ TEST_CASE("TLS: an authority that is no certificate") {
     trust.authority = "nonsense";
     trust.role = pki::Role::scheduler;
     CHECK(tls_context({}, trust).status().text ==
-          "the authority's certificate: it is no certificate, or a damaged one");
+          "the authority's certificate: it is not a certificate, or it is damaged");
 }
 
 TEST_CASE("the certificate that a scheduler sends anew must be ours") {
@@ -205,7 +205,7 @@ TEST_CASE("the certificate that a scheduler sends anew must be ours") {
           "this host");
     REQUIRE(link.open("pool.example:7001", dir.path(), pki::Role::grain_server, "h1"));
     const std::string ours = "the scheduler's new certificate for us";
-    CHECK(link.renewed({"nonsense"}).text == ours + ": it is no certificate, or a damaged one");
+    CHECK(link.renewed({"nonsense"}).text == ours + ": it is not a certificate, or it is damaged");
     CHECK(link.renewed({another.host().certificate}).text ==
           ours + ": the certificate of h1 was issued by another authority than this pool's");
     CHECK(link.renewed({issuer.host().certificate}).text == ours + " is for another name or key");
@@ -232,7 +232,7 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
         CHECK(read() == "reading " + key + ": Input/output error");
     }
     write_file(key, text_of_file(key) + std::string(1 << 20, '\n'));
-    CHECK(read() == key + " is too long to be what its name says");
+    CHECK(read() == key + " is too long");
     ::unlink(key.c_str());
     REQUIRE(::mkdir(key.c_str(), 0700) == 0);
     CHECK(read() == key + " is not a file");
@@ -240,7 +240,7 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     REQUIRE(pki::write_identity(dir.path(), whole));
     if (::geteuid() == 0) {  // nobody else can give a file away
         REQUIRE(::chown(key.c_str(), 65534, 65534) == 0);
-        CHECK(read() == key + " belongs to uid 65534, not to who runs this program");
+        CHECK(read() == key + " belongs to uid 65534, not to the user of this program");
         ::unlink(key.c_str());
     }
     CHECK(pki::key_in(authority + "/below").status().text ==
@@ -251,5 +251,5 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     CHECK(pki::authority_in(dir.path() + "/pool", now).status().text ==
           dir.path() + "/pool/authority.pem is not the certificate of an authority");
     CHECK(pki::issue(issuer.authority, "no key", pki::Role::grain_server, "h1", now).status().text ==
-          "it is no public key");
+          "it is not a public key");
 }

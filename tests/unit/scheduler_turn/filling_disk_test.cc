@@ -79,7 +79,7 @@ TEST_CASE("a disk fills up: calls are refused in words, what was acknowledged st
     CHECK(w.acknowledged.size() > 10);
     CHECK(w.refusal.find("nothing was changed") != std::string::npos);
     CHECK(w.refusal.find("bytes free") != std::string::npos);
-    CHECK(w.refusal.find("make room, then repeat") != std::string::npos);
+    CHECK(w.refusal.find("free some space, then repeat") != std::string::npos);
     // Small ones find room a little longer; then nothing does.
     for (int i = 0; i < 400; ++i) w.submit();
     for (int i = 0; i < 5; ++i) CHECK_FALSE(w.submit());

@@ -118,7 +118,7 @@ Step removal_step(std::string_view directory) {
 }  // namespace
 
 TEST_CASE("directories that are too deep for a tree are left alone, and named") {
-    const std::string end = " is too deep to be one of ours: move what lies there away";
+    const std::string end = " is nested too deeply for a backing store: move it away";
     SimDisk disk;
     auto store = open(disk);
     commit(*store, {status("g/1", "a")});
@@ -158,7 +158,7 @@ TEST_CASE("a store that others may write to commits nothing more") {
     for (int i = 0; i < 2; ++i) {
         const CommitResult result = store->commit({status("g/1", "b")});
         CHECK(result.answer == Answer::unknown);
-        CHECK(result.status.text == "the store's lock was removed or replaced, so somebody else may write to it");
+        CHECK(result.status.text == "the store's lock was removed or replaced, so another process may write to it");
         alone = true;  // too late: somebody may have written
     }
     CHECK(store->commit_copied(2, "").answer == Answer::unknown);
@@ -180,13 +180,13 @@ TEST_CASE("turns of another store that do not fit are called what they are, and 
     const std::string good = encode_for_copy(1, {step});
     CHECK(says(7, good) == "turn 7 does not follow turn 0");
     CHECK(says(1, "DCS") == "turn 1: it is too short");
-    CHECK(says(1, with_count(good, 1u << 30)) == "turn 1: it names more steps than it can hold");
-    CHECK(says(1, with_count(good, 9)) == "turn 1: it names more steps than it can hold");
-    CHECK(says(1, with_count(good, 0)) == "turn 1: something follows its last step");
+    CHECK(says(1, with_count(good, 1u << 30)) == "turn 1: it states more steps than it can contain");
+    CHECK(says(1, with_count(good, 9)) == "turn 1: it states more steps than it can contain");
+    CHECK(says(1, with_count(good, 0)) == "turn 1: there are bytes after its last step");
     step.checksum ^= 1;
-    CHECK(says(1, encode_for_copy(1, {step})) == "turn 1 did not come whole");
+    CHECK(says(1, encode_for_copy(1, {step})) == "turn 1 arrived incomplete");
     step.kind = StepKind::beside;  // its bytes would lie in a file that never comes
-    CHECK(says(1, encode_turn(1, {step}, RootLayout{1, 0})) == "turn 1 did not come whole");
+    CHECK(says(1, encode_turn(1, {step}, RootLayout{1, 0})) == "turn 1 arrived incomplete");
     CHECK(disk.files() == before);
     CHECK(store->commit_copied(1, good).answer == Answer::done);
     CHECK(*store->read("g/1/status", 0, 99) == bytes);
@@ -195,8 +195,8 @@ TEST_CASE("turns of another store that do not fit are called what they are, and 
 TEST_CASE("what a root says in vain") {
     const std::string root = encode_turn(12, {removal_step("g/1"), removal_step("g/2")}, RootLayout{512, 1000});
     REQUIRE(decode_turn(with_count(root, 2), 12, true)->steps.size() == 2);
-    CHECK(decode_turn(with_count(root, 1), 12, true).status().text == "something follows its last step");
-    CHECK(decode_turn(with_count(root, 3), 12, true).status().text == "it names more steps than it can hold");
+    CHECK(decode_turn(with_count(root, 1), 12, true).status().text == "there are bytes after its last step");
+    CHECK(decode_turn(with_count(root, 3), 12, true).status().text == "it states more steps than it can contain");
 }
 
 TEST_CASE("without its format and its stamp, or without a stamp while turns wait, a store is not touched") {
@@ -205,7 +205,7 @@ TEST_CASE("without its format and its stamp, or without a stamp while turns wait
     spoil(disk, "turns/applied");
     auto before = disk.files();
     CHECK(try_open(disk).status().text ==
-          "turns/applied cannot be read while turns/00000000000000000001.commit is there: nothing was touched, restore "
+          "turns/applied cannot be read while turns/00000000000000000001.commit exists: nothing was changed, restore "
           "the state directory from a backup");
     CHECK(disk.files() == before);
     spoil(both, "turns/applied");
@@ -233,12 +233,12 @@ TEST_CASE("bytes of a turn that are damaged cost their tree, which says so") {
         CHECK(report.damaged[0].path == "g/1");
         CHECK(report.damaged[0].what == "in turn 1 " + one.what);
         CHECK(*store->read("g/1/DAMAGED", 0, 999) ==
-              "This tree is set aside: in turn 1 " + one.what + ". What was committed to it from that turn on is "
-              "missing. Remove the tree, or restore the state directory from a backup.\n");
+              "This tree is set aside: in turn 1 " + one.what + ". Later commits to it are missing, from that turn on. "
+              "Remove the tree, or restore the state directory from a backup.\n");
         const CommitResult result = store->commit({status("g/2", "b"), status("g/1", "b")});
         CHECK(result.answer == Answer::nothing);
-        CHECK(result.status.text == "g/1 is damaged and set aside; the file g/1/DAMAGED says what was lost: remove the "
-                                    "tree and begin it anew, or restore the state directory from a backup");
+        CHECK(result.status.text == "g/1 is damaged and set aside; the file g/1/DAMAGED describes the loss: remove the "
+                                    "tree and create it again, or restore the state directory from a backup");
         CHECK(*store->list("") == std::vector<std::string>{"g/"});
         CHECK(*store->list("g") == std::vector<std::string>{"1/"});
         commit(*store, {removal("g/1"), status("g/1", "anew")});
@@ -258,7 +258,7 @@ TEST_CASE("turns that are missing, without a format, or cut while they are read 
     SimDisk missing = disk.killed(), foreign = disk.killed(), shorter = disk.killed();
     REQUIRE(missing.remove(second));
     CHECK(try_open(missing).status().text ==
-          second + " is missing though " + root_name(3).substr(6) + " is there" + advice);
+          second + " is missing, but " + root_name(3).substr(6) + " exists" + advice);
 
     for (const char *name : {"format", "g/1/status", "g/1", "g"}) {
         const Status removed = std::string(name).find("status") != std::string::npos || std::string(name) == "format"
@@ -266,7 +266,7 @@ TEST_CASE("turns that are missing, without a format, or cut while they are read 
         REQUIRE(removed);
     }
     const auto before = foreign.files();
-    CHECK(try_open(foreign).status().text == "the directory has no format file but holds `" + root_name(1) +
+    CHECK(try_open(foreign).status().text == "the directory has no format file but contains `" + root_name(1) +
                                                  "`: restore it from a backup");
     CHECK(foreign.files() == before);
 
