@@ -77,7 +77,7 @@ Status Engine::write_root(const TurnPlan &plan) {
     return status;
 }
 
-// Space that was asked for, or that the reserve gave up, may be somebody else's by the time it is
+// Space that was asked for, or that the reserve gave up, may be taken by others by the time it is
 // needed. What the reserve still holds is tried again.
 Status Engine::reach_commit(const TurnPlan &plan, Room room) {
     constexpr int attempts = 4;

@@ -47,7 +47,7 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
     return Status::ok();
 }
 
-// Without the stamp nobody knows which roots are applied: applying one that was is as wrong as
+// Without the stamp it is not known which roots are applied: applying one that was is as wrong as
 // leaving one out. Without roots there is nothing to know.
 Status Engine::check_stamp_missing(const std::vector<std::string> &names) const {
     std::uint64_t turn = 0;

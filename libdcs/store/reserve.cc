@@ -61,7 +61,7 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
 }
 
 // As much of it is given up as the root needs; the rest must be enough to finish the turn, even if
-// somebody else takes all that is free from now on.
+// another process takes all that is free from now on.
 Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after) {
     DCS_REQUIRE(free < before + after, "the reserve is for turns that do not fit beside it");
     if (free + reserve_ < before + after) return no_room(free + reserve_, before + after);

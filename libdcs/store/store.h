@@ -97,10 +97,10 @@ struct StoreOptions {
     std::uint64_t accept_lost_turn = 0;       // of this turn's root both heads are bad: go on without it
     std::uint32_t plant = plant_none;
     // Is the store still guarded against other writers? Asked before each commit; a no ends all commits. Null:
-    // nobody else can come to the disk, as in tests.
+    // no other process can come to the disk, as in tests.
     std::function<bool()> still_alone;
     // Told of each turn as soon as it is committed, by the thread that commits; the steps last as long as the call.
-    // Null: nobody wants to know.
+    // Null: it is not called.
     std::function<void(std::uint64_t turn, const std::vector<Step> &steps)> committed;
 };
 
