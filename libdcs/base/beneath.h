@@ -1,5 +1,5 @@
 #pragma once
-// Files below a directory that somebody else may change at any instant: what is opened lies below it, whatever is
+// Files below a directory that another user may change at any instant: what is opened lies below it, whatever is
 // renamed, linked or mounted there meanwhile.
 #include <string>
 
@@ -17,7 +17,7 @@ int open_beneath_by_steps(int directory, const char *path, int flags, mode_t mod
 // is a regular one, with one name, of that owner. Only the descriptor's stat(2) says so, never the name's.
 std::string strange_file(const struct stat &st, uid_t owner);
 
-// For reading or executing by a path that somebody else chose: links are followed, but nothing except a regular file is
+// For reading or executing by a path that another user chose: links are followed, but nothing except a regular file is
 // opened (a device may act when it is). -1 with errno; EACCES for what is no regular file.
 int open_regular(const char *path) noexcept;
 

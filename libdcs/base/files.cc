@@ -25,7 +25,7 @@ std::string path_of(int fd) {
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : link;
 }
 
-// Only a directory's own: by now there may be a link to somebody's file under its name.
+// Only a directory's own: by now a link to another file may have its name.
 bool unlock(int parent, const std::string &name) {
     const Fd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     return fd && ::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700) == 0;

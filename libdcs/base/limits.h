@@ -32,7 +32,7 @@ inline constexpr std::size_t pending_hosts = 64;
 inline constexpr std::size_t pending_of_address = 4;
 // d_gwait hands out this much of each stream as strings (paper 3.2: "the first 20 K").
 inline constexpr std::size_t gwait_text_bytes = 20 * 1024;
-// Grains submitted, or results taken, by one call (C13). What a commit and a frame cost is small when a thousand
+// Grains submitted, or results taken, by one call. What a commit and a frame cost is small when a thousand
 // share it, and other people's calls wait for no more than that.
 inline constexpr std::size_t batch_grains = 1024;
 // Parameters of the grains of one such call; one that has more goes alone.
@@ -55,7 +55,7 @@ inline constexpr std::size_t moves_kept = 8;
 inline constexpr std::size_t move_detail_bytes = 160;
 // Kinds of grains that one session may have waiting, by class and what they ask for: a host looks at each.
 inline constexpr std::size_t shapes_per_session = 1024;
-// Staged, brought back or otherwise named by one grain (C13): its record lists them.
+// Staged, brought back or otherwise named by one grain: its record lists them.
 inline constexpr std::size_t grain_files = 1024;
 inline constexpr std::size_t digest_bytes = 32;  // SHA-256
 // One content of the library: a program, a staged file, an input or an output of a grain. A gigabyte goes
@@ -100,7 +100,7 @@ inline constexpr std::size_t export_inline_bytes = 32 * 1024;
 // users together.
 inline constexpr std::size_t import_bytes = 1u << 30;
 inline constexpr std::size_t import_bytes_of_all = 2u << 30;
-// The event log of an import: it is looked through when it comes, and again by whoever looks at the session. A million
+// The event log of an import: it is looked through when it comes, and again by each reader of the session. A million
 // grains have about fifty bytes each in theirs; an eighth of an import is what a log may be beside what it tells of.
 inline constexpr std::size_t import_log_bytes = import_bytes / 8;
 // Slots of a host; and grains that its server may say it holds: twice that, after its slots were made fewer.
@@ -121,7 +121,7 @@ inline constexpr int returns = 10;
 inline constexpr int returns_told = 3;
 // Longest rest between two such starts, or two that the host's trouble prevented.
 inline constexpr std::int64_t rest_s = 3600;
-// Token entries without sessions age out (S11).
+// Token entries without sessions age out.
 inline constexpr std::int64_t token_age_s = 24 * 3600;
 
 }  // namespace dcs::limits

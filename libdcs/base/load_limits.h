@@ -11,7 +11,7 @@ namespace dcs::limits {
 inline constexpr std::size_t queued_requests = 4096;
 inline constexpr std::size_t queued_bytes = 64u << 20;
 // Held in memory for the connections of one user of this host, or of one user of other hosts: messages of which a part
-// has come, and answers that were not read yet. Three of the largest each way, and nobody fills the memory with
+// has come, and answers that were not read yet. Three of the largest each way, and no peer fills the memory with
 // thousands of halves.
 inline constexpr std::size_t held_bytes = 128u << 20;
 // Calls that wait for a result: of one session, where each thread of a control program has one, and of one user.

@@ -6,7 +6,7 @@
 
 namespace dcs {
 
-// The first twelve bytes as six words that can be read to somebody over the telephone, "lusab-babad-...": sixteen
+// The first twelve bytes as six words that can be read out over the telephone, "lusab-babad-...": sixteen
 // bits each, consonants and vowels by turns. Both sides of a join show them.
 std::string in_words(const TokenHash &hash);
 

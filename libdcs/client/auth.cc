@@ -25,7 +25,7 @@ bool ident_character(char c) {
 }
 
 // What dcs_begin leaves is a sealed memory file: 32 bytes, or the text of remote.h. Anything else under that number is
-// somebody else's descriptor and stays as it is.
+// a descriptor of the program's and stays as it is.
 constexpr std::size_t credentials_bytes = 16 * 1024;
 
 struct Inherited {

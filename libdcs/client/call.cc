@@ -31,7 +31,8 @@ void sleep_until(Instant until) {
 }
 
 // The scheduler does not take our certificate, for good: unless its time has come by our clock, and not by the
-// scheduler's. Then one of the clocks is wrong, and whoever was taken before waits, as for a scheduler that is away.
+// scheduler's. Then one of the clocks is wrong, and a program that was taken before waits, as for a scheduler that is
+// away.
 void rejected(const Pool &pool, const Line &l, Conversation &c, const Status &why) {
     const bool in_time = l.remote && pki::in_time(l.remote->certificate, wall_clock_s());
     if (in_time && l.transport.clocks() && pool.scheduler_met() && !planted("client.rejected_for_time"))
@@ -145,7 +146,7 @@ void renew(Pool &pool, const std::string &token) {
         (void)use_renewed(pool, renewed->certificate);
 }
 
-// Programs of other hosts are nobody without a token.
+// Programs of other hosts have no identity without a token.
 Result<std::string> token_for(const Pool &pool, With with) {
     std::string token = pool.credentials().token, inherited = pool.inherited_token();
     const bool elsewhere = pool.remote() != nullptr;

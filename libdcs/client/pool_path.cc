@@ -50,7 +50,7 @@ std::vector<std::string> words_of(std::string_view line) {
     return words;
 }
 
-// Whoever can write it could send programs to a scheduler of their own.
+// A user who can write it could send programs to another scheduler.
 Status check_roots(const struct stat &st, const std::string &path) {
     if (st.st_uid == 0 && (st.st_mode & 022) == 0) return Status::ok();
     return fail(Code::refused, path + ": others than root can write it: chown root, chmod go-w");

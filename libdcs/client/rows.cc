@@ -14,10 +14,10 @@
 namespace dcs::client {
 namespace {
 
-void put(const char *&to, const std::string &from) { to = from.c_str(); }
-template <class To, class From> void put(To &to, const From &from) { to = from; }
+void take(const char *&to, const std::string &from) { to = from.c_str(); }
+template <class To, class From> void take(To &to, const From &from) { to = from; }
 // Of a field with the same name and meaning in both.
-#define DCS_SAME(name) put(to.name, from.name);
+#define DCS_SAME(name) take(to.name, from.name);
 
 // What answers point to. The lists do not move when more come.
 struct Lists {

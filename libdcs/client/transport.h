@@ -25,12 +25,12 @@ public:
 
     struct Refusal { int error = 0; bool hopeless = false; std::string why; bool clocks = false; };
     // To the socket at `path`, of any length. error 0: connected. hopeless: there is no pool, or it may
-    // not be entered; otherwise nobody listens now.
+    // not be entered; otherwise no scheduler listens now.
     Refusal connect(const std::string &path);
     // To HOST:PORT, by TLS. hopeless: what answers there is not to be believed, or does not take us; clocks: because of
     // the time at which a certificate is valid.
     Refusal connect_tls(const std::string &address, const net::TlsContextPtr &context, Instant deadline);
-    // Standing, and silent: bytes or an end that nobody asked for make it unusable.
+    // Standing, and silent: bytes or an end without a request make it unusable.
     bool usable();
     void close();
     // The deadline passed, and nothing came.

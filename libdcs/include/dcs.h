@@ -134,7 +134,7 @@ struct d_pool *d_pool_open(const struct d_pool_options *options);
 void d_pool_close(struct d_pool *pool);
 
 /* Sets how long from now on broken requests are repeated, as patience_s of d_pool_options. pool NULL: the default pool.
- * Asks nobody.
+ * Sends no request.
  * Errors: D_E_INVALID (it is not a number). */
 int d_pool_set_patience(struct d_pool *pool, double patience_s);
 

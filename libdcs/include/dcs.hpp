@@ -317,7 +317,7 @@ private:
 };
 
 // A session of this program. Closed at the end of its scope; left open when an exception ends the scope, so that a rerun
-// goes on in it. Whoever wants to know that closing worked calls close(). To be used by one thread at a time.
+// goes on in it. A program that has to know that closing worked calls close(). To be used by one thread at a time.
 class session {
 public:
     // In the default pool; see the calls of the same names in class pool.

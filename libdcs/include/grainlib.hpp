@@ -37,7 +37,7 @@ inline void flush_streams() {
 
 inline void handler() {
     d_handler();
-    // The library would drop what it cannot write when it ends, and nobody would know.
+    // The library would drop what it cannot write when it ends, and no status would say so.
     static const bool registered = std::atexit(flush_streams) == 0;
     (void)registered;
 }

@@ -154,7 +154,7 @@ private:
     std::map<std::string, std::size_t> held_;            // at TLS doors: bytes, by Wire::charged_to
     std::size_t open_ = 0;  // sockets of wires
     std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
-    Duration away_;                                // how long nobody was served, in all
+    Duration away_;                                // how long no peer was served, in all
     Instant left_;                                 // when wait() was last left
     std::vector<ConnId> dirty_;
     std::deque<Arrival> inbox_;

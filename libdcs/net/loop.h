@@ -41,7 +41,7 @@ struct Arrival {
 };
 
 // A Duration of 0 means no such deadline. To move is to bring or take 4 KiB, or the rest if that is less.
-// Deadlines stand still while nobody serves: the caller is away from wait() for more than a second, or
+// Deadlines stand still while no peer is served: the caller is away from wait() for more than a second, or
 // the process or machine is stopped.
 struct Limits {
     std::size_t max_payload = 0;             // frames above it are refused and the connection closed

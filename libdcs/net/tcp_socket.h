@@ -15,7 +15,7 @@ struct TcpAddress {
 };
 // NAME:PORT, ADDRESS:PORT or [IPV6]:PORT. Port 0 only where it is listened on: the kernel chooses.
 Result<TcpAddress> parse_tcp_address(const std::string &text);
-// Where somebody may be found: one of them, or several with commas between, to be tried in this order.
+// Where a peer may be found: one address, or several with commas between, to be tried in this order.
 constexpr std::size_t addresses_most = 4;
 Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text);
 std::string to_text(const TcpAddress &address);

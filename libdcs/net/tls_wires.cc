@@ -87,7 +87,7 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
     lose(*wire, why);
 }
 
-// Nobody knows yet who it is: there may be few of them, and few from one network.
+// The peer is not known yet: there may be few of them, and few from one network.
 bool AsioLoop::make_room_for(const WirePtr &wire) {
     strangers_.tell_time(served_now());
     if (open_ >= limits::connections) return false;

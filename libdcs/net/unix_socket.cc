@@ -96,7 +96,7 @@ int accept_socket(int listener) {
 Peer peer_of(int fd) {
     struct ucred who = {};
     socklen_t size = sizeof who;
-    Peer peer{UINT32_MAX, UINT32_MAX, 0};  // nobody, should the kernel not say
+    Peer peer{UINT32_MAX, UINT32_MAX, 0};  // no user, should the kernel not say
     if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && size == sizeof who)
         peer = Peer{who.uid, who.gid, who.pid};
     return peer;

@@ -1,5 +1,5 @@
 #pragma once
-// Batch calls (C13): many grains submitted by one request, many results taken by one. Each is one call: it
+// Batch calls: many grains submitted by one request, many results taken by one. Each is one call: it
 // happens whole or not at all, and is repeated under one request id.
 #include <vector>
 

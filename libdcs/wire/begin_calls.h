@@ -1,5 +1,5 @@
 #pragma once
-// How a control program of another host gets its credentials (docs/SECURITY.md, SPEC A1): dcs_begin asks for them over
+// How a control program of another host gets its credentials (docs/SECURITY.md): dcs_begin asks for them over
 // its host's TLS connection, and the program calls with what came back. Kinds of messages from 62 on.
 #include <cstdint>
 #include <string>

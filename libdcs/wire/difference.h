@@ -1,6 +1,6 @@
 #pragma once
 // FieldList: the fields of a struct as a flat list of name and value, by its serialize(). Two lists
-// of the same struct, compared, name what differs (C7, C16).
+// of the same struct, compared, name what differs.
 #include <string>
 #include <string_view>
 #include <variant>

@@ -1,6 +1,6 @@
 #pragma once
 // The event log of a session: what became of it, in order; enough to draw its dataflow graph and the time line
-// of its hosts. On disk, and on its way to whoever reads it, it is a row of frames, one for each turn of the
+// of its hosts. On disk, and on its way to a reader, it is a row of frames, one for each turn of the
 // scheduler that changed the session: var length of the body, u32 CRC-32C of the body, body. A body begins with
 // its format's version byte and the time of the turn; its events follow (event_log.cc).
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace dcs::wire {
 // role: what the host is to be, 0 a grain server, 1 a host from which control programs call (its dcs_begin), 2 the backup.
 struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
 struct TokenCreated {
-    std::string token;                // 32 bytes; known to nobody afterwards, the scheduler keeps their hash
+    std::string token;                // 32 bytes; not stored anywhere, the scheduler keeps their hash
     std::string id;                   // for `dcs token revoke`
     std::string address, authority;   // where to join; SHA-256 of the authority's certificate
     std::int64_t expires_s = 0;       // wall clock
@@ -50,7 +50,7 @@ struct JoinHost {                                            // -> Joined, or Jo
     std::uint16_t protocol = opening_form;
     std::string host;      // empty: the one that the code is for, else own_name
     std::string own_name;  // what the host calls itself
-    std::string token;     // 32 bytes; none: somebody has to approve
+    std::string token;     // 32 bytes; none: a person has to approve
     std::string request;   // PKCS#10
     std::uint8_t role = 0; // as in CreateToken
 };

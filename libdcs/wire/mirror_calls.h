@@ -49,7 +49,7 @@ struct MirrorStatus {
     std::uint64_t lag_turns = 0, lag_bytes = 0;
     double lag_s = 0;              // age of the oldest turn that is not in the copy
     bool attached = false;         // commits wait for the copy
-    bool detached = false;         // somebody let them go on without
+    bool detached = false;         // an order let them go on without
     double waiting_s = 0;          // so long a commit has been waiting for it
     std::string text;              // why not, in words
 };

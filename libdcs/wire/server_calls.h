@@ -41,11 +41,11 @@ struct CallIn {
     bool boundary = false;  // a time slice ends with it: running grains may be usurped
     std::string shut;       // not empty: why this host takes no grains now; for people
 };
-// Whose doing an innocent end is that nobody ordered.
+// What caused an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
     no,
-    shut_out,   // W2, the host's owner comes first: his work left it hardly any processor time
-    thrashing,  // W2: the host pages, or runs out of memory
+    shut_out,   // the host's owner comes first: his work left it hardly any processor time
+    thrashing,  // the host pages, or runs out of memory
     by_itself   // the grain ended with the status of grainlib.h that says "not my fault" or "run me again"
 };
 // State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the

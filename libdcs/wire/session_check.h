@@ -1,6 +1,6 @@
 #pragma once
 // What must hold in a session that is imported, beyond the types of its keys. The client looks first,
-// to name file and line; the scheduler looks again, because it believes nobody.
+// to name file and line; the scheduler looks again, because it trusts no sender.
 #include <cstdint>
 #include <optional>
 #include <string>

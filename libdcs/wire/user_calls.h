@@ -4,7 +4,7 @@
 //
 // A connection starts with Hello. After that each request gets exactly one reply frame that
 // carries the request's id; the kind of the reply is the one named beside the request, or
-// ErrorReply. Requests are retried with the same id after a broken connection (C12).
+// ErrorReply. Requests are retried with the same id after a broken connection.
 #include <cstdint>
 #include <string>
 #include <vector>
