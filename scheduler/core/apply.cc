@@ -70,7 +70,7 @@ void count_grains_outside(State &state, const SessionKey &key, const Session &se
     note_returns(state, key, session, in);
     if (session.counts[static_cast<int>(GrainStatus::running)] == 0 && session.with_files == 0) return;
     for (const auto &[number, g] : session.grains) {
-        if (g.status == GrainStatus::running) run_there(state, GrainKey{key, number}, g, in);
+        if (g.status() == GrainStatus::running) run_there(state, GrainKey{key, number}, g, in);
         count_files(state, key.user, g, in);
     }
 }

@@ -27,9 +27,9 @@ bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
     const GrainKey key = wire::key_of(held.key);
     const Grain *grain = d.state.grain(key);
     if (!grain || d.state.session(key.session)->info.status != SessionStatus::active) return false;
-    if (grain->host == id && grain->lease == held.incarnation) {
-        if (grain->status == GrainStatus::running) return true;
-        return grain->status == GrainStatus::ready && reinstate(d, key);
+    if (grain->lessee == id && grain->lease == held.incarnation) {
+        if (grain->status() == GrainStatus::running) return true;
+        return grain->status() == GrainStatus::ready && reinstate(d, key);
     }
     return take_back(d, key, held, id);
 }

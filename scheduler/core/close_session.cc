@@ -26,8 +26,8 @@ void withdraw_running(Draft &d, const SessionKey &key) {
     }
     for (const GrainKey &grain : running) {
         const Grain &g = *d.state.grain(grain);
-        d.withdraw(g.host, grain, g.lease, true, "the session was closed");
-        hosts.insert(g.host);
+        d.withdraw(g.runs_on(), grain, g.lease, true, "the session was closed");
+        hosts.insert(g.runs_on());
     }
     for (const HostId id : hosts) d.follow_up(FillHost{id});
 }

@@ -42,7 +42,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (!in) {
         const auto of_shape = session.ready.find(shape);
         DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain stands in the queue of its shape");
-        of_shape->second.grains.erase(g.queue_position);
+        of_shape->second.grains.erase(g.as<Ready>().queue_position);
         const auto program = of_shape->second.programs.find(g.program);
         DCS_REQUIRE(program != of_shape->second.programs.end(), "a queue counts its programs");
         if (--program->second == 0) of_shape->second.programs.erase(program);
@@ -56,7 +56,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
         put_waiting(state, key.session, session.info.seniority, shape, true);
     queue.programs[g.program] += 1;
     const std::size_t before = queue.grains.size();
-    queue.grains.emplace_hint(queue.grains.end(), g.queue_position, key.grain);
+    queue.grains.emplace_hint(queue.grains.end(), g.as<Ready>().queue_position, key.grain);
     DCS_REQUIRE(queue.grains.size() == before + 1, "two grains at one place of a queue");
 }
 
@@ -72,7 +72,7 @@ void set_result(Session &session, std::int32_t index, GrainNumber value) {
 
 // Grains that rest, or that people should hear of.
 static void note_return(State &state, const GrainKey &key, const Grain &g, bool in) {
-    const bool rests = g.status == GrainStatus::ready && g.rest_until != Instant{};
+    const bool rests = g.status() == GrainStatus::ready && g.rest_until != Instant{};
     if (in && rests) state.resting.emplace(g.rest_until, key);
     if (!in && rests) state.resting.erase({g.rest_until, key});
     if (in && circles(g)) state.circling.insert(key);
@@ -151,20 +151,21 @@ void refresh_open(State &state, HostId id) {
 }
 
 void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
-    DCS_REQUIRE(state.host(g.host), "a running grain runs on a known host");
-    const auto index = static_cast<std::size_t>(g.host);
+    const HostId id = g.runs_on();
+    DCS_REQUIRE(state.host(id), "a running grain runs on a known host");
+    const auto index = static_cast<std::size_t>(id);
     const bool changed = in ? state.running[index].insert(key).second : state.running[index].erase(key) == 1;
     DCS_REQUIRE(changed, "a grain runs once");
     const wire::Demands &demand = *g.demands;
     state.used[index].cores += (in ? 1 : -1) * std::int64_t{std::max(1, demand.cores)};
     state.used[index].memory_mb += (in ? 1 : -1) * std::int64_t{demand.memory_mb};
     DCS_REQUIRE(state.used[index].cores >= 0 && state.used[index].memory_mb >= 0, "no less than nothing is used");
-    refresh_open(state, g.host);
+    refresh_open(state, id);
 }
 
 // Takes the grain's share out of what is derived, or puts it in.
 void count_grain(State &state, Session &session, const GrainKey &key, const Grain &g, bool in) {
-    std::int32_t &count = session.counts[static_cast<int>(g.status)];
+    std::int32_t &count = session.counts[static_cast<int>(g.status())];
     count += in ? 1 : -1;
     DCS_REQUIRE(count >= 0, "no count is below nothing");
     const auto saved = static_cast<std::uint64_t>(g.kept->saved);
@@ -173,10 +174,11 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
         session.packable.insert(key.grain);
     else if (!session.packable.empty())
         session.packable.erase(key.grain);
-    if (g.status == GrainStatus::ready) queue_grain(state, session, key, g, in);
+    const GrainStatus status = g.status();
+    if (status == GrainStatus::ready) queue_grain(state, session, key, g, in);
     note_return(state, key, g, in);
-    if (g.status == GrainStatus::finished) set_result(session, g.result_index, in ? key.grain : -1);
-    if (g.status == GrainStatus::running) run_there(state, key, g, in);
+    if (status == GrainStatus::finished) set_result(session, g.as<Finished>().result_index, in ? key.grain : -1);
+    if (status == GrainStatus::running) run_there(state, key, g, in);
     if (g.files.get() != GrainFiles()) {
         session.with_files += in ? 1 : -1;
         count_files(state, key.session.user, g, in);
@@ -186,11 +188,10 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
         session.own_trees = in ? session.own_trees + bytes : session.own_trees - bytes;
         count_stored(state, key.session, bytes, in);
     }
-    const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
-    if (!unfinished || session.info.status != SessionStatus::active) return;
+    if (g.is_over() || session.info.status != SessionStatus::active) return;
     UserCounts &user = state.users[key.session.user];  // the session itself keeps it from being empty
     user.unfinished += in ? 1 : -1;
-    if (g.status == GrainStatus::running) user.running += in ? 1 : -1;
+    if (status == GrainStatus::running) user.running += in ? 1 : -1;
 }
 
 // Which connections have calls of this session parked, in or out.

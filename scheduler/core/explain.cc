@@ -80,23 +80,27 @@ std::string why_ended(const Grain &g) {
 }
 
 void Report::settled_or_running(const Grain &g) {
-    const Host *host = state_.host(g.host);
+    if (g.status() == GrainStatus::killed) {
+        about_grain(Why::killed);
+        out.summary = "it was killed";
+        return;
+    }
+    const Host *host = state_.host(g.lessee);
     const std::string where = host ? " on " + host->config->name : "";
-    if (g.status != GrainStatus::running) {
-        about_grain(g.status == GrainStatus::finished ? Why::finished : Why::killed);
-        out.summary = std::string("it was ") + (g.status == GrainStatus::killed ? "killed" : "finished" + where);
-        if (g.status == GrainStatus::finished && g.signal != 0) out.summary += " by signal " + std::to_string(g.signal);
-        if (g.status == GrainStatus::finished && g.signal == 0) out.summary += ", code " + std::to_string(g.exit_code);
-        if (g.status == GrainStatus::finished) out.summary += why_ended(g);
+    if (const auto *end = std::get_if<Finished>(&g.phase)) {
+        about_grain(Why::finished);
+        const bool signalled = end->signal != 0;
+        out.summary = "it was finished" + where + (signalled ? " by signal " : ", code ") +
+                      std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g);
         return;
     }
     Why why = g.launched ? Why::running : Why::starting;
-    for (const Usurpation &u : usurpations(state_, g.host)) {
+    for (const Usurpation &u : usurpations(state_, g.runs_on())) {
         if (u.by == key_) why = Why::staged;
         if (u.displaced == key_) why = Why::displaced;
     }
-    about_host(why, g.host);
-    if (const auto away = why_away(*host)) about_host(*away, g.host);
+    about_host(why, g.runs_on());
+    if (const auto away = why_away(*host)) about_host(*away, g.runs_on());
     const char *verbs[] = {"runs", "starts", "is staged", "runs, but not for long,"};
     out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
 }
@@ -142,7 +146,7 @@ void Report::count_ahead(const Grain &g, std::uint32_t classes) {
     out.ahead = 0;
     for (const auto &[shape, queue] : state_.session(key_.session)->ready) {
         if (!class_fits(shape.host_class, classes)) continue;
-        for (auto it = queue.grains.begin(); it != queue.grains.end() && it->first < g.queue_position; ++it)
+        for (auto it = queue.grains.begin(); it != queue.grains.end() && it->first < g.as<Ready>().queue_position; ++it)
             if (++out.ahead == most_ahead) return;
     }
 }
@@ -233,8 +237,8 @@ wire::Explanation explanation(const State &state, Instant now, const GrainKey &k
         return std::move(report.out);
     }
     const Grain &g = session.grains.at(key.grain);
-    report.out.state = name_of(g.status);
-    if (g.status != GrainStatus::ready) {
+    report.out.state = name_of(g.status());
+    if (g.status() != GrainStatus::ready) {
         report.settled_or_running(g);
     } else if (session.info.status == SessionStatus::terminated) {
         report.about_grain(Why::session_closed);

@@ -26,11 +26,9 @@ wire::Usage total_usage(const Grain &grain) {
 
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
     Grain &g = d.grain(key);
-    DCS_REQUIRE(g.status == GrainStatus::running, "only a running grain goes back to its queue");
-    g.status = GrainStatus::ready;
-    g.queue_position = d.take_front(key.session);
-    g.launched = false;
-    if (!keep_lease) g.host = no_host;
+    DCS_REQUIRE(g.status() == GrainStatus::running, "only a running grain goes back to its queue");
+    g.become(Ready{d.take_front(key.session)});
+    if (!keep_lease) g.lessee = no_host;
     wake_waiters(d, key.session);  // it may be one that no host can run any more
 }
 
@@ -44,12 +42,15 @@ std::string shortened(const std::string &text, std::size_t most) {
     return text.substr(0, front) + "..." + text.substr(back);
 }
 
+template <class T> static void push_latest(std::vector<T> &kept, T latest) {
+    if (kept.size() >= limits::moves_kept) kept.erase(kept.begin());
+    kept.push_back(std::move(latest));
+}
+
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail) {
     Grain &g = d.grain(key);
-    std::vector<Move> &moves = g.moves.edit();
-    if (moves.size() >= limits::moves_kept) moves.erase(moves.begin());
-    DCS_REQUIRE(g.status == GrainStatus::running, "a grain leaves a host where it runs");
-    moves.push_back(Move{reason, g.host, g.lease, shortened(detail, limits::move_detail_bytes), d.now});
+    push_latest(g.moves.edit(), Move{reason, g.runs_on(), g.lease, shortened(detail, limits::move_detail_bytes)});
+    push_latest(g.moved.edit(), d.now);
 }
 
 void requeue_all(Draft &d, HostId id, MoveReason reason) {

@@ -19,13 +19,9 @@ void begin_anew(Draft &d, const GrainKey &key) {
         d.write(key, File::grain_checkpoint, 0, {});
         d.write(key, File::grain_message, 0, {});
     }
-    g.status = GrainStatus::ready;
-    g.queue_position = d.take_front(key.session);
-    g.result_index = -1;
-    g.killed_after = 0;
-    g.exit_code = g.signal = 0;
+    g.become(Ready{d.take_front(key.session)});
     g.failures = g.failures_there = g.returns = 0;
-    g.failed_on = g.host = no_host;
+    g.failed_on = g.lessee = no_host;
     g.old_lease = OldLease{};
     g.nogo = std::vector<HostId>();
     g.input_position = 0;
@@ -39,17 +35,17 @@ void begin_anew(Draft &d, const GrainKey &key) {
 }
 
 void erase(Draft &d, const GrainKey &key, const Grain &old, std::set<HostId> &freed) {
-    if (old.status == GrainStatus::running) {
-        d.withdraw(old.host, key, old.lease, true, "its submission was forgotten");
-        freed.insert(old.host);
+    if (old.status() == GrainStatus::running) {
+        d.withdraw(old.runs_on(), key, old.lease, true, "its submission was forgotten");
+        freed.insert(old.runs_on());
     }
     d.change(EraseGrain{key});
 }
 
 Status may_forget(const Session &session, const GrainKey &key, const Grain &grain) {
     const std::string name = "grain " + to_text(key);
-    if (grain.status != GrainStatus::finished && grain.status != GrainStatus::killed)
-        return fail(Code::refused, name + " is " + name_of(grain.status) +
+    if (!grain.is_over())
+        return fail(Code::refused, name + " is " + name_of(grain.status()) +
                                        ": it has no result to forget (`dcs grain restart` alone starts it anew)");
     if (session.damaged.empty()) return Status::ok();
     return fail(Code::io_error, "session " + to_text(key.session) +
@@ -77,12 +73,13 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     if (closed)
         if (Status s = check_session_quota(d.state, key.session.user); !s) return d.refuse(caller, s);
     // So many results stand; whatever was decided with more of them goes.
-    const std::int32_t end = grain.status == GrainStatus::killed ? grain.killed_after : grain.result_index;
+    const bool killed = grain.status() == GrainStatus::killed;
+    const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
     const bool alone = forgets < 0;  // nothing was decided on it, says the caller
     const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, anew;
     for (const auto &[number, g] : session.grains) {
-        const bool killed_later = g.status == GrainStatus::killed && g.killed_after > stand;
+        const bool killed_later = g.status() == GrainStatus::killed && g.as<Killed>().after > stand;
         if (g.known > stand && number != key.grain) gone.push_back(number);
         else if (number == key.grain || killed_later) anew.push_back(number);
     }

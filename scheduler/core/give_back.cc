@@ -74,12 +74,8 @@ void let_lapse(Draft &d) {
 
 void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code) {
     Grain &g = d.grain(key);
-    g.status = GrainStatus::finished;
-    g.launched = false;
+    g.become(Finished{d.info(key.session).result_count++, code, signal});
     g.old_lease = OldLease{};
-    g.exit_code = code;
-    g.signal = signal;
-    g.result_index = d.info(key.session).result_count++;
     wake_waiters(d, key.session);
     d.follow_up(FillHost{id});
     d.event("grain " + to_text(key) + " finished on " + d.state.host(id)->config->name + ", signal " +

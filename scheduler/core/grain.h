@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/box.h"
 #include "base/ids.h"
 #include "base/instant.h"
+#include "base/require.h"
 #include "scheduler/core/shared.h"
 #include "scheduler/core/statuses.h"
 #include "wire/demands.h"
@@ -24,7 +27,6 @@ struct Move {
     HostId host = no_host;
     Incarnation incarnation = 0;
     std::string detail;              // at most limits::move_detail_bytes
-    Instant at{};                    // volatile
     bool operator==(const Move &) const = default;
 };
 
@@ -67,18 +69,37 @@ struct Kept {
     bool operator==(const Kept &) const = default;
 };
 
+// Where a grain stands, with what it has there and nowhere else. In the order of GrainStatus.
+struct Ready {
+    std::int64_t queue_position = 0;  // order in the session's queue, smaller first
+    bool operator==(const Ready &) const = default;
+};
+struct Running {
+    bool operator==(const Running &) const = default;
+};
+struct Finished {
+    std::int32_t result_index = -1;   // place in the session's order of finishing
+    std::int32_t exit_code = 0, signal = 0;
+    bool operator==(const Finished &) const = default;
+};
+struct Killed {
+    std::int32_t after = 0;           // how far the results had been handed out, see SessionInfo::shown
+    bool operator==(const Killed &) const = default;
+};
+using Phase = std::variant<Ready, Running, Finished, Killed>;
+Phase phase_of(GrainStatus status);  // with nothing in it yet
+
 // What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
 // have is boxed, and what the grains of a map have in common is shared.
 struct DurableGrain {
     Fingerprint fingerprint{};       // of the packed spec without its label
-    std::int64_t queue_position = 0; // ready: order in the session's queue, smaller first
     std::uint64_t request = 0;       // id of the d_gexec that made it
     std::uint64_t params_offset = 0; // in the session's inputs
     std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
     std::uint64_t checkpoint_length = 0;                 // 0: none
     std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
-    std::uint64_t result_offset = 0; // settled without own tree: in the session's results lie from
-                                     // here on its out, err, checkpoint, message
+    std::uint64_t result_offset = 0; // over, without own tree: in the session's results lie from here on its out, err,
+                                     // checkpoint, message
     std::uint32_t params_length = 0, message_length = 0;
     // CRC-32C of what lies on disk with the length above.
     std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
@@ -86,13 +107,10 @@ struct DurableGrain {
     Incarnation incarnation = 0;     // highest that was ever leased
     Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back
     Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
-    HostId host = no_host;           // running: where; ready: whose lease may still be forgiven,
-                                     // else no_host; finished, killed: the last one
+    HostId lessee = no_host;         // who has that lease: running: where; ready: it may still be forgiven, else
+                                     // no_host; over: the last one
     std::uint32_t sequence = 0;      // last increment taken in
-    std::int32_t exit_code = 0, signal = 0;
-    std::int32_t result_index = -1;  // place in the session's order of finishing
-    // How far the results had been handed out (SessionInfo::shown) when it was submitted; and when it was killed.
-    std::int32_t known = 0, killed_after = 0;
+    std::int32_t known = 0;          // how far the results had been handed out when it was submitted
     std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
     Shared<wire::Demands> demands;
     Box<wire::Usage> past, current;  // earlier incarnations; this one
@@ -102,11 +120,24 @@ struct DurableGrain {
     Box<GrainFiles> files;
     Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
     OldLease old_lease;              // while the present lease has committed nothing
-    GrainStatus status = GrainStatus::ready;
+    Phase phase;
     std::uint8_t failures = 0;       // non-innocent ends so far
     std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
     bool own_tree = false;           // files of its own (big parameters, or a checkpoint): see record/
     bool params_own_file = false;    // packed spec lies in the grain's tree, not in the session's inputs
+
+    GrainStatus status() const { return static_cast<GrainStatus>(phase.index()); }
+    bool is_over() const { return status() == GrainStatus::finished || status() == GrainStatus::killed; }
+    template <class P> const P &as() const {
+        DCS_REQUIRE(std::holds_alternative<P>(phase), "a grain is asked for what it has where it stands");
+        return std::get<P>(phase);
+    }
+    template <class P> P &as() { return const_cast<P &>(std::as_const(*this).template as<P>()); }
+    // Where it runs; of no other grain can that be asked.
+    HostId runs_on() const {
+        DCS_REQUIRE(status() == GrainStatus::running, "only a running grain is on a host");
+        return lessee;
+    }
 };
 
 // With what is forgotten when the scheduler ends: records are written of DurableGrains, so none of this gets into one.
@@ -114,12 +145,20 @@ struct Grain : DurableGrain {
     Grain() = default;
     explicit Grain(DurableGrain recorded) : DurableGrain(std::move(recorded)) {}
 
-    bool launched = false;           // the server confirmed the start
+    // To where it stands now.
+    void become(Phase next) {
+        phase = next;
+        launched = false;
+        rest_until = Instant{};
+    }
+
+    bool launched = false;           // running: the server confirmed the start
     std::uint8_t failures_there = 0; // in a row, where it failed last: tried there first
     std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
     HostId failed_on = no_host;
-    Instant last_contact{}, checkpoint_time{};
+    Instant checkpoint_time{};
     Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
+    Box<std::vector<Instant>> moved; // when it made the latest of its moves: those since the scheduler started
 };
 
 Shape shape_of(const Grain &g);

@@ -40,19 +40,19 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     const auto known = [&](HostId id) { return state.host(id) != nullptr; };
     const SessionInfo &info = session.info;
     const std::vector<HostId> &nogo = g.nogo;
-    if (g.status == GrainStatus::running) {
+    if (g.status() == GrainStatus::running) {
         require(info.status == SessionStatus::active, "runs in a terminated session");
-        require(known(g.host), "runs on an unknown host");
+        require(known(g.lessee), "runs on an unknown host");
         require(g.lease > 0, "runs without a lease");
-        require(std::find(nogo.begin(), nogo.end(), g.host) == nogo.end(),
+        require(std::find(nogo.begin(), nogo.end(), g.lessee) == nogo.end(),
                 "runs on a nogo host");
-        if (known(g.host)) {
-            running[static_cast<std::size_t>(g.host)].insert(GrainKey{key, number});
-            require(state.host(g.host)->status != HostStatus::dead, "runs on a dead host");
+        if (known(g.lessee)) {
+            running[static_cast<std::size_t>(g.lessee)].insert(GrainKey{key, number});
+            require(state.host(g.lessee)->status != HostStatus::dead, "runs on a dead host");
         }
     }
     require(g.lease <= g.incarnation, "its lease is above the highest one");
-    require(g.host == no_host || known(g.host), "remembers an unknown host");
+    require(g.lessee == no_host || known(g.lessee), "remembers an unknown host");
     require(g.old_lease.host == no_host || (known(g.old_lease.host) && g.old_lease.lease != g.lease),
             "an older lease that cannot be");
     require(g.moves->size() <= limits::moves_kept, "too many moves are kept");
@@ -60,20 +60,22 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
         require(known(id), "nogo names an unknown host");
         require(std::count(nogo.begin(), nogo.end(), id) == 1, "nogo names a host twice");
     }
-    const bool finished = g.status == GrainStatus::finished;
-    require(finished == (g.result_index >= 0), "result index and status disagree");
-    require(g.result_index < info.result_count, "result index beyond the count");
+    const auto *ready = std::get_if<Ready>(&g.phase);
+    const auto *finished = std::get_if<Finished>(&g.phase);
+    const auto *killed = std::get_if<Killed>(&g.phase);
+    require(!finished || finished->result_index >= 0, "finished without a result");
+    require(!finished || finished->result_index < info.result_count, "result index beyond the count");
     require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
-    require(0 <= g.killed_after && g.killed_after <= info.shown, "killed after results that were not handed out");
+    require(!killed || (0 <= killed->after && killed->after <= info.shown),
+            "killed after results that were not handed out");
     require(g.told <= g.sequence, "something was shown that it did not have");
     require(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "more failures than attempts");
-    require(finished || g.status == GrainStatus::killed || g.failures < g.demands->attempts,
+    require(g.is_over() || g.failures < g.demands->attempts,
             "no attempt left, not finished");
-    const bool settled = finished || g.status == GrainStatus::killed;
     const std::uint64_t held =
         g.out_length + g.err_length + g.checkpoint_length + g.message_length;
     require(g.own_tree || !g.params_own_file, "parameters without a place");
-    require(g.own_tree || settled || held == 0, "contents without a place");
+    require(g.own_tree || g.is_over() || held == 0, "contents without a place");
     require(packable(g) == (session.packable.count(number) != 0), "packable or not?");
     require(session.damaged.count(number) == 0, "damaged and not");
     require(g.input_position <= g.input_length, "input position beyond its input");
@@ -81,20 +83,19 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
             "parameters beyond the session's inputs");
     require(g.own_tree || held == 0 || g.result_offset + held <= info.results_length,
             "contents beyond the session's results");
-    if (g.status == GrainStatus::ready)
-        require(g.queue_position >= info.queue_front && g.queue_position < info.queue_back,
-                "queue position was never given out");
+    require(!ready || (ready->queue_position >= info.queue_front && ready->queue_position < info.queue_back),
+            "queue position was never given out");
 }
 
 void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number,
                           const Grain &g) {
     const auto queue = session.ready.find(shape_of(g));
     if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
-    const auto place = queue->second.grains.find(g.queue_position);
+    const auto place = queue->second.grains.find(g.as<Ready>().queue_position);
     require(place != queue->second.grains.end() && place->second == number,
             name + "a ready grain is not at its place of its queue");
     programs[shape_of(g)][g.program] += 1;
-    positions.push_back(g.queue_position);
+    positions.push_back(g.as<Ready>().queue_position);
 }
 
 // Every ready grain has its place, no two have the same, and there are no other places.
@@ -121,20 +122,20 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     for (const auto &[number, g] : session.grains) {
         check_grain(key, session, number, g);
         if (!wrong.empty()) return;
-        ++counts[static_cast<int>(g.status)];
+        ++counts[static_cast<int>(g.status())];
         const GrainKey grain{key, number};
-        if (g.status == GrainStatus::ready && g.rest_until != Instant{}) resting.emplace(g.rest_until, grain);
+        if (g.status() == GrainStatus::ready && g.rest_until != Instant{}) resting.emplace(g.rest_until, grain);
         if (circles(g)) circling.insert(grain);
         saved += static_cast<std::uint64_t>(g.kept->saved);
         with_files += g.files.get() != GrainFiles();
         for (const std::string &digest : g.files->digests) ++contents[digest];
         for (const wire::GrainFile &file : g.files->outputs)
             if (!file.digest.empty()) ++contents[file.digest];
-        if (g.status == GrainStatus::ready)
+        if (g.status() == GrainStatus::ready)
             check_ready(name, session, number, g);
-        else if (g.status == GrainStatus::finished)
-            require(static_cast<std::size_t>(g.result_index) < session.results.size() &&
-                        session.results[static_cast<std::size_t>(g.result_index)] == number,
+        else if (const auto *end = std::get_if<Finished>(&g.phase))
+            require(static_cast<std::size_t>(end->result_index) < session.results.size() &&
+                        session.results[static_cast<std::size_t>(end->result_index)] == number,
                     name + "a finished grain is not at its place of the results");
     }
     check_queues(name, session);

@@ -7,23 +7,19 @@ namespace {
 void kill(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
     Grain &g = d.grain(key);
-    g.status = GrainStatus::killed;
-    g.queue_position = 0;
-    g.result_index = -1;
-    g.killed_after = d.state.session(key.session)->info.shown;
-    g.launched = false;
-    if (old.status == GrainStatus::running) {
-        d.withdraw(old.host, key, old.lease, true, "killed by its control program");
-        d.follow_up(FillHost{old.host});
+    g.become(Killed{d.state.session(key.session)->info.shown});
+    if (old.status() == GrainStatus::running) {
+        d.withdraw(old.runs_on(), key, old.lease, true, "killed by its control program");
+        d.follow_up(FillHost{old.runs_on()});
     }
-    if (old.status == GrainStatus::ready) g.host = no_host;
+    if (old.status() == GrainStatus::ready) g.lessee = no_host;
     wake_waiters(d, key.session);
     d.event("grain " + to_text(key) + " killed");
 }
 
 // Nothing is known of it but its number; what its tree still holds goes with the tree.
 void kill_damaged(Draft &d, const Caller &caller, const GrainKey &key) {
-    d.new_grain(key).status = GrainStatus::killed;
+    d.new_grain(key).phase = Killed{};
     wake_waiters(d, key.session);
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + ", damaged, killed");
@@ -31,9 +27,9 @@ void kill_damaged(Draft &d, const Caller &caller, const GrainKey &key) {
 
 // A result that was handed out stays in the order: a replay must meet it again.
 bool is_settled(const Session &session, const Grain &g) {
-    if (g.status == GrainStatus::killed) return true;
-    return g.status == GrainStatus::finished &&
-           (in_replay(session.info) || g.result_index < session.info.shown);
+    if (g.status() == GrainStatus::killed) return true;
+    return g.status() == GrainStatus::finished &&
+           (in_replay(session.info) || g.as<Finished>().result_index < session.info.shown);
 }
 
 }  // namespace

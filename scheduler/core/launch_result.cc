@@ -57,7 +57,7 @@ void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &t
     if (!elsewhere && own) return give_up(d, key, id, exit_cannot_start, all_said(d.state, g, id, text));
     requeue_front(d, key, false);
     // Those that no host can start are in nobody's way at the end of their queue.
-    if (!elsewhere) g.queue_position = d.take_back(key.session);
+    if (!elsewhere) g.as<Ready>().queue_position = d.take_back(key.session);
     if (reason == MoveReason::no_program) mark_program(d, key, g, id);
 }
 
@@ -83,7 +83,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     const wire::LaunchResult &result = in.result;
     const GrainKey key = wire::key_of(result.key);
     const Grain *grain = d.state.grain(key);
-    const bool leased = grain && grain->status == GrainStatus::running && grain->host == in.host &&
+    const bool leased = grain && grain->status() == GrainStatus::running && grain->runs_on() == in.host &&
                         grain->lease == result.incarnation;
     if (!leased) {
         if (result.ok || result.staged)
@@ -95,7 +95,6 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         if (grain->program != 0) d.host(in.host).missing.erase(ProgramOf{key.session.user, grain->program});
         Grain &g = d.grain(key);
         g.launched = result.ok;
-        g.last_contact = d.now;
         if (result.ok) g.refusals = 0;
         d.volatile_only(key);
         return result.staged ? staged(d, key, in.host) : void();

@@ -52,7 +52,7 @@ void forgive_starts(Draft &d, const GrainKey &key) {
 void try_again(Draft &d, const GrainKey &key) {
     const Grain &grain = *d.state.grain(key);
     const bool active = d.state.session(key.session)->info.status == SessionStatus::active;
-    if (grain.status != GrainStatus::ready || !active) return;
+    if (grain.status() != GrainStatus::ready || !active) return;
     if (grain.nogo->empty() && d.state.lacking.count({key.session.user, grain.program}) == 0) return;
     forgive_starts(d, key);
     forgive_program(d, {key.session.user, grain.program});

@@ -23,9 +23,8 @@ void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length,
 }  // namespace
 
 bool packable(const Grain &g) {
-    const bool settled = g.status == GrainStatus::finished || g.status == GrainStatus::killed;
     const std::uint64_t params = g.params_own_file ? g.params_length : 0;
-    return g.own_tree && settled &&
+    return g.own_tree && g.is_over() &&
            params + g.out_length + g.err_length + g.checkpoint_length + g.message_length <=
                limits::packed_grain_bytes;
 }

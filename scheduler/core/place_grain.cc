@@ -193,22 +193,18 @@ void begin_at_checkpoint(Grain &g) {
 
 void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
-    DCS_REQUIRE(g.status == GrainStatus::ready, "only a ready grain is launched");
+    DCS_REQUIRE(g.status() == GrainStatus::ready, "only a ready grain is launched");
     DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
     DCS_REQUIRE(tentative || d.state.free_slots(id) > 0, "a grain needs a free slot");
     DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
-    g.old_lease = g.host == no_host ? OldLease{} : OldLease{g.host, g.lease};
+    g.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
     begin_at_checkpoint(g);
     g.past = total_usage(g);
     g.before = g.current;
     g.current = wire::Usage();
-    g.status = GrainStatus::running;
-    g.queue_position = 0;
-    g.host = id;
-    g.launched = false;
-    g.rest_until = Instant{};
-    g.last_contact = d.now;
+    g.become(Running{});
+    g.lessee = id;
     const Host &host = *d.state.host(id);
     if (host.fence > g.incarnation) {
         g.skipped += host.fence - g.incarnation;
@@ -268,7 +264,7 @@ bool try_host(Draft &d, const GrainKey &key, const Grain &grain, HostId id) {
 
 void place_grain(Draft &d, const PlaceGrain &in) {
     const Grain *grain = d.state.grain(in.key);
-    if (!grain || grain->status != GrainStatus::ready) return;
+    if (!grain || grain->status() != GrainStatus::ready) return;
     if (d.state.session(in.key.session)->info.status != SessionStatus::active) return;
     if (over_quota(d.state, in.key.session.user)) return;
     // Where it failed once it is tried first (S6), then by the lowest common class bit.

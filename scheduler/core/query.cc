@@ -132,22 +132,24 @@ double cpu_of(const wire::Usage &u) {
 
 wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     wire::GrainRow row;
-    const Host *host = d.state.host(g.host);
-    const bool runs = g.status == GrainStatus::running;
+    const Host *host = d.state.host(g.lessee);
+    const bool runs = g.status() == GrainStatus::running;
     const wire::Usage usage = total_usage(g);
     row.user = key.session.user;
     row.session = key.session.number;
     row.grain = key.grain;
-    row.state = name_of(g.status);
-    row.host = host && g.status != GrainStatus::ready ? host->config->name : "";
+    row.state = name_of(g.status());
+    row.host = host && g.status() != GrainStatus::ready ? host->config->name : "";
     row.incarnation = g.incarnation;
     row.demands = g.demands.get();
     row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.skipped, g.incarnation));
     row.restarts = std::max(0, row.starts - 1);
     row.failures = g.failures;
-    row.exit_code = g.exit_code;
-    row.signal = g.signal;
-    row.result_index = g.result_index;
+    if (const auto *end = std::get_if<Finished>(&g.phase)) {
+        row.exit_code = end->exit_code;
+        row.signal = end->signal;
+        row.result_index = end->result_index;
+    }
     row.cpu_s = cpu_of(usage);
     row.run_cpu_s = cpu_of(g.current);
     row.saved_cpu_s = static_cast<double>(g.kept->saved) / 1e6;
@@ -170,7 +172,9 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
     for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
     row.files = g.files->outputs;
     for (const Move &m : g.moves.get())
-        row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation, since(d.now, m.at)});
+        row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});
+    for (std::size_t back = 1; back <= g.moved->size(); ++back)
+        row.moves[row.moves.size() - back].age_s = since(d.now, g.moved.get()[g.moved->size() - back]);
     return row;
 }
 
@@ -184,7 +188,7 @@ void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, 
             left += static_cast<std::size_t>(session.counts[s]);
     for (auto it = session.grains.upper_bound(call.after); it != session.grains.end() && left > 0;
          ++it) {
-        if (!call.status.empty() && call.status != name_of(it->second.status)) continue;
+        if (!call.status.empty() && call.status != name_of(it->second.status())) continue;
         if (reply.grains.size() >= max) {
             reply.more = true;
             return;
@@ -266,8 +270,7 @@ void note_shown(Draft &d, const Caller &caller, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
     const SessionInfo &info = d.state.session(key.session)->info;
     const bool its_own = caller.has_token && info.token == caller.token && info.status == SessionStatus::active;
-    const bool over = g.status == GrainStatus::finished || g.status == GrainStatus::killed;
-    if (its_own && !over && g.told != g.sequence) d.grain(key).told = g.sequence;
+    if (its_own && !g.is_over() && g.told != g.sequence) d.grain(key).told = g.sequence;
 }
 
 void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
@@ -305,7 +308,7 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
     for (const wire::GrainFile &file : grain.files->outputs) {
         if (file.name != name) continue;
         if (!file.digest.empty()) return Status::ok();
-        return fail(Code::not_found, what + (grain.status == GrainStatus::finished
+        return fail(Code::not_found, what + (grain.status() == GrainStatus::finished
                                                  ? "it ended without making the file " + name
                                                  : "it has not ended, and its files come back with its end"));
     }

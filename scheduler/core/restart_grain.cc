@@ -29,7 +29,7 @@ void forgive(Draft &d, const GrainKey &key) {
 // that host still says of it does not count.
 void withdraw_or_move(Draft &d, const GrainKey &key, const Grain &old, const std::string &why) {
     note_move(d, key, MoveReason::restarted, why);
-    if (d.state.host(old.host)->conn != 0) return d.withdraw(old.host, key, old.lease, false, why);
+    if (d.state.host(old.runs_on())->conn != 0) return d.withdraw(old.runs_on(), key, old.lease, false, why);
     requeue_front(d, key, false);
     d.follow_up(PlaceGrain{key});
 }
@@ -46,12 +46,12 @@ void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &cal
     if (session->info.status == SessionStatus::terminated)
         return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key.session) +
                                                                " is closed: nothing of it runs until it is reopened"));
-    if (grain->status == GrainStatus::finished || grain->status == GrainStatus::killed)
-        return d.refuse(caller, fail(Code::refused, "grain " + to_text(key) + " is " + name_of(grain->status) +
+    if (grain->is_over())
+        return d.refuse(caller, fail(Code::refused, "grain " + to_text(key) + " is " + name_of(grain->status()) +
                                                         ", which is final: submit it again under another number"));
     forgive(d, key);
     const std::string why = "restarted by " + caller.user;
-    if (grain->status == GrainStatus::running)
+    if (grain->status() == GrainStatus::running)
         withdraw_or_move(d, key, *grain, why);
     else
         d.follow_up(PlaceGrain{key});

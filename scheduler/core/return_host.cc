@@ -24,23 +24,19 @@ void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease
     }
     g.current = before;
     g.before = wire::Usage();
-    g.status = GrainStatus::running;
-    g.queue_position = 0;
-    g.host = id;
+    g.become(Running{});
+    g.lessee = id;
     g.lease = lease;
     g.launched = true;
-    g.last_contact = d.now;
 }
 
 }  // namespace
 
 bool reinstate(Draft &d, const GrainKey &key) {
     Grain &g = d.grain(key);
-    DCS_REQUIRE(g.status == GrainStatus::ready && g.host != no_host, "only a lease that was kept can be forgiven");
-    g.status = GrainStatus::running;
-    g.queue_position = 0;
-    g.last_contact = d.now;
-    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.host)->config->name);
+    DCS_REQUIRE(g.status() == GrainStatus::ready && g.lessee != no_host, "only a lease that was kept can be forgiven");
+    g.become(Running{});
+    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.lessee)->config->name);
     return true;
 }
 
@@ -48,20 +44,20 @@ bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostI
     const Grain &now = *d.state.grain(key);
     if (now.old_lease != OldLease{id, held.incarnation}) return false;
     const std::string name = d.state.host(id)->config->name;
-    if (now.status == GrainStatus::ready) {
+    if (now.status() == GrainStatus::ready) {
         // The host of the newer lease is missing too: it may still come back with it.
-        const OldLease newer = now.host == no_host ? OldLease{} : OldLease{now.host, now.lease};
+        const OldLease newer = now.lessee == no_host ? OldLease{} : OldLease{now.lessee, now.lease};
         give_back_lease(d, key, id, held.incarnation);
         d.grain(key).old_lease = newer;
         d.event("grain " + to_text(key) + " goes on on " + name + ", an older lease of it");
         return true;
     }
-    if (now.status != GrainStatus::running) return false;
+    if (now.status() != GrainStatus::running) return false;
     if (held.cpu_us <= cpu_us(now.current)) {
         d.grain(key).old_lease = OldLease{};
         return false;
     }
-    const HostId loser = now.host;
+    const HostId loser = now.runs_on();
     note_move(d, key, MoveReason::longer_copy, "the copy on " + name + " has run longer");
     d.withdraw(loser, key, now.lease, true, "an older copy of it has run longer");
     give_back_lease(d, key, id, held.incarnation);

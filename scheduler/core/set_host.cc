@@ -61,7 +61,7 @@ HostSetting changed(HostSetting old, const wire::SetHost &call) {
 
 bool allow_again(Draft &d, const GrainKey &key, const Grain &old, HostId id) {
     const std::vector<HostId> &nogo = old.nogo;
-    if (old.status != GrainStatus::ready && old.status != GrainStatus::running) return false;
+    if (old.is_over()) return false;
     if (std::find(nogo.begin(), nogo.end(), id) == nogo.end()) return false;
     Grain &g = d.grain(key);
     std::vector<HostId> rest = nogo;

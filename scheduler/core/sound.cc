@@ -7,8 +7,12 @@ namespace dcs::core {
 
 void require_sound(const Grain &g) {
     DCS_REQUIRE(g.lease <= g.incarnation && g.skipped <= g.incarnation, "no lease is above the highest one");
-    DCS_REQUIRE((g.status == GrainStatus::finished) == (g.result_index >= 0), "a grain is a result when it finished");
-    DCS_REQUIRE(g.status != GrainStatus::running || (g.lease > 0 && g.host != no_host), "a grain runs under a lease");
+    if (g.status() == GrainStatus::finished)
+        DCS_REQUIRE(g.as<Finished>().result_index >= 0, "a grain that finished is a result");
+    if (g.status() == GrainStatus::running)
+        DCS_REQUIRE(g.lease > 0 && g.lessee != no_host && g.rest_until == Instant{}, "a grain runs under a lease");
+    DCS_REQUIRE(g.status() == GrainStatus::running || !g.launched, "what does not run was not started");
+    DCS_REQUIRE(g.moved->size() <= g.moves->size(), "each instant is of a move");
     DCS_REQUIRE(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "a grain fails as often as it may");
     DCS_REQUIRE(g.input_position <= g.input_length, "a grain has read no more than its input");
     DCS_REQUIRE(g.told <= g.sequence, "nothing is shown that was not taken in");

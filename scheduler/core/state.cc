@@ -9,6 +9,10 @@ const char *name_of(GrainStatus s) {
     constexpr const char *names[] = {"ready", "running", "finished", "killed"};
     return names[static_cast<int>(s)];
 }
+Phase phase_of(GrainStatus s) {
+    const Phase phases[] = {Ready{}, Running{}, Finished{}, Killed{}};
+    return phases[static_cast<int>(s)];
+}
 const char *name_of(SessionStatus s) {
     return s == SessionStatus::active ? "active" : "terminated";
 }
@@ -73,8 +77,7 @@ Instant lapse_of(const Host &host) {
 }
 
 bool circles(const Grain &g) {
-    const bool unfinished = g.status == GrainStatus::ready || g.status == GrainStatus::running;
-    return unfinished && (g.returns >= limits::returns_told || g.refusals >= limits::returns_told);
+    return !g.is_over() && (g.returns >= limits::returns_told || g.refusals >= limits::returns_told);
 }
 
 const Session *State::session(const SessionKey &key) const {

@@ -121,7 +121,7 @@ Shared<wire::Demands> record(Draft &d, const Caller &caller, const SubmitGrain &
     g.input_length = call.input_length;
     g.params_length = static_cast<std::uint32_t>(call.params.size());
     g.params_sum = crc32c(*call.params.bytes);
-    g.queue_position = call.demands.urgent ? d.take_front(key.session) : d.take_back(key.session);
+    g.phase = Ready{call.demands.urgent ? d.take_front(key.session) : d.take_back(key.session)};
     if (call.params.size() > shared_bytes) {
         g.own_tree = true;
         g.params_own_file = true;

@@ -110,7 +110,7 @@ void take_checkpoint(Taking &t) {
 // It ended well: of hosts on which it had failed before we know now that the fault was theirs.
 void settle_blame(Draft &d, const GrainKey &key, HostId id) {
     const Grain &g = d.grain(key);
-    if (g.exit_code != 0 || g.signal != 0) return;
+    if (const Finished &end = g.as<Finished>(); end.exit_code != 0 || end.signal != 0) return;
     std::set<HostId> blamed;
     for (const Move &move : g.moves.get())
         if (move.reason == MoveReason::failed && move.host != id && d.state.host(move.host)) blamed.insert(move.host);
@@ -219,11 +219,10 @@ void take_end(Taking &t) {
 
 void take_leased(Taking &t, const ServerReport &in) {
     const wire::GrainReport &r = *t.report;
-    const bool again = t.old.status == GrainStatus::finished;  // only with a bug that was planted
+    const bool again = t.old.status() == GrainStatus::finished;  // only with a bug that was planted
     if (r.first_seq <= t.old.sequence && !again)  // seen before, at least in part: the server sends the rest
         return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
     Grain &g = t.d.grain(t.key);
-    g.last_contact = t.d.now;
     g.launched = true;
     if (const std::string why = what_does_not_fit(t); !why.empty()) {
         t.d.withdraw(t.host, t.key, t.old.lease, true, why);
@@ -259,20 +258,21 @@ void judge_report(Draft &d, const ServerReport &in, bool late) {
     const wire::GrainReport &r = *in.report;
     const GrainKey key = wire::key_of(r.key);
     const Grain *grain = d.state.grain(key);
-    const bool same = grain && grain->lease == r.incarnation && grain->host == in.host;
-    const bool again = grain && grain->status == GrainStatus::finished && r.ended && planted("core.finished_not_final");
-    if (grain && grain->status == GrainStatus::finished && (same || r.ended) && !again)
+    const bool same = grain && grain->lease == r.incarnation && grain->lessee == in.host;
+    const bool finished = grain && grain->status() == GrainStatus::finished;
+    const bool again = finished && r.ended && planted("core.finished_not_final");
+    if (finished && (same || r.ended) && !again)
         return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
                            wire::Verdict::have_it);
-    const bool forgiven = late && same && grain->status == GrainStatus::ready &&
+    const bool forgiven = late && same && grain->status() == GrainStatus::ready &&
                           d.state.session(key.session)->info.status == SessionStatus::active;
-    if (!again && (!same || (grain->status != GrainStatus::running && !forgiven)))
+    if (!again && (!same || (grain->status() != GrainStatus::running && !forgiven)))
         return acknowledge(d, in, r.last_seq, r.ended, wire::Verdict::stale);
     if (forgiven) reinstate(d, key);
     Taking taking{d, in.host, in.report, key, *grain};
     take_leased(taking, in);
     // What it brought counts; but the host is not there, so the grain waits as before, now further on.
-    if (forgiven && d.grain(key).status == GrainStatus::running) requeue_front(d, key, true);
+    if (forgiven && d.grain(key).status() == GrainStatus::running) requeue_front(d, key, true);
 }
 
 }  // namespace dcs::core

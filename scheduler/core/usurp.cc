@@ -15,7 +15,7 @@ namespace {
 
 bool leased_there(const State &state, const GrainKey &key, HostId id, Incarnation lease) {
     const Grain *g = state.grain(key);
-    return g && g->status == GrainStatus::running && g->host == id && g->lease == lease;
+    return g && g->status() == GrainStatus::running && g->runs_on() == id && g->lease == lease;
 }
 
 // Still under way: the staged grain waits and the other one has not ended.

@@ -39,8 +39,8 @@ wire::GrainResult result_at(const Session &session, std::int32_t index) {
     const Grain &g = session.grains.at(head.grain);
     head.completed = session.counts[static_cast<int>(GrainStatus::finished)];
     head.sent = index + 1;
-    head.signal = g.signal;
-    head.code = g.exit_code;
+    head.signal = g.as<Finished>().signal;
+    head.code = g.as<Finished>().exit_code;
     head.usage = total_usage(g);
     head.out_length = g.out_length;
     head.err_length = g.err_length;

@@ -11,10 +11,10 @@
 
 #include "base/tagged.h"
 #include "scheduler/record/fields.h"
+#include "wire/writer.h"
 
 namespace dcs::record {
 
-constexpr int last_of(core::GrainStatus) { return static_cast<int>(core::GrainStatus::killed); }
 constexpr int last_of(core::SessionStatus) { return static_cast<int>(core::SessionStatus::terminated); }
 constexpr int last_of(core::MoveReason) { return core::move_reasons - 1; }
 constexpr int last_of(core::HostRole) { return static_cast<int>(core::HostRole::backup); }
@@ -24,6 +24,7 @@ template <class T> struct Held<Box<T>> { using Type = T; };
 template <class T> struct Held<core::Shared<T>> { using Type = T; };
 template <class T> struct Held<std::optional<T>> { using Type = T; };
 
+template <class T> constexpr bool is_phase = std::is_same_v<T, core::Phase>;  // its field says which it is
 template <class T> constexpr bool is_vector = false;
 template <class T> constexpr bool is_vector<std::vector<T>> = true;
 template <class T> constexpr bool is_map = false;
@@ -34,7 +35,7 @@ template <std::size_t n> constexpr bool is_bytes<std::array<std::uint8_t, n>> = 
 template <class T> constexpr FieldKind kind_of() {
     using Plain = typename Held<T>::Type;
     if constexpr (is_bytes<Plain>) return FieldKind::bytes;
-    else if constexpr (std::is_enum_v<Plain> || std::is_unsigned_v<Plain>) return FieldKind::natural;
+    else if constexpr (std::is_enum_v<Plain> || std::is_unsigned_v<Plain> || is_phase<Plain>) return FieldKind::natural;
     else if constexpr (std::is_integral_v<Plain> || std::is_same_v<Plain, Duration>) return FieldKind::integer;
     else if constexpr (is_vector<Plain> || is_map<Plain>) return FieldKind::list;
     else return FieldKind::fields;
@@ -43,6 +44,21 @@ template <class T> constexpr FieldKind kind_of() {
 template <class T> const T &held(const T &x) { return x; }
 template <class T> const T &held(const Box<T> &x) { return x.get(); }
 template <class T> const T &held(const core::Shared<T> &x) { return x.get(); }
+inline std::size_t held(const core::Phase &x) { return x.index(); }
+
+// The fields of a struct of messages, one after the other; `each(number, value)`.
+template <class F> struct WireFields {
+    F each;
+    std::uint32_t number = 0;
+    template <class T> WireFields &operator&(const wire::FieldOf<T> &field) {
+        each(++number, field.value());
+        return *this;
+    }
+};
+template <class T, class F> void walk_wire_fields(T &x, F each) {
+    WireFields<F> fields{std::move(each)};
+    wire::walk_fields(fields, x);
+}
 
 class Writer {
 public:
@@ -52,6 +68,17 @@ public:
         static const T none{};
         List<T> list{*this, x, none};
         Fields<T>::list(list);
+        end_fields(out_);
+    }
+    void fields(const wire::Demands &x) {
+        const auto &defaults = wire::Writer::defaults_of<wire::Demands>();
+        walk_wire_fields(x, [&](std::uint32_t number, const auto &field) {
+            const std::size_t before = out_.size();
+            put_tag(out_, number, kind_of<std::remove_cvref_t<decltype(field)>>());
+            const std::size_t at = out_.size();
+            value(field);
+            if (std::string_view(out_.bytes()).substr(at) == defaults[number - 1]) out_.bytes().resize(before);
+        });
         end_fields(out_);
     }
 
@@ -65,6 +92,14 @@ private:
             if (held(x.*member) == held(none.*member)) return;
             put_tag(w.out_, number, kind_of<M>());
             w.value(held(x.*member));
+        }
+        // Of the phase P, if the grain is in it.
+        template <class M, class P>
+        requires(!std::is_same_v<P, T>)
+        void field(std::uint32_t number, const char *name, M P::*member, const char *meaning) {
+            static const P none_of_phase{};
+            if (const P *phase = std::get_if<P>(&x.phase))
+                List<P>{w, *phase, none_of_phase}.field(number, name, member, meaning);
         }
     };
 
@@ -111,8 +146,14 @@ public:
 
     template <class T> void fields(T &x) {
         FieldReader there(in_);
-        List<T> list{*this, there, x};
-        Fields<T>::list(list);
+        if constexpr (std::is_same_v<T, wire::Demands>) {
+            walk_wire_fields(x, [&](std::uint32_t number, auto &field) {
+                if (there.at(number, kind_of<std::remove_cvref_t<decltype(field)>>())) value(field);
+            });
+        } else {
+            List<T> list{*this, there, x};
+            Fields<T>::list(list);
+        }
         there.finish();
         if constexpr (requires { Fields<T>::valid(x); })
             if (!Fields<T>::valid(x)) in_.spoil();
@@ -126,6 +167,11 @@ private:
         template <class M>
         void field(std::uint32_t number, const char *, M T::*member, const char *, const char * = "") {
             if (there.at(number, kind_of<M>())) r.value(x.*member);
+        }
+        template <class M, class P>
+        requires(!std::is_same_v<P, T>)
+        void field(std::uint32_t number, const char *name, M P::*member, const char *meaning) {
+            if (P *phase = std::get_if<P>(&x.phase)) List<P>{r, there, *phase}.field(number, name, member, meaning);
         }
     };
 
@@ -148,6 +194,11 @@ private:
         } else {
             fields(x);
         }
+    }
+    void value(core::Phase &x) {
+        const std::uint64_t read = in_.var();
+        if (read >= std::variant_size_v<core::Phase>) return in_.spoil();
+        x = core::phase_of(static_cast<core::GrainStatus>(read));
     }
     template <std::size_t n> void value(std::array<std::uint8_t, n> &x) {
         const std::string_view bytes = get_bytes(in_);

@@ -75,12 +75,16 @@ struct GrainParts {
             get_var(r, g.incarnation);
             get_var(r, g.sequence);
         }
+        // What a grain has where it does not stand any more was written, too.
+        core::Finished end;
         if (has(3)) {
-            get_svar(r, g.exit_code);
-            get_svar(r, g.signal);
+            get_svar(r, end.exit_code);
+            get_svar(r, end.signal);
         }
-        if (has(4)) get_svar(r, g.result_index);
-        if (has(5)) g.queue_position = r.svar();
+        if (has(4)) get_svar(r, end.result_index);
+        if (auto *finished = std::get_if<core::Finished>(&g.phase)) *finished = end;
+        const std::int64_t position = has(5) ? r.svar() : 0;
+        if (auto *ready = std::get_if<core::Ready>(&g.phase)) ready->queue_position = position;
         if (has(6)) g.input_position = r.var();
         if (has(7)) get_content(r, g.checkpoint_length, g.checkpoint_sum);
         if (has(8)) get_content(r, g.message_length, g.message_sum);
@@ -99,7 +103,9 @@ struct GrainParts {
         if (has(19)) get_usage(r, g.before.edit());
         if (has(22)) get_files(r, g.files.edit());
         if (has(23)) get_var(r, g.known);
-        if (has(24)) get_var(r, g.killed_after);
+        core::Killed killed;
+        if (has(24)) get_var(r, killed.after);
+        if (g.status() == core::GrainStatus::killed) g.phase = killed;
         if (has(25)) get_var(r, g.told);
         if (!has(26)) return;
         core::Kept &kept = g.kept.edit();
@@ -111,7 +117,7 @@ struct GrainParts {
             const std::string name = get_text(r);
             return name.empty() ? core::no_host : ids(name);
         };
-        if (has(14)) g.host = host();
+        if (has(14)) g.lessee = host();
         if (has(15))
             each(r, UINT64_MAX, [&] {
                 if (const core::HostId id = host(); id != core::no_host) g.nogo.edit().push_back(id);
@@ -140,7 +146,7 @@ void get_0_1(ByteReader &r, core::DurableGrain &g, const HostIds &ids) {
     if (parts >= 1u << 27 || first >= 32) r.spoil();
     const GrainParts there{r, parts};
     wire::Demands demands;
-    g.status = static_cast<core::GrainStatus>(first & 3);
+    g.phase = core::phase_of(static_cast<core::GrainStatus>(first & 3));
     g.own_tree = (first & 4) != 0;
     demands.urgent = (first & 8) != 0;
     g.params_own_file = (first & 16) != 0;

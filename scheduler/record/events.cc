@@ -26,8 +26,8 @@ wire::Event counted(EventKind kind, std::int64_t number, GrainNumber grain = -1)
 void note_left(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &old,
                const Grain &now) {
     wire::Event e = about(EventKind::left, number);
-    DCS_REQUIRE(old.host != core::no_host, "a grain leaves a host");
-    e.host = state.host_name(old.host);
+    DCS_REQUIRE(old.lessee != core::no_host, "a grain leaves a host");
+    e.host = state.host_name(old.lessee);
     const std::vector<core::Move> &moves = now.moves;
     if (!moves.empty() && moves.back().incarnation == old.lease) {
         e.text = core::name_of(moves.back().reason);
@@ -37,17 +37,17 @@ void note_left(wire::EventFrame &events, const core::State &state, GrainNumber n
 }
 
 void note_start(wire::EventFrame &events, const core::State &state, GrainNumber number, const Grain &now) {
-    DCS_REQUIRE(now.lease > 0 && now.host != core::no_host, "a grain starts on a host, under a lease");
+    DCS_REQUIRE(now.lease > 0 && now.lessee != core::no_host, "a grain starts on a host, under a lease");
     wire::Event e = counted(EventKind::started, now.lease, number);
-    e.host = state.host_name(now.host);
+    e.host = state.host_name(now.lessee);
     events.add(e);
 }
 
 void note_end(wire::EventFrame &events, GrainNumber number, const Grain &now) {
-    DCS_REQUIRE(now.result_index >= 0, "the end of a grain is a result");
-    wire::Event e = counted(EventKind::finished, now.result_index, number);
-    e.code = now.exit_code;
-    e.signal = now.signal;
+    const auto &end = now.as<core::Finished>();
+    wire::Event e = counted(EventKind::finished, end.result_index, number);
+    e.code = end.exit_code;
+    e.signal = end.signal;
     events.add(e);
 }
 
@@ -79,16 +79,15 @@ void note_grain(wire::EventFrame &events, const core::State &before, const core:
     const GrainNumber number = change.key.grain;
     const Grain *old = before.grain(change.key);
     const Grain &now = change.grain;
-    const bool runs = now.status == GrainStatus::running;
+    const bool runs = now.status() == GrainStatus::running;
     if (!old) {
         // Damaged, of which nothing is known but that it is killed now.
-        events.add(about(now.status == GrainStatus::killed ? EventKind::killed : EventKind::submitted, number));
+        events.add(about(now.status() == GrainStatus::killed ? EventKind::killed : EventKind::submitted, number));
         if (runs) note_start(events, before, number, now);
         return;
     }
-    const bool ran = old->status == GrainStatus::running;
-    const bool over = now.status == GrainStatus::finished || now.status == GrainStatus::killed;
-    const bool was_over = old->status == GrainStatus::finished || old->status == GrainStatus::killed;
+    const bool ran = old->status() == GrainStatus::running;
+    const bool over = now.is_over(), was_over = old->is_over();
     if (now.told > old->told) events.add(counted(EventKind::shown, now.told, number));
     const bool further = now.sequence > old->sequence && !over;
     const bool late = further && !ran;  // a report of a lease that was forgiven
@@ -97,16 +96,16 @@ void note_grain(wire::EventFrame &events, const core::State &before, const core:
         events.add(counted(EventKind::checkpoint, now.sequence, number));
         if (late && !runs) note_left(events, before, number, *old, now);
     }
-    const bool elsewhere = ran && runs && (now.lease != old->lease || now.host != old->host);
+    const bool elsewhere = ran && runs && (now.lease != old->lease || now.runs_on() != old->runs_on());
     if (ran && !over && (!runs || elsewhere)) note_left(events, before, number, *old, now);
     if (runs && (!ran || elsewhere) && !late) note_start(events, before, number, now);
-    if (now.status == GrainStatus::finished && old->status != GrainStatus::finished) {
-        if (!ran && old->status == GrainStatus::ready) note_start(events, before, number, *old);
+    if (now.status() == GrainStatus::finished && old->status() != GrainStatus::finished) {
+        if (!ran && old->status() == GrainStatus::ready) note_start(events, before, number, *old);
         note_end(events, number, now);
     }
-    if (now.status == GrainStatus::killed && old->status != GrainStatus::killed)
+    if (now.status() == GrainStatus::killed && old->status() != GrainStatus::killed)
         events.add(about(EventKind::killed, number));
-    if (was_over && now.status == GrainStatus::ready) events.add(about(EventKind::undone, number));
+    if (was_over && now.status() == GrainStatus::ready) events.add(about(EventKind::undone, number));
 }
 
 void note_erased(wire::EventFrame &events, const core::EraseGrain &change) {

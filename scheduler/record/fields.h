@@ -31,18 +31,8 @@ template <> struct Fields<wire::Usage> {
     }
 };
 
+// Numbers, names and kinds are those of the messages: the one list is in wire/demands.h.
 template <> struct Fields<wire::Demands> {
-    static void list(auto &a) {
-        using D = wire::Demands;
-        a.field(1, "host_class", &D::host_class, "mask of classes; 0: any");
-        a.field(2, "thrash", &D::thrash, "expected memory, half megabytes");
-        a.field(3, "urgent", &D::urgent, "goes to the front of its session's queue");
-        a.field(4, "notice", &D::notice, "minutes of warning before a checkpoint");
-        a.field(5, "attempts", &D::attempts, "failures after which it has failed; 3");
-        a.field(6, "cores", &D::cores, "that it keeps busy; 0 counts as 1");
-        a.field(7, "memory_mb", &D::memory_mb, "that it must find free, MiB");
-        a.field(8, "wall_s", &D::wall_s, "longest run of one incarnation, seconds; 0: no limit");
-    }
     static bool valid(const wire::Demands &d) { return wire::out_of_range(d).empty(); }
 };
 
@@ -105,33 +95,33 @@ template <> struct Fields<core::Move> {
 template <> struct Fields<core::DurableGrain> {
     static void list(auto &a) {
         using G = core::DurableGrain;
-        a.field(1, "status", &G::status, "0 ready, 1 running, 2 finished, 3 killed");
+        a.field(1, "status", &G::phase, "0 ready, 1 running, 2 finished, 3 killed");
         a.field(2, "fingerprint", &G::fingerprint, "of its parameters");
         a.field(3, "request", &G::request, "id of the call that submitted it");
         a.field(4, "params_offset", &G::params_offset, "of its parameters in `inputs`");
         a.field(5, "params_length", &G::params_length, "of its parameters");
         a.field(6, "params_sum", &G::params_sum, "CRC-32C of its parameters");
         a.field(7, "input_length", &G::input_length, "of its input");
-        a.field(8, "queue_position", &G::queue_position, "while it is ready");
+        a.field(8, "queue_position", &core::Ready::queue_position, "while it is ready");
         a.field(9, "incarnation", &G::incarnation, "highest number of a lease of it");
         a.field(10, "lease", &G::lease, "the lease that counts");
-        a.field(11, "host", &G::host, "where it runs, or ran last; ready: whose lease may be forgiven");
+        a.field(11, "host", &G::lessee, "where it runs, or ran last; ready: whose lease may be forgiven");
         a.field(12, "sequence", &G::sequence, "last increment that was taken in");
         a.field(13, "program", &G::program, "digest of its program's path");
-        a.field(14, "demands", &G::demands, "what its submission asks for: demands");
-        a.field(15, "result_index", &G::result_index, "place in the order of results");
+        a.field(14, "demands", &G::demands, "what its submission asks for: demands, see PROTOCOL.md");
+        a.field(15, "result_index", &core::Finished::result_index, "place in the order of results");
         a.field(16, "result_offset", &G::result_offset, "of what it left in `results`");
         a.field(17, "out_length", &G::out_length, "of its output");
         a.field(18, "out_sum", &G::out_sum, "CRC-32C of its output");
         a.field(19, "err_length", &G::err_length, "of its error output");
         a.field(20, "err_sum", &G::err_sum, "CRC-32C of its error output");
-        a.field(21, "exit_code", &G::exit_code, "of its end");
-        a.field(22, "signal", &G::signal, "that ended it");
+        a.field(21, "exit_code", &core::Finished::exit_code, "of its end");
+        a.field(22, "signal", &core::Finished::signal, "that ended it");
         a.field(23, "past", &G::past, "usage of earlier incarnations");
         a.field(24, "current", &G::current, "usage of this one");
         a.field(25, "before", &G::before, "usage of the one before this one");
         a.field(26, "known", &G::known, "results handed out before it was submitted");
-        a.field(27, "killed_after", &G::killed_after, "results handed out when it was killed");
+        a.field(27, "killed_after", &core::Killed::after, "results handed out when it was killed");
         a.field(28, "told", &G::told, "increment of which its control program was shown something");
         a.field(29, "failures", &G::failures, "ends by its own fault");
         a.field(30, "returns", &G::returns, "innocent ends in a row without a new checkpoint", "0.2");

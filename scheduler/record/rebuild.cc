@@ -138,21 +138,19 @@ Status read_own_trees(store::Store &store, const SessionKey &key, SessionOnDisk 
 // What the checksums cannot tell: records that contradict each other would be our own bug on the
 // way to disk. Such a session is better set aside than believed.
 Status check_session(const SessionKey &key, const SessionOnDisk &session) {
-    const std::int32_t count = session.info.result_count;
-    std::vector<bool> taken(static_cast<std::size_t>(std::max(0, count)));
+    std::vector<bool> taken(static_cast<std::size_t>(std::max(0, session.info.result_count)));
     std::vector<std::pair<std::int64_t, GrainNumber>> queue;
     const auto wrong = [&](GrainNumber number, const char *what) {
         return fail(Code::io_error, "grain " + to_text(GrainKey{key, number}) + what);
     };
     for (const auto &[number, g] : session.grains) {
-        if (g.status == core::GrainStatus::finished) {
-            if (g.result_index < 0 || g.result_index >= count ||
-                taken[static_cast<std::size_t>(g.result_index)])
-                return wrong(number, " has no place of its own in the order");
-            taken[static_cast<std::size_t>(g.result_index)] = true;
-        } else if (g.status == core::GrainStatus::ready) {
-            queue.emplace_back(g.queue_position, number);
-        } else if (g.status == core::GrainStatus::running && g.host == core::no_host) {
+        if (const auto *end = std::get_if<core::Finished>(&g.phase)) {
+            const auto place = static_cast<std::size_t>(end->result_index);  // -1 is beyond all
+            if (place >= taken.size() || taken[place]) return wrong(number, " has no place of its own in the order");
+            taken[place] = true;
+        } else if (const auto *ready = std::get_if<core::Ready>(&g.phase)) {
+            queue.emplace_back(ready->queue_position, number);
+        } else if (g.status() == core::GrainStatus::running && g.lessee == core::no_host) {
             return wrong(number, " runs on no host");
         }
     }
@@ -167,7 +165,7 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
 void order_by_number(SessionOnDisk &session) {
     std::int32_t index = 0;
     for (auto &[number, grain] : session.grains)
-        if (grain.status == core::GrainStatus::finished) grain.result_index = index++;
+        if (auto *end = std::get_if<core::Finished>(&grain.phase)) end->result_index = index++;
 }
 
 Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
@@ -276,7 +274,7 @@ private:
                 DCS_REQUIRE(static_cast<std::size_t>(id) < ids.size(), "a host of a record has a name");
                 id = ids[static_cast<std::size_t>(id)];
             };
-            resolve(grain.host);
+            resolve(grain.lessee);
             resolve(grain.old_lease.host);
             if (!grain.nogo->empty())
                 for (core::HostId &id : grain.nogo.edit()) resolve(id);

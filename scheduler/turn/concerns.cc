@@ -48,7 +48,7 @@ struct OfInput {
 
     Concern of_host(const wire::WireGrain &key, core::HostId id) const {
         const core::Grain *grain = state.grain(wire::key_of(key));
-        if (grain && grain->host == id) return {wire::key_of(key).session, {}};
+        if (grain && grain->lessee == id) return {wire::key_of(key).session, {}};
         const core::Host *host = state.host(id);
         return {{}, host ? "host " + host->config->name : std::string()};
     }

@@ -262,7 +262,7 @@ bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId
 // Is it about a grain that is leased to this host?
 bool counts(const core::State &state, core::HostId host, const wire::GrainReport &report) {
     const core::Grain *grain = state.grain(wire::key_of(report.key));
-    return grain && grain->status == core::GrainStatus::running && grain->host == host &&
+    return grain && grain->status() == core::GrainStatus::running && grain->runs_on() == host &&
            grain->lease == report.incarnation;
 }
 

@@ -259,7 +259,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
     launch.input_base = grain.input_position;
     launch.input = std::move(*checkpoint);
     const bool input_is_content = wire::input_of(*spec) != nullptr;
-    const core::Host *host = state_.host(grain.host);
+    const core::Host *host = state_.host(grain.runs_on());
     for (wire::GrainFile &file : spec->files)
         if (file.binary_class.empty() || (host && file.binary_class == core::binary_class_of(*host)))
             launch.files.push_back(std::move(file));
@@ -272,7 +272,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
 void Effects::act(const core::SendLaunch &e) {
     const core::Grain *grain = state_.grain(e.key);
     // A later input of the same turn took the lease back: nobody must start it any more.
-    if (!grain || grain->status != core::GrainStatus::running ||
+    if (!grain || grain->status() != core::GrainStatus::running ||
         grain->lease != e.head.incarnation)
         return;
     wire::Launch launch = e.head;
@@ -284,7 +284,7 @@ void Effects::act(const core::SendLaunch &e) {
         result.incarnation = e.head.incarnation;
         result.code = static_cast<std::int32_t>(Code::io_error);
         result.text = s.text;
-        failed_.push_back(core::ServerLaunchResult{e.conn, grain->host, std::move(result)});
+        failed_.push_back(core::ServerLaunchResult{e.conn, grain->runs_on(), std::move(result)});
         return;
     }
     failpoint("turn.launch.before_send");

@@ -83,17 +83,19 @@ Result<wire::ExportedGrain> Page::row(GrainNumber number, const core::Grain &g) 
     const GrainKey key{key_, number};
     wire::ExportedGrain row;
     row.grain = number;
-    row.state = core::name_of(g.status);
-    row.host = host_name(g.host);
+    row.state = core::name_of(g.status());
+    row.host = host_name(g.lessee);
     for (const core::HostId id : g.nogo.get()) row.nogo.push_back(host_name(id));
     row.incarnation = g.incarnation;
     row.sequence = g.sequence;
     row.failures = g.failures;
-    row.exit_code = g.exit_code;
-    row.signal = g.signal;
-    row.result_index = g.result_index;
-    row.queued = g.status == core::GrainStatus::ready;
-    row.queue = row.queued ? g.queue_position : 0;
+    if (const auto *end = std::get_if<core::Finished>(&g.phase)) {
+        row.exit_code = end->exit_code;
+        row.signal = end->signal;
+        row.result_index = end->result_index;
+    }
+    row.queued = g.status() == core::GrainStatus::ready;
+    row.queue = row.queued ? g.as<core::Ready>().queue_position : 0;
     row.input_position = g.input_position;
     row.usage = core::total_usage(g);
     if (Status s = add_params(key, g, row); !s) return s;

@@ -32,9 +32,9 @@ Status bad(const wire::Wrong &wrong) {
                wrong.why);
 }
 
-GrainStatus status_of(const std::string &state) {
-    if (state == "finished") return GrainStatus::finished;
-    return state == "killed" ? GrainStatus::killed : GrainStatus::ready;
+core::Phase phase_of(const wire::ExportedGrain &g) {
+    if (g.state == "finished") return core::Finished{g.result_index, g.exit_code, g.signal};
+    return g.state == "killed" ? core::Phase(core::Killed{}) : core::Phase(core::Ready{});
 }
 
 // An event takes about as long as this many bytes of a grain's record.
@@ -118,7 +118,7 @@ Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, Co
     core::GrainFiles files = files_of(g.spec);
     for (wire::GrainFile &file : g.spec.files) {
         const bool output = file.role == wire::FileRole::output;
-        const bool wanted = !file.digest.empty() && (output || grain.status == GrainStatus::ready);
+        const bool wanted = !file.digest.empty() && (output || !grain.is_over());
         if (wanted && !contents.use(file))
             return bad("grain " + std::to_string(g.grain) + ": the library does not have its " + to_text(file));
         if (output) file = {wire::FileRole::output, file.name, {}, 0, {}};
@@ -129,7 +129,7 @@ Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, Co
 
 void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     const std::uint64_t size = g.out.length + g.err.length;
-    const bool small = grain.status != GrainStatus::ready && size <= core::shared_bytes;
+    const bool small = grain.is_over() && size <= core::shared_bytes;
     grain.checkpoint_length = g.checkpoint.length;
     grain.message_length = static_cast<std::uint32_t>(g.message.length);
     grain.out_length = g.out.length;
@@ -155,23 +155,20 @@ void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
 Status ImportReader::Import::add(wire::ExportedGrain g, Contents &contents) {
     if (const auto wrong = check_.add(g)) return bad(*wrong);
     Grain grain;
-    grain.status = status_of(g.state);
+    grain.phase = phase_of(g);
     grain.demands = {g.spec.demands, grains_.empty() ? core::Shared<wire::Demands>() : grains_.back().second.demands};
     grain.failures = static_cast<std::uint8_t>(g.failures);
     grain.incarnation = grain.lease = std::min(g.incarnation, most_leases);
     grain.program = program_of(user_, g.spec);
     grain.sequence = g.sequence;
-    grain.exit_code = g.exit_code;
-    grain.signal = g.signal;
-    grain.result_index = g.result_index;
     grain.input_length = wire::input_length(g.spec) + g.input.length;  // one of them is 0
     if (Status s = keep_files(g, grain, contents); !s) return s;
     grain.input_position = g.input_position;
     grain.past = g.usage;
     // A lease of before cannot be taken up again; where a grain ended is only for people.
-    if (grain.status != GrainStatus::ready) grain.host = number_of(g.host);
+    if (grain.is_over()) grain.lessee = number_of(g.host);
     for (const std::string &name : g.nogo) grain.nogo.edit().push_back(number_of(name));
-    if (grain.status == GrainStatus::ready)
+    if (!grain.is_over())
         places_.push_back({g.state == "running" ? 0 : g.queued ? 1 : 2, g.queue, g.grain,
                            grains_.size()});
     keep_params(g, grain);
@@ -184,7 +181,7 @@ void ImportReader::Import::make_queue() {
     std::sort(places_.begin(), places_.end(),
               [](const Place &a, const Place &b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < places_.size(); ++i)
-        grains_[places_[i].index].second.queue_position = static_cast<std::int64_t>(i);
+        grains_[places_[i].index].second.as<core::Ready>().queue_position = static_cast<std::int64_t>(i);
     content_.info.queue_front = 0;
     content_.info.queue_back = static_cast<std::int64_t>(places_.size());
 }
@@ -202,7 +199,7 @@ void ImportReader::Import::name_hosts(const core::State &state) {
         return number == core::no_host ? number : here[static_cast<std::size_t>(number)];
     };
     for (auto &[number, grain] : grains_) {
-        grain.host = known(grain.host);
+        grain.lessee = known(grain.lessee);
         if (grain.nogo->empty()) continue;
         auto &nogo = grain.nogo.edit();
         for (core::HostId &id : nogo) id = known(id);
@@ -265,8 +262,8 @@ void ImportReader::Import::keep_log() {
         const wire::ResultsKnown::OfGrain &told = known_->at(index++);
         if (!told.told) continue;
         grain.known = static_cast<std::int32_t>(std::min(told.known, most));
-        if (grain.status == GrainStatus::killed)
-            grain.killed_after = static_cast<std::int32_t>(std::min(told.killed_after, most));
+        if (auto *killed = std::get_if<core::Killed>(&grain.phase))
+            killed->after = static_cast<std::int32_t>(std::min(told.killed_after, most));
     }
     log_.reset();
     content_.events = payload_of(std::move(head_.log));

@@ -302,9 +302,9 @@ TEST_CASE("5.4: a grain that fails three times is killed") {
     t.pool.gexec(t.ann, 1, 0);
     for (int i = 1; i <= 3; ++i) {
         CHECK(t.pool.status("ann/1:0") == "running");
-        t.pool.end(t.pool.state.host(t.pool.at("ann/1:0").host)->config->name, "ann/1:0", 1);
+        t.pool.end(t.pool.state.host(t.pool.at("ann/1:0").lessee)->config->name, "ann/1:0", 1);
         CHECK(t.pool.at("ann/1:0").failures == i);
     }
     CHECK(t.pool.status("ann/1:0") == "finished");
-    CHECK(t.pool.at("ann/1:0").exit_code == 1);
+    CHECK(t.pool.at("ann/1:0").as<core::Finished>().exit_code == 1);
 }

@@ -39,7 +39,7 @@ struct Watch {
         return lines;
     }
     const Host &h1() const { return *pool.state.host(HostId{0}); }
-    std::string where() const { return pool.state.host(pool.at("ann/1:0").host)->config->name; }
+    std::string where() const { return pool.state.host(pool.at("ann/1:0").lessee)->config->name; }
     static wire::SetHost change() {
         wire::SetHost c;
         c.host = "h1";

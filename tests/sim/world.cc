@@ -192,10 +192,10 @@ std::string World::first_unfinished() const {
     const core::State &state = *scheduler.state();
     for (const auto &[seniority, key] : state.by_seniority)
         for (const auto &[number, grain] : state.session(key)->grains) {
-            if (grain.status != core::GrainStatus::ready && grain.status != core::GrainStatus::running) continue;
+            if (grain.status() != core::GrainStatus::ready && grain.status() != core::GrainStatus::running) continue;
             const GrainKey name{key, number};
-            std::string text = to_text(name) + " is " + core::name_of(grain.status);
-            if (const core::Host *host = state.host(grain.host)) text += " on " + host->config->name;
+            std::string text = to_text(name) + " is " + core::name_of(grain.status());
+            if (const core::Host *host = state.host(grain.lessee)) text += " on " + host->config->name;
             const wire::Explanation why = core::explanation(state, clock.now, name);
             for (const wire::WhyRow &row : why.reasons) text += "; " + row.reason + " " + std::to_string(row.hosts);
             return text;

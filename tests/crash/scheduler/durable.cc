@@ -18,18 +18,9 @@ Bytes joined(const Bytes &front, const std::string &back) {
 }
 
 void forget_volatile(core::Grain &g) {
-    const core::Grain fresh;
-    g.last_contact = fresh.last_contact;
-    g.checkpoint_time = fresh.checkpoint_time;
-    g.launched = fresh.launched;
-    g.failed_on = fresh.failed_on;
-    g.failures_there = fresh.failures_there;
-    g.refusals = fresh.refusals;
-    g.rest_until = fresh.rest_until;
-    if (!g.moves->empty())
-        for (core::Move &move : g.moves.edit()) move.at = Instant{};
+    g = core::Grain(core::DurableGrain(std::move(g)));
     // What a running incarnation used is only recorded together with something else.
-    if (g.status == core::GrainStatus::running) g.current = wire::Usage();
+    if (g.status() == core::GrainStatus::running) g.current = wire::Usage();
 }
 
 // Built anew from the durable parts only, with the hosts that grains remember in order of name.
@@ -39,7 +30,7 @@ core::State canonical(const core::State &state) {
     std::set<std::string> names;
     for (const auto &[key, session] : state.sessions) {
         for (const auto &[number, g] : session.grains) {
-            if (g.host != core::no_host) names.insert(state.host_name(g.host));
+            if (g.lessee != core::no_host) names.insert(state.host_name(g.lessee));
             for (const core::HostId id : g.nogo.get()) names.insert(state.host_name(id));
             for (const core::Move &move : g.moves.get()) names.insert(state.host_name(move.host));
             if (g.old_lease.host != core::no_host) names.insert(state.host_name(g.old_lease.host));
@@ -61,7 +52,7 @@ core::State canonical(const core::State &state) {
         for (const auto &[number, grain] : session.grains) {
             core::Grain g = grain;
             forget_volatile(g);
-            g.host = renamed(g.host);
+            g.lessee = renamed(g.lessee);
             g.old_lease.host = renamed(g.old_lease.host);
             for (core::HostId &id : g.nogo.edit()) id = renamed(id);
             for (core::Move &move : g.moves.edit()) move.host = renamed(move.host);
@@ -144,7 +135,7 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             old_session != before.seniority.end() && old_session->second == session.info.seniority;
         for (const auto &[number, grain] : session.grains) {
             const GrainKey key{session_key, number};
-            const Step step{key, grain, reported, after.host_name(grain.host), wrong};
+            const Step step{key, grain, reported, after.host_name(grain.lessee), wrong};
             const auto old = before.grains.find(key);
             Snapshot::Known now;
             if (same_session && old != before.grains.end()) {
@@ -153,8 +144,8 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             } else {
                 step.begin(now);
             }
-            now.status = grain.status;
-            now.host = after.host_name(grain.host);
+            now.status = grain.status();
+            now.host = after.host_name(grain.lessee);
             now.incarnation = grain.lease;
             now.sequence = grain.sequence;
             now.failures = grain.failures;
@@ -228,14 +219,16 @@ std::string compare_grain(const core::State &state, const core::Grain &g, const 
     using wire::GrainState;
     constexpr GrainState states[] = {GrainState::ready, GrainState::running, GrainState::finished, GrainState::killed};
     if (told.state == GrainState::unknown) return {};
-    if (told.state != states[static_cast<int>(g.status)]) return std::string("it is ") + core::name_of(g.status);
+    if (told.state != states[static_cast<int>(g.status())]) return std::string("it is ") + core::name_of(g.status());
     if (told.known != static_cast<std::uint32_t>(g.known)) return "what it could know of results";
-    if (told.killed_after != static_cast<std::uint32_t>(g.killed_after)) return "after which results it was killed";
-    if (told.state == GrainState::finished &&
-        (told.result != g.result_index || told.code != g.exit_code || told.signal != g.signal))
-        return "its result";
+    const auto *killed = std::get_if<core::Killed>(&g.phase);
+    if (told.killed_after != static_cast<std::uint32_t>(killed ? killed->after : 0))
+        return "after which results it was killed";
+    if (const auto *end = std::get_if<core::Finished>(&g.phase))
+        if (told.result != end->result_index || told.code != end->exit_code || told.signal != end->signal)
+            return "its result";
     if (told.state != GrainState::running) return {};
-    if (told.stays.back().host != state.host_name(g.host)) return "where it runs";
+    if (told.stays.back().host != state.host_name(g.lessee)) return "where it runs";
     if (told.stays.back().incarnation != g.lease) return "its incarnation";
     return told.sequence > g.sequence ? "its last checkpoint" : std::string();
 }

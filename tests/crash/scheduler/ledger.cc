@@ -134,7 +134,7 @@ std::string Ledger::done(const Call &call, const core::State &state) {
         if (!grain) return {};  // the same turn removed its session
         Grain &promised = sessions_[key].grains[kill->grain];
         promised.dead = true;
-        promised.killed = promised.killed || grain->status == core::GrainStatus::killed;
+        promised.killed = promised.killed || grain->status() == core::GrainStatus::killed;
     }
     return {};
 }
@@ -214,11 +214,11 @@ std::string Ledger::broken_by_grain(const GrainKey &key, const Grain &promised, 
     if (found == session.grains.end())
         return promised.exists() ? name + "something about it was acknowledged, it is gone" : "";
     const core::Grain &g = found->second;
-    const bool killed = g.status == core::GrainStatus::killed;
-    const bool ended = killed || g.status == core::GrainStatus::finished;
+    const bool killed = g.status() == core::GrainStatus::killed;
+    const bool ended = killed || g.status() == core::GrainStatus::finished;
     if (promised.dead && !ended) return name + "its kill was acknowledged, it can run";
     if (promised.killed && !killed) return name + "it was killed, it is not";
-    if (promised.finished && !(g.status == core::GrainStatus::finished || (killed && promised.kill_asked)))
+    if (promised.finished && !(g.status() == core::GrainStatus::finished || (killed && promised.kill_asked)))
         return name + "its end was acknowledged, it has none";
     if (g.incarnation < promised.leased) return name + "an incarnation that was launched is given out again";
     if (g.sequence < promised.sequence) return name + "increments that were acknowledged are gone";

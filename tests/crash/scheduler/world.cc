@@ -223,7 +223,7 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
         counts.own_trees += state.grain(key)->own_tree && low->grains.count(key) == 0;
     for (const auto &[key, known] : low->grains) {
         const core::Grain *grain = state.grain(key);
-        counts.kills += grain && grain->status == core::GrainStatus::killed &&
+        counts.kills += grain && grain->status() == core::GrainStatus::killed &&
                         known.status != core::GrainStatus::killed;
     }
 }

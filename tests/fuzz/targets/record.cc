@@ -117,10 +117,10 @@ namespace {
 
 core::Grain some_grain() {
     core::Grain grain;
-    grain.host = core::HostId{0};
+    grain.lessee = core::HostId{0};
     grain.lease = grain.incarnation = 3;
     grain.status = core::GrainStatus::finished;
-    grain.result_index = 2;
+    grain.as<core::Finished>().result_index = 2;
     grain.nogo.edit() = {core::HostId{0}};
     grain.past.edit().user_us = 55;
     wire::Demands demands;

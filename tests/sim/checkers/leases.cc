@@ -68,7 +68,7 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
                                              std::to_string(taken.from));
     // What an innocent end brings after the last checkpoint is not kept.
     const core::Grain *grain = state.grain(key);
-    if (!grain || (grain->sequence <= taken.sequence && grain->status != core::GrainStatus::finished)) return;
+    if (!grain || (grain->sequence <= taken.sequence && grain->status() != core::GrainStatus::finished)) return;
     taken = {ack.incarnation, grain->sequence};
 }
 

@@ -125,11 +125,11 @@ void Promises::forgotten(const SessionKey &key, Book &book, const core::State *s
             return wrong(key, "the submission of grain " + std::to_string(grain) + " was forgotten, and it is there");
     for (const auto &[number, g] : session->grains) {
         const bool anew = number == what.grain || what.revived.count(number) != 0;
-        const bool ended = g.status == core::GrainStatus::killed ||
-                           (g.status == core::GrainStatus::finished && g.result_index < what.stand);
+        const auto *end = std::get_if<core::Finished>(&g.phase);
+        const bool ended = g.status() == core::GrainStatus::killed || (end && end->result_index < what.stand);
         if (anew && ended)
             return wrong(key, "grain " + std::to_string(number) + " was to run anew, and is " +
-                                  core::name_of(g.status));
+                                  core::name_of(g.status()));
     }
 }
 
@@ -160,18 +160,18 @@ void Promises::compare_book(const SessionKey &key, Book &book, const core::State
     for (const auto &[number, killed] : book.grains) {
         const auto grain = session->grains.find(number);
         if (grain == session->grains.end()) return wrong(key, "grain " + std::to_string(number) + " is lost");
-        const bool was_shown = book.batches && grain->second.status == core::GrainStatus::finished &&
-                               grain->second.result_index < session->info.shown;
-        if (killed && grain->second.status != core::GrainStatus::killed && !was_shown)
+        const bool was_shown = book.batches && grain->second.status() == core::GrainStatus::finished &&
+                               grain->second.as<core::Finished>().result_index < session->info.shown;
+        if (killed && grain->second.status() != core::GrainStatus::killed && !was_shown)
             return wrong(key, "grain " + std::to_string(number) + " was killed and is " +
-                                  core::name_of(grain->second.status));
+                                  core::name_of(grain->second.status()));
     }
     for (const auto &[index, result] : book.order) {
         const auto i = static_cast<std::size_t>(index);
         if (i >= session->results.size() || session->results[i] != result.grain)
             return wrong(key, "result " + std::to_string(index) + " is not that of grain " +
                                   std::to_string(result.grain) + " any more");
-        if (session->grains.at(result.grain).status != core::GrainStatus::finished)
+        if (session->grains.at(result.grain).status() != core::GrainStatus::finished)
             return wrong(key, "grain " + std::to_string(result.grain) + " had a result and is not finished");
     }
 }

@@ -45,7 +45,7 @@ void Seniority::sends(ConnId conn, const wire::AnyMessage &message, const core::
         for (const Waiting &w : waiting_) {
             if (w.seniority >= session->info.seniority) continue;
             const core::Grain *grain = state.grain(w.key);
-            if (!grain || grain->status != core::GrainStatus::ready) continue;
+            if (!grain || grain->status() != core::GrainStatus::ready) continue;
             if (state.session(w.key.session)->info.status != core::SessionStatus::active) continue;
             if (suits(state, id, w.key.session, *grain))
                 return clock_.complain("seniority", to_text(key) + " is started on " + state.hosts[id].config->name +

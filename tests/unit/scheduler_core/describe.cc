@@ -225,11 +225,11 @@ struct EffectText {
 }  // namespace
 
 std::string describe(const State &state, const Grain &g) {
-    Line line(core::name_of(g.status));
-    line.add(g.status == GrainStatus::running ? "on" : "last", host_name(state, g.host))
+    Line line(core::name_of(g.status()));
+    line.add(g.status() == GrainStatus::running ? "on" : "last", host_name(state, g.lessee))
         .number("inc", g.incarnation);
     if (g.lease != g.incarnation) line.number("lease", g.lease);
-    if (g.status == GrainStatus::ready) line.add("at", std::to_string(g.queue_position));
+    if (g.status() == GrainStatus::ready) line.add("at", std::to_string(g.as<Ready>().queue_position));
     line.add("class", hex(g.demands->host_class))
         .flag("urgent", g.demands->urgent)
         .add("failures", g.failures)
@@ -238,8 +238,9 @@ std::string describe(const State &state, const Grain &g) {
         .number("checkpoint", g.checkpoint_length)
         .number("out", g.out_length)
         .number("err", g.err_length);
-    if (g.status == GrainStatus::finished) line.add("index", std::to_string(g.result_index));
-    line.add("signal", g.signal).add("code", g.exit_code);
+    const Finished end = g.status() == GrainStatus::finished ? g.as<Finished>() : Finished{};
+    if (g.status() == GrainStatus::finished) line.add("index", std::to_string(end.result_index));
+    line.add("signal", end.signal).add("code", end.exit_code);
     if (g.kept.get() != Kept())
         line.add("held", std::to_string(g.kept->held)).add("saved", std::to_string(g.kept->saved));
     for (const HostId id : g.nogo.get()) line.add("nogo", host_name(state, id));

@@ -26,28 +26,31 @@ private:
         put(u.user_us, u.system_us, u.max_rss_kb, u.minor_faults, u.major_faults, u.in_blocks, u.out_blocks);
     }
     void grain(const Grain &g) {
-        put(static_cast<int>(g.status), g.own_tree, g.demands->urgent, g.params_own_file, g.demands->attempts,
+        put(static_cast<int>(g.status()), g.own_tree, g.demands->urgent, g.params_own_file, g.demands->attempts,
             int{g.failures});
-        put(g.demands->thrash, g.demands->notice, g.demands->host_class, g.incarnation, g.host, g.sequence);
-        put(g.exit_code, g.signal, g.result_index);
+        put(g.demands->thrash, g.demands->notice, g.demands->host_class, g.incarnation, g.lessee, g.sequence);
+        if (const auto *end = std::get_if<Finished>(&g.phase)) put(end->exit_code, end->signal, end->result_index);
+        if (const auto *ready = std::get_if<Ready>(&g.phase)) put(ready->queue_position);
+        if (const auto *killed = std::get_if<Killed>(&g.phase)) put(killed->after);
         bytes(g.fingerprint);
-        put(g.queue_position, g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
+        put(g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
         put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
         usage(g.past);
         usage(g.current);
         bytes(g.nogo.get());
         put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
-        put(g.last_contact.ns, g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
+        put(g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
             g.skipped, int{g.returns}, int{g.refusals}, g.rest_until.ns);
         usage(g.before);
         put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
-        put(g.known, g.killed_after, g.told);
+        put(g.known, g.told);
         put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
         put(g.demands->cores, g.demands->memory_mb, g.demands->wall_s);
         for (const std::string &digest : g.files->digests) put("content", digest);
         for (const std::string &name : g.files->binary_classes) put("class", name);
         for (const wire::GrainFile &file : g.files->outputs) put("output", wire::to_text(file));
-        for (const Move &m : g.moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail, m.at.ns);
+        for (const Move &m : g.moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail);
+        for (const Instant at : g.moved.get()) put(at.ns);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;

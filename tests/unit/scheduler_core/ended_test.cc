@@ -10,7 +10,7 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     const ConnId link = pool.conn("h1");
-    const auto place = [&] { return pool.state.hosts[static_cast<std::size_t>(pool.at("ann/1:0").host)].config->name; };
+    const auto place = [&] { return pool.state.host_name(pool.at("ann/1:0").runs_on()); };
     REQUIRE(place() == "h1");
     SECTION("a closed link alone moves nothing") {
         pool.hang_up("h1");

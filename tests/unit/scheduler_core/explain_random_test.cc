@@ -84,7 +84,7 @@ struct RandomPool {
         State copy = pool.state;
         for (const Change &c : decide(copy, pool.now, input).changes) {
             const auto *set = std::get_if<SetGrain>(&c);
-            if (set && set->grain.status == GrainStatus::running && set->grain.host == id) return set->key;
+            if (set && set->grain.status() == GrainStatus::running && set->grain.lessee == id) return set->key;
         }
         return {};
     }
@@ -112,7 +112,7 @@ struct RandomPool {
     void compare_all() {
         for (const auto &[key, session] : pool.state.sessions)
             for (const auto &[number, g] : session.grains) {
-                if (g.status != GrainStatus::ready || session.info.status != SessionStatus::active) continue;
+                if (g.status() != GrainStatus::ready || session.info.status != SessionStatus::active) continue;
                 for (std::size_t i = 0; i < pool.state.hosts.size(); ++i)
                     if (pool.state.hosts[i].configured) compare({key, number}, g, static_cast<HostId>(i));
             }

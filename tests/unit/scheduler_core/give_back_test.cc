@@ -16,7 +16,7 @@ struct Stage {
         pool.gexec(ann, 1, 0);
     }
     const Grain &g() { return pool.at("ann/1:0"); }
-    std::string host() { return pool.state.host(g().host)->config->name; }
+    std::string host() { return pool.state.host(g().lessee)->config->name; }
     Lines gives_up(int code = 74) {
         wire::GrainReport r = pool.end_report("ann/1:0", code, 0, true);
         r.given_back = wire::GivenBack::by_itself;
@@ -26,12 +26,12 @@ struct Stage {
     // Until it runs again; how long that took.
     Duration rest() {
         const Instant since = pool.now;
-        for (int i = 0; i < 100'000 && g().status == GrainStatus::ready; ++i) {
+        for (int i = 0; i < 100'000 && g().status() == GrainStatus::ready; ++i) {
             pool.wait(milliseconds(500));
             for (const char *h : {"h1", "h2"})
                 if (pool.state.host_id(h) != no_host) pool.call_in(h);  // or it would be overdue
         }
-        REQUIRE(g().status == GrainStatus::running);
+        REQUIRE(g().status() == GrainStatus::running);
         return pool.now - since;
     }
     std::vector<std::string> doctor() {
@@ -62,7 +62,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
                               "its output on this host");
     s.gives_up();
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(s.g().exit_code == 74);
+    CHECK(s.g().as<core::Finished>().exit_code == 74);
     CHECK(s.g().failures == 1);
     CHECK(s.g().moves->back().reason == MoveReason::given_up);
     CHECK(s.pool.explain("ann/1:0").summary ==
@@ -87,7 +87,7 @@ TEST_CASE("a new checkpoint begins the count anew, one that says the same does n
     s.pool.checkpoint("h1", "ann/1:0", "", "the same");
     s.gives_up(85);
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(s.g().exit_code == 85);
+    CHECK(s.g().as<core::Finished>().exit_code == 85);
 }
 
 TEST_CASE("hosts that die, owners, older sessions and orders never use the bound up") {
@@ -104,7 +104,7 @@ TEST_CASE("hosts that die, owners, older sessions and orders never use the bound
             s.pool.send(s.host(), r);
         }
         CHECK(int{s.g().returns} == 0);
-        if (s.g().status == GrainStatus::ready) s.rest();
+        if (s.g().status() == GrainStatus::ready) s.rest();
     }
     CHECK(s.g().failures == 0);
 }
@@ -150,7 +150,7 @@ TEST_CASE("reports that never fit together have an end too") {
         if (i < limits::returns) s.rest();
     }
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(s.g().exit_code == 125);
+    CHECK(s.g().as<core::Finished>().exit_code == 125);
 }
 
 TEST_CASE("a grain that its server gives up on the way comes back, and not for ever") {
@@ -162,7 +162,7 @@ TEST_CASE("a grain that its server gives up on the way comes back, and not for e
         if (i < limits::returns) s.rest();
     }
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(s.g().exit_code == 125);
+    CHECK(s.g().as<core::Finished>().exit_code == 125);
 }
 
 TEST_CASE("grains of one user that come back do not keep a host from others") {

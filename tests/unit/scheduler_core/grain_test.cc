@@ -70,8 +70,8 @@ std::string run(const std::string &status, const std::string &event) {
     if (event == "host dies") lines = p.wait(seconds(61));
     if (event == "close") lines = p.close(s.find, 1);
     const Grain &g = p.at("ann/1:0");
-    return std::string(name_of(g.status)) +
-           (g.host == no_host ? "" : " " + p.state.host(g.host)->config->name) + " inc " +
+    return std::string(name_of(g.status())) +
+           (g.lessee == no_host ? "" : " " + p.state.host(g.lessee)->config->name) + " inc " +
            std::to_string(g.incarnation) + ": " + joined(lines);
 }
 

@@ -30,9 +30,9 @@ TEST_CASE("a host gets grains if it confines them as its table demands, and only
     CHECK(calls(rung_filter) == 0);
     CHECK(calls(rung_accounts | rung_scope) == 0);
     pool.gexec(ann, 1, 0);
-    CHECK(pool.at("ann/1:0").status == GrainStatus::ready);
+    CHECK(pool.at("ann/1:0").status() == GrainStatus::ready);
     calls(all_rungs);
-    CHECK(pool.at("ann/1:0").status == GrainStatus::running);
+    CHECK(pool.at("ann/1:0").status() == GrainStatus::running);
     pool.hosts[0].require_confinement = 0;
     pool.table();
     CHECK(calls(0) == 0);  // its slot is in use
@@ -289,7 +289,7 @@ TEST_CASE("long lists of grains come in pages") {
     const int total = static_cast<int>(limits::query_rows) + 5;
     for (int i = 0; i < total; ++i) {
         Grain g;
-        g.queue_position = i;
+        g.as<core::Ready>().queue_position = i;
         SessionInfo info = pool.session("ann/1").info;
         info.queue_back = i + 1;
         Undo undo;

@@ -50,8 +50,8 @@ struct GrainStage {
 std::string look_at_grain(GrainStage &s) {
     const Grain *g = s.pool.state.grain(Pool::key("ann/1:0"));
     if (!g) return "damaged";
-    std::string text = name_of(g->status);
-    if (g->host != no_host) text += " " + s.pool.state.host(g->host)->config->name;
+    std::string text = name_of(g->status());
+    if (g->lessee != no_host) text += " " + s.pool.state.host(g->lessee)->config->name;
     text += " inc " + std::to_string(g->incarnation);
     if (g->lease != g->incarnation) text += " lease " + std::to_string(g->lease);
     if (g->failures > 0) text += " failed " + std::to_string(g->failures);

@@ -218,7 +218,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
         CHECK(pool.at("ann/1:0").nogo->empty());
     }
     CHECK(pool.end("h1", "ann/1:0", 7) == Lines{"h1: ack ann/1:0 inc 5 last 1 ended taken"});
-    CHECK(pool.at("ann/1:0").exit_code == 7);
+    CHECK(pool.at("ann/1:0").as<core::Finished>().exit_code == 7);
     g.grain = 1;
     g.demands.attempts = 1;
     pool.call(find, g);

@@ -324,7 +324,7 @@ TEST_CASE("an answer that is cut says so") {
     GrainList list;
     for (int i = 0; i < 10'000; ++i) {
         Grain g;
-        g.queue_position = i;
+        g.as<core::Ready>().queue_position = i;
         list.emplace_back(i, g);
     }
     Undo undo;

@@ -274,7 +274,7 @@ public:
         for (const auto &[position, number] : all) numbers.push_back(number);
         return numbers;
     }
-    std::string status(const std::string &name) const { return name_of(at(name).status); }
+    std::string status(const std::string &name) const { return name_of(at(name).status()); }
     bool silent() const { return effects.empty(); }
     bool touched_disk() const {
         for (const Change &c : changes)

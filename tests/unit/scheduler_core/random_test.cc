@@ -109,15 +109,17 @@ private:
     }
     // Finished may only become killed, and only if it was not handed out.
     void watch_grain(const Session &session, GrainNumber n, const Grain &g) {
-        if (g.status != GrainStatus::finished && g.status != GrainStatus::killed) {
+        if (!g.is_over()) {
             REQUIRE(seen.final_state.count({session.info.seniority, n}) == 0);
             return;
         }
-        const std::string now = std::string(name_of(g.status)) + std::to_string(g.result_index) + "/" +
-                                std::to_string(g.out_length) + "/" + std::to_string(g.exit_code);
+        const auto *finished = std::get_if<Finished>(&g.phase);
+        const Finished end = finished ? *finished : Finished{};
+        const std::string now = std::string(name_of(g.status())) + std::to_string(end.result_index) + "/" +
+                                std::to_string(g.out_length) + "/" + std::to_string(end.exit_code);
         std::string &before = seen.final_state[{session.info.seniority, n}];
         if (!before.empty() && before != now) {
-            REQUIRE(g.status == GrainStatus::killed);
+            REQUIRE(g.status() == GrainStatus::killed);
             const int index = std::stoi(before.substr(8));
             REQUIRE(before.substr(0, 8) == "finished");
             REQUIRE(seen.handed_out.count({session.info.seniority, index}) == 0);

@@ -39,7 +39,7 @@ struct Stage {
     std::int64_t saved() const { return pool.at("ann/1:0").kept->saved; }
     std::int64_t held() const { return pool.at("ann/1:0").kept->held; }
     std::string where() const {
-        const Host *host = pool.state.host(pool.at("ann/1:0").host);
+        const Host *host = pool.state.host(pool.at("ann/1:0").lessee);
         return host ? host->config->name : "";
     }
     wire::SessionRow row() {

@@ -44,7 +44,7 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
     s.pool.launched("h2", "ann/1:0", Code::invalid);
     const Grain &g = s.pool.at("ann/1:0");
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(g.exit_code == 126);
+    CHECK(g.as<core::Finished>().exit_code == 126);
     CHECK(g.moves->back().reason == MoveReason::given_up);
     CHECK(g.moves->back().detail == "it could not be started on h1: because; on h2: because");
     CHECK(g.err_length == 30 + g.moves->back().detail.size());  // "dcs: the grain was given up: ", and the line's end
@@ -60,7 +60,7 @@ TEST_CASE("a directory that one host lacks sends the grain elsewhere") {
     s.pool.launched("h1", "ann/1:0", Code::invalid);
     s.pool.launched("h2", "ann/1:0");
     s.pool.end("h2", "ann/1:0");
-    CHECK(s.pool.at("ann/1:0").exit_code == 0);
+    CHECK(s.pool.at("ann/1:0").as<core::Finished>().exit_code == 0);
     CHECK(s.pool.explain("ann/1:0").summary == "it was finished on h2, code 0");
 }
 

@@ -20,7 +20,7 @@ struct Away {
         h1.connect();
         pool.ask<wire::Done>(control, wire::Gexec{1, 0, copying_grain("some input")});
         h1.read();
-        REQUIRE(grain().status == core::GrainStatus::running);
+        REQUIRE(grain().status() == core::GrainStatus::running);
     }
     const core::Grain &grain() const { return *pool.turn->state().grain(key); }
     // What its server has given to the backup, and would say to nobody else any more.
@@ -94,7 +94,7 @@ TEST_CASE("a server is believed when the backup has handed over what it acknowle
     CHECK(a.believed(conn));
     CHECK(a.grain().sequence == 2);
     CHECK(a.grain().lease == 1);
-    CHECK(a.grain().status == core::GrainStatus::running);
+    CHECK(a.grain().status() == core::GrainStatus::running);
     a.pool.verify();
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("an end that only the backup knows is a result, though its server does
     a.backup_comes();
     a.hand_over(1, a.report(1, true));
     CHECK(a.believed(conn));
-    CHECK(a.grain().status == core::GrainStatus::finished);
-    CHECK(a.grain().result_index == 0);
+    CHECK(a.grain().status() == core::GrainStatus::finished);
+    CHECK(a.grain().as<core::Finished>().result_index == 0);
     a.pool.verify();
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("when the backup does not come, the scheduler goes on without after it
     // What comes late is of a lease that is over.
     a.backup_comes();
     a.hand_over(1, a.report(1, true));
-    CHECK(a.grain().status != core::GrainStatus::finished);
+    CHECK(a.grain().status() != core::GrainStatus::finished);
     a.pool.verify();
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("as long as the backup brings something it is waited for") {
     }
     a.hand_over(3, a.report(3, true));
     CHECK(a.believed(conn));
-    CHECK(a.grain().status == core::GrainStatus::finished);
+    CHECK(a.grain().status() == core::GrainStatus::finished);
 }
 
 TEST_CASE("a report that is handed over twice, also to the next process, changes nothing the second time") {
@@ -177,14 +177,14 @@ TEST_CASE("a last report counts though the host was given up, as long as nobody 
     Away a;
     a.restart();
     // Nobody is heard of until h1 is dead; a second at a time, or it would be our own pause.
-    for (int s = 0; s < 8000 && a.grain().status == core::GrainStatus::running; ++s) a.pass(seconds(1));
-    REQUIRE(a.grain().status == core::GrainStatus::ready);
+    for (int s = 0; s < 8000 && a.grain().status() == core::GrainStatus::running; ++s) a.pass(seconds(1));
+    REQUIRE(a.grain().status() == core::GrainStatus::ready);
     a.backup_comes();
     a.hand_over(1, a.report(1, false));
-    CHECK(a.grain().status == core::GrainStatus::ready);
+    CHECK(a.grain().status() == core::GrainStatus::ready);
     CHECK(a.grain().sequence == 1);
     a.hand_over(2, a.report(2, true));
-    CHECK(a.grain().status == core::GrainStatus::finished);
+    CHECK(a.grain().status() == core::GrainStatus::finished);
     a.pool.verify();
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("only a process of this host and owner is the backup, and it says only
     a.pool.post(a.backup, wire::CallIn{});
     a.pool.pump();
     CHECK(a.pool.outside->closed.back() == a.backup);
-    CHECK(a.grain().status == core::GrainStatus::running);
+    CHECK(a.grain().status() == core::GrainStatus::running);
 }
 
 TEST_CASE("a useless report counts by its number") {

@@ -249,7 +249,7 @@ TEST_CASE("outputs are here before the report that names them is taken") {
     report.ended = true;
     report.files = {output("not"), content(wire::FileRole::output, made, "a/made"), output("never declared")};
     CHECK(last_said<wire::ReportAck>(pool, h1.conn(), report).verdict == wire::Verdict::later);
-    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::running);
+    CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::running);
     // It does not know how far it was: it learns it, and goes on there.
     CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 4000, 1000)).next == 0);
     CHECK(last_said<wire::ContentTaken>(pool, h1.conn(), piece_of(made, 0, 4000)).next == 4000);

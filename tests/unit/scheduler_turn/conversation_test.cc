@@ -82,14 +82,14 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
         // In the daemon the loop wakes at the deadline; here nobody promised to.
         pool.outside->clock = std::min(pool.outside->clock, pool.turn->next_wakeup());
         second.call_in();
-        while (pool.turn->state().grain(key)->host == core::HostId{0}) {
+        while (pool.turn->state().grain(key)->lessee == core::HostId{0}) {
             pool.outside->clock = pool.turn->next_wakeup();
             second.call_in();
         }
     }
     SECTION("because the whole pool was switched off") {
         pool.restart();
-        CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::running);
+        CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::running);
         first.held.clear();
         ModelServer again(pool, "h1");
         again.connect();  // holds nothing: the grain is lost there and starts anew
@@ -112,7 +112,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
     second.finish(key);
     second.read();
     const auto &grain = *pool.turn->state().grain(key);
-    REQUIRE(grain.status == core::GrainStatus::finished);
+    REQUIRE(grain.status() == core::GrainStatus::finished);
     CHECK(grain.out_length == input.size());
     const auto middle = pool.ask<wire::Piece>(
         control, wire::Fetch{"ann", 0, 0, wire::Stream::out, 4999, 2});

@@ -75,7 +75,7 @@ TEST_CASE("a grain whose own tree is damaged is set aside alone") {
     CHECK(pool.disk.files("sessions/ann/1/g").empty());
     pool.restart();
     CHECK(pool.reports.empty());
-    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::killed);
+    CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::killed);
 }
 
 TEST_CASE("a damaged authorization table costs the tokens and nothing else") {

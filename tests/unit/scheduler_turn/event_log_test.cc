@@ -165,9 +165,9 @@ TEST_CASE("a result is forgotten with all that was decided after it") {
     CHECK(d.session().grains.size() == 3);
     CHECK(d.session().info.shown == 0);
     // 1 keeps its result; 2 and 5, which was killed after the second result, run again.
-    CHECK(d.session().grains.at(1).status == core::GrainStatus::finished);
-    CHECK(d.session().grains.at(2).status == core::GrainStatus::running);
-    CHECK(d.session().grains.at(5).status == core::GrainStatus::running);
+    CHECK(d.session().grains.at(1).status() == core::GrainStatus::finished);
+    CHECK(d.session().grains.at(2).status() == core::GrainStatus::running);
+    CHECK(d.session().grains.at(5).status() == core::GrainStatus::running);
     CHECK(d.server.held.count({ann1, 4}) == 0);
     // Who ran it has seen what is forgotten.
     CHECK(d.pool.refusal(d.control, wire::Gwait{1, 0, false}) == Code::session_taken);
@@ -197,7 +197,7 @@ TEST_CASE("what has no result has none to forget, and a closed session is active
     CHECK(d.session().info.status == core::SessionStatus::active);
     CHECK(d.session().info.shown == 1);
     CHECK(d.session().grains.count(4) == 0);
-    CHECK(d.session().grains.at(3).status == core::GrainStatus::running);
+    CHECK(d.session().grains.at(3).status() == core::GrainStatus::running);
     check_logs(d.pool);
     d.control = d.pool.control("ann", "prog");
     d.pool.ask<wire::OpenReply>(d.control, wire::OpenSession{1, wire::OpenMode::resume, true});
@@ -216,8 +216,8 @@ TEST_CASE("a result on which nothing was decided goes alone") {
     check_logs(d.pool);
     CHECK(d.session().grains.size() == 5);
     CHECK(d.session().info.shown == 2);
-    CHECK(d.session().grains.at(5).status == core::GrainStatus::killed);
-    CHECK(d.session().grains.at(2).status == core::GrainStatus::running);
+    CHECK(d.session().grains.at(5).status() == core::GrainStatus::killed);
+    CHECK(d.session().grains.at(2).status() == core::GrainStatus::running);
     d.control = d.pool.control("ann", "prog");
     d.pool.ask<wire::OpenReply>(d.control, wire::OpenSession{1, wire::OpenMode::resume, true});
     CHECK(d.result(0) == 1);  // the first is a hole now

@@ -106,7 +106,7 @@ TEST_CASE("a full disk: a server that lost grains must call again") {
     w.server.connect();
     w.server.read();
     CHECK_FALSE(w.server.connected());
-    CHECK(w.pool.turn->state().grain(key)->status == core::GrainStatus::running);
+    CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
     w.free_disk();
     w.server.connect();
     w.server.read();
@@ -125,7 +125,7 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
             w.pool.pump();
         }
         CHECK(w.pool.commits < commits + 6);  // tried at a measured pace
-        CHECK(w.pool.turn->state().grain(key)->status == core::GrainStatus::running);
+        CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
@@ -137,13 +137,13 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
                                     static_cast<int>(Code::not_found), "no such program"};
         w.pool.post(w.server.conn(), no);
         w.pool.pump();
-        CHECK(w.pool.turn->state().grain(key)->status == core::GrainStatus::running);
+        CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
         CHECK(w.pool.turn->state().grain(key)->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     }
-    CHECK(w.pool.turn->state().grain(key)->status == core::GrainStatus::ready);
+    CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::ready);
     w.pool.verify();
 }
 

@@ -164,12 +164,12 @@ TEST_CASE("kill, close and the end of a grain are committed on a full disk, clea
     w.server.finish(running);
     w.server.read();
     CHECK(w.server.held.count(running) == 0);  // acknowledged
-    CHECK(w.pool.turn->state().grain(running)->status == core::GrainStatus::finished);
+    CHECK(w.pool.turn->state().grain(running)->status() == core::GrainStatus::finished);
     for (GrainNumber g = 6; g < 16; ++g) w.pool.ask<wire::Done>(w.control, wire::Gkill{"", 1, g});
     w.pool.restart(w.pool.disk.used_bytes());
     for (GrainNumber g = 5; g < 16; ++g)
-        CHECK(w.pool.turn->state().grain({session, g})->status == core::GrainStatus::killed);
-    CHECK(w.pool.turn->state().grain(running)->status == core::GrainStatus::finished);
+        CHECK(w.pool.turn->state().grain({session, g})->status() == core::GrainStatus::killed);
+    CHECK(w.pool.turn->state().grain(running)->status() == core::GrainStatus::finished);
 
     // No token is given out on a full disk, so it is a secure command of the operator's.
     const ConnId root = w.pool.open(turn::Door::user, "root", true);

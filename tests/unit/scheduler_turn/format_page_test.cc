@@ -47,7 +47,7 @@ std::string decoded(const std::string &file, std::string_view bytes) {
         const core::DurableGrain &g = r->grain;
         std::ostringstream line;
         line << "    " << file << ": " << entry->record.size() << " bytes: grain " << r->number << " "
-             << core::name_of(g.status) << (g.own_tree ? ", own tree" : "") << ", incarnation "
+             << core::name_of(g.status()) << (g.own_tree ? ", own tree" : "") << ", incarnation "
              << g.incarnation << (host.empty() ? "" : ", host " + host) << ", parameters "
              << g.params_length << " bytes at " << g.params_offset << ", out " << g.out_length
              << ", err " << g.err_length << ", checkpoint " << g.checkpoint_length << "\n";
@@ -112,7 +112,7 @@ template <class T> std::string table(const std::string &title) {
 }
 
 std::string tables() {
-    return table<core::DurableGrain>("**Grain**, behind its number:") + table<wire::Demands>("*Demands* of a grain:") +
+    return table<core::DurableGrain>("**Grain**, behind its number:") +
            table<wire::Usage>("*Usage* of an incarnation:") + table<core::Kept>("*Kept* processor time:") +
            table<core::GrainFiles>("*Files* of a grain:") + table<wire::GrainFile>("An *output* among them:") +
            table<core::OldLease>("An *old lease*:") + table<core::Move>("A *move*:") +

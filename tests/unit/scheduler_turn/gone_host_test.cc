@@ -44,8 +44,8 @@ struct Remembered {
         h2.read();
         h2.checkpoint(key(1), 4);
         h2.read();
-        CHECK(grain(0).status == core::GrainStatus::finished);
-        CHECK(grain(1).status == core::GrainStatus::running);
+        CHECK(grain(0).status() == core::GrainStatus::finished);
+        CHECK(grain(1).status() == core::GrainStatus::running);
         pool.verify();
     }
     const core::Grain &grain(GrainNumber number) const {
@@ -73,7 +73,7 @@ TEST_CASE("state that refers to a host that is not configured loads and runs on"
     // What finished there is handed out, what ran there runs on elsewhere from its checkpoint, what
     // may not run there may still run here.
     CHECK(w.wait(0).out == "some input");
-    CHECK(w.grain(1).status == core::GrainStatus::ready);
+    CHECK(w.grain(1).status() == core::GrainStatus::ready);
     CHECK(w.grain(1).sequence == 1);
     w.h1.connect();
     for (int i = 0; i < 3; ++i) {
@@ -101,11 +101,11 @@ TEST_CASE("a server of a host that is not configured is turned away, its grains 
     w.h2.connect();
     w.h2.read();
     REQUIRE(w.h2.connected());
-    CHECK(w.grain(1).status == core::GrainStatus::running);
+    CHECK(w.grain(1).status() == core::GrainStatus::running);
     CHECK(w.grain(1).incarnation == before);
     w.h2.finish(key(1));
     w.h2.read();
-    CHECK(w.grain(1).status == core::GrainStatus::finished);
+    CHECK(w.grain(1).status() == core::GrainStatus::finished);
     w.pool.verify();
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("without any host everything is remembered") {
     Remembered w;
     const std::string before = Pool::durable_text(w.pool.turn->state());
     w.start_with({});
-    CHECK(w.grain(1).status == core::GrainStatus::ready);
+    CHECK(w.grain(1).status() == core::GrainStatus::ready);
     CHECK(w.grain(3).nogo->empty());  // its session was resumed: it is tried everywhere again
     CHECK(w.wait(0).grain == 0);
     CHECK(w.pool.refusal(w.control, wire::Gwait{1, 1, true}) == Code::cannot_run);

@@ -321,7 +321,7 @@ TEST_CASE("hosts that a pool does not know are forgotten") {
     session.grains[0].host = "stranger";
     REQUIRE(import_session(a.pool, a.control, stream_of(session), 2) == Code::ok);
     CHECK(a.pool.turn->state().grain({{"ann", 2}, 4})->nogo->size() == 1);
-    CHECK(a.pool.turn->state().grain({{"ann", 2}, 0})->host == core::no_host);
+    CHECK(a.pool.turn->state().grain({{"ann", 2}, 0})->lessee == core::no_host);
     CHECK(a.pool.turn->state().hosts.size() == 1);
     a.pool.verify();
 }

@@ -194,7 +194,7 @@ struct Trouble {
         for (const auto &[key, input] : inputs) {
             const core::Grain *grain = pool.turn->state().grain(key);
             REQUIRE(grain);
-            if (grain->status == core::GrainStatus::killed) {
+            if (grain->status() == core::GrainStatus::killed) {
                 CHECK(killed.count(key) == 1);
                 continue;
             }

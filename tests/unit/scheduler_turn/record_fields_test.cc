@@ -66,7 +66,7 @@ core::State some_state() {
 
 core::DurableGrain full_grain() {
     core::DurableGrain g;
-    g.status = core::GrainStatus::running;
+    g.phase = core::Ready{INT64_MIN};
     g.fingerprint[3] = 9;
     g.request = ~std::uint64_t{0};
     g.params_sum = g.checkpoint_sum = 0xffffffff;
@@ -75,9 +75,7 @@ core::DurableGrain full_grain() {
     g.incarnation = 5;
     g.lease = 4;
     g.skipped = 1;
-    g.host = core::HostId{0};
-    g.exit_code = -1;
-    g.queue_position = INT64_MIN;
+    g.lessee = core::HostId{0};
     g.own_tree = true;
     wire::Demands demands;
     demands.attempts = 255;
@@ -90,7 +88,7 @@ core::DurableGrain full_grain() {
     g.files.edit().binary_classes = {"x86"};
     g.files.edit().outputs = {{wire::FileRole::output, "out/x", "", 77, ""}};
     g.old_lease = {core::HostId{0}, 3};
-    g.moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2", {}}, {}};
+    g.moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2"}, {}};
     return g;
 }
 
@@ -127,7 +125,7 @@ TEST_CASE("every field of a grain comes back as it went") {
     CHECK(back->grain.old_lease == grain.old_lease);
     CHECK(back->grain.demands == grain.demands);
     CHECK(back->grain.kept.get() == grain.kept.get());
-    CHECK(back->grain.queue_position == INT64_MIN);
+    CHECK(back->grain.as<core::Ready>().queue_position == INT64_MIN);
     CHECK(back->grain.request == ~std::uint64_t{0});
 }
 
@@ -174,13 +172,40 @@ TEST_CASE("a value outside of its field's range does not decode") {
     CHECK(bad([](auto &g) { g.files.edit().outputs[0].digest = "short"; }));
     CHECK(bad([](auto &g) { g.moves.edit().resize(limits::moves_kept + 1); }));
     CHECK(bad([](auto &g) { g.moves.edit()[0].reason = static_cast<core::MoveReason>(core::move_reasons); }));
-    CHECK(bad([](auto &g) { g.status = static_cast<core::GrainStatus>(4); }));
     for (const std::int32_t attempts : {0, 256})
         CHECK(bad([&](auto &g) {
             wire::Demands demands;
             demands.attempts = attempts;
             g.demands = demands;
         }));
+    core::DurableGrain running = full_grain();
+    running.phase = core::Running{};
+    std::string body = body_of(record::encode_grain(state, 5, running));
+    REQUIRE(body.substr(2, 2) == "\x08\x01");  // field 1, the status
+    CHECK(record::decode_grain(record::framed(body), one_host));
+    body[3] = 4;
+    CHECK_FALSE(record::decode_grain(record::framed(body), one_host));
+}
+
+TEST_CASE("a record has what a grain has where it stands, and only that is read") {
+    const core::State state = some_state();
+    const core::Phase phases[] = {core::Ready{-7}, core::Running{}, core::Finished{3, -1, 9}, core::Killed{4}};
+    for (const core::Phase &phase : phases) {
+        core::DurableGrain grain = full_grain();
+        grain.phase = phase;
+        const auto back = record::decode_grain(record::encode_grain(state, 5, grain), one_host);
+        REQUIRE(back);
+        CHECK(back->grain.phase == phase);
+    }
+    // A finished grain's fields in the record of a killed one, as an earlier program left them.
+    core::DurableGrain finished = full_grain();
+    finished.phase = core::Finished{3, -1, 9};
+    std::string body = body_of(record::encode_grain(state, 5, finished));
+    REQUIRE(body.substr(2, 2) == "\x08\x02");
+    body[3] = 3;
+    const auto back = record::decode_grain(record::framed(body), one_host);
+    REQUIRE(back);
+    CHECK(back->grain.phase == core::Phase(core::Killed{}));
 }
 
 TEST_CASE("a record of a newer version keeps the scheduler from starting, one of none only its session") {
@@ -215,7 +240,7 @@ TEST_CASE("each kind of record that release 0.1 wrote is read") {
         const auto read = record::decode_grain(file, one_host);
         REQUIRE(read);
         const core::DurableGrain &g = read->grain;
-        ++grains[g.status];
+        ++grains[g.status()];
         with_files += !g.files->digests.empty() && !g.files->outputs.empty();
         with_checkpoint += g.checkpoint_length > 0;
         with_nogo += !g.nogo->empty();

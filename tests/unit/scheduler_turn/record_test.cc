@@ -48,7 +48,7 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     h.config = config;
     core::apply(state, core::SetHost{core::HostId{0}, h}, undo);
     core::Grain grain;
-    grain.status = core::GrainStatus::killed;
+    grain.phase = core::Finished{12, -1, 0};
     grain.own_tree = true;
     wire::Demands demands;
     demands.urgent = true;
@@ -57,11 +57,8 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     grain.demands = demands;
     grain.failures = 2;
     grain.incarnation = 0xfffffffe;
-    grain.host = core::HostId{0};
+    grain.lessee = core::HostId{0};
     grain.nogo = std::vector<core::HostId>{core::HostId{0}};
-    grain.queue_position = -5;
-    grain.exit_code = -1;
-    grain.result_index = 12;
     grain.fingerprint[3] = 9;
     grain.out_length = std::uint64_t{1} << 40;
     grain.past.edit().user_us = -3;
@@ -73,7 +70,7 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     auto back = record::decode_grain(bytes, ids);
     REQUIRE(back);
     CHECK(back->number == 5);
-    CHECK(back->grain.host == core::HostId{0});
+    CHECK(back->grain.lessee == core::HostId{0});
     CHECK(back->grain.demands == grain.demands);
     CHECK(back->grain.skipped == 153);
     CHECK(int{back->grain.returns} == 9);
@@ -118,10 +115,10 @@ TEST_CASE("a grain whose parameters cannot be read is not stuck on its host") {
     server.read();
     CHECK(server.held.empty());
     const GrainKey key{{"ann", 1}, 0};
-    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::running);
+    CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::running);
     pool.outside->clock = pool.turn->next_wakeup();
     pool.pump();
-    CHECK(pool.turn->state().grain(key)->status == core::GrainStatus::ready);
+    CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::ready);
     // The operator restored the file.
     REQUIRE(pool.disk.truncate_append("sessions/ann/1/inputs", 0, inputs));
     pool.outside->clock = pool.outside->clock + seconds(6);

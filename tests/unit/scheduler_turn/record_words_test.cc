@@ -109,20 +109,18 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
         CHECK(has(d.told(), "sessions/ann/1/grains: it is shorter than recorded"));
     }
     SECTION("a result without a place") {
-        d.grain(0, [](core::Grain &g) { g.result_index = 99; });
+        d.grain(0, [](core::Grain &g) { g.as<core::Finished>().result_index = 99; });
         CHECK(has(d.told(), "grain ann/1:0 has no place of its own in the order"));
     }
     SECTION("a grain that runs nowhere") {
-        d.grain(2, [](core::Grain &g) { g.host = core::no_host; });
+        d.grain(2, [](core::Grain &g) { g.lessee = core::no_host; });
         CHECK(has(d.told(), "grain ann/1:2 runs on no host"));
     }
     SECTION("two grains at one place of the queue") {
         for (const GrainNumber number : {0, 2})
             d.grain(number, [](core::Grain &g) {
-                g.status = core::GrainStatus::ready;
-                g.host = core::no_host;
-                g.result_index = -1;
-                g.queue_position = 5;
+                g.phase = core::Ready{5};
+                g.lessee = core::no_host;
             });
         CHECK(has(d.told(), "shares its place in the queue"));
     }
@@ -203,9 +201,8 @@ TEST_CASE("what a grain was given is damaged: whoever wants to see it is told wh
 TEST_CASE("a grain that has read more than it was given is not started") {
     OnDisk d;
     d.grain(2, [](core::Grain &g) {
-        g.status = core::GrainStatus::ready;
-        g.host = core::no_host;
-        g.queue_position = 5;
+        g.phase = core::Ready{5};
+        g.lessee = core::no_host;
         g.input_length = 1000;
         g.input_position = 900;
     });
