@@ -1,4 +1,4 @@
-// From a Launch message to a process.
+// From a Launch message to a running process.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -8,10 +8,10 @@
 namespace dcs::server {
 namespace {
 constexpr Duration slot_retry = milliseconds(200);
-constexpr Duration slot_patience = seconds(15);  // a grain that is being killed frees its slot within
+constexpr Duration slot_patience = seconds(15);  // a killed grain frees its slot within this time
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
-    if (!t.state.with_scheduler()) return;  // the next FirstCall says whether it is held
+    if (!t.state.with_scheduler()) return;  // the next FirstCall states whether it is held
     t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code),
                                    text}});
 }
@@ -45,17 +45,17 @@ void launch(Turn &t, wire::Launch message) {
         if (g->ending == Ending::discard) answer(t, id, false, Code::refused, "it is being ended on this host");
         else if (g->phase == Phase::running || g->phase == Phase::ended) answer(t, id, true, Code::ok, "");
         else if (g->staged) answer_staged(t, id);
-        return;  // otherwise the answer comes when it is known
+        return;  // otherwise the answer follows when it is known
     }
     std::vector<GrainId> older;
     auto it = t.state.grains.lower_bound({id.key, 0});
     for (; it != t.state.grains.end() && it->first.key == id.key; ++it) {
-        if (it->first.incarnation > id.incarnation) return;  // a late message
+        if (it->first.incarnation > id.incarnation) return;  // an old message
         if (it->second.ending != Ending::discard) older.push_back(it->first);
     }
     for (const GrainId &old : older) discard(t, old, "the grain was leased anew");
     if (message.checkpoint_length > message.input.size() || message.next_seq == 0 || message.argv.empty()) {
-        answer(t, id, false, Code::invalid, "the launch message does not fit together");
+        answer(t, id, false, Code::invalid, "the launch message is inconsistent");
         return;
     }
     if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
@@ -90,7 +90,7 @@ void complete(Turn &t, const GrainId &id, Grain &g) {
     start_queued(t);
 }
 
-// The grain that a tentative one displaces is asked for a checkpoint first, and may take its time to die.
+// The grain that a tentative one displaces is first asked for a checkpoint, and may take time to end.
 Instant give_up_at(const Turn &t, const Grain &g) {
     return t.now + (g.tentative ? t.state.interval + slot_patience : std::max(t.state.interval, slot_patience));
 }
@@ -113,7 +113,7 @@ void tell_staged(Turn &t) {
         if (g.phase == Phase::queued && g.staged) answer_staged(t, id);
 }
 
-// A grain that was withdrawn may still be dying while its slot has been given away.
+// A withdrawn grain may still be exiting after its slot has been assigned to another.
 void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
     std::map<std::pair<bool, std::uint64_t>, GrainId> queue;  // staged ones first

@@ -32,7 +32,7 @@ constexpr Duration look_around = seconds(30);
 constexpr Duration lower_every = seconds(1);
 
 Status take_signals(Fd &fd) {
-    // What we inherited must not reach the grains; by the bare call, as libc keeps two numbers to itself.
+    // Inherited handlers must not reach the grains; by raw system call, as libc reserves two signals.
     const unsigned long by_default[4] = {};
     for (int n = 1; n <= 64; ++n) ::syscall(SYS_rt_sigaction, n, by_default, nullptr, 8);
     ::signal(SIGPIPE, SIG_IGN);
@@ -82,7 +82,7 @@ Status Launcher::open(const LauncherOptions &options) {
     return listen();
 }
 
-// By way of the directory's descriptor: a socket's address holds 107 bytes, a path more.
+// Through the directory's descriptor: a socket address holds 107 bytes, a path may be longer.
 Status Launcher::listen() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -90,7 +90,7 @@ Status Launcher::listen() {
                   files::launcher_socket);
     listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!listener_) return fail_errno(Code::io_error, "socket", errno);
-    remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: we hold the lock
+    remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: this one holds the lock
     const mode_t old = ::umask(0177);
     const int bound = ::bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address);
     const int error = errno;
@@ -105,7 +105,7 @@ void Launcher::bury(const std::string &dir, int grain) {
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
-        std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
+        std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
         const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir,
                             account_of(grain)};
         if (!kill_orphan(orphan, cgroups_, 10))
@@ -144,8 +144,8 @@ void Launcher::run() {
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
 
-// One poll, then everything that it showed. The time-out is finite only while something was refused
-// that must be tried again, or to notice that our directory is gone.
+// One poll, and the handling of all its events. The time-out is finite while a refused operation must be
+// retried, and to notice the removal of the server's directory.
 void Launcher::wait_once(Instant now) {
     bool again = stopping_ || !stale_leaves_.empty();
     for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
@@ -225,7 +225,7 @@ void Launcher::read_peer(std::size_t index) {
 void Launcher::send_to(int peer, const files::LauncherCall &call) {
     const std::string packet = files::format(call);
     if (::send(peer, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
-    // A server that does not read any more connects again and looks at the directories.
+    // A server that has stopped reading connects again and reads the directories.
     ::shutdown(peer, SHUT_RDWR);
 }
 
@@ -308,11 +308,11 @@ void Launcher::prove(int peer, const files::LauncherCall &call) {
     failpoint("launcher.prove.after_answer");
 }
 
-// Another one when it is gone. What it held, the new one holds before anything else happens.
+// Replaces the keeper if it has ended. The new one takes all slots before anything else happens.
 void Launcher::keep_keeper() {
     pollfd state{keeper_.fd(), POLLIN, 0};
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
-    std::printf("the keeper of slots is gone; starting another\n");
+    std::printf("the keeper of slots has ended; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_) {
         DCS_REQUIRE(grain.slot.held(), "a grain has its slot until nothing of it is left");

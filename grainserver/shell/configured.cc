@@ -15,7 +15,7 @@ constexpr std::size_t file_bytes = 1024;
 }  // namespace
 
 // Text: interval in nanoseconds, slots, epoch; name of the backup's store and number; name, address and key of a backup
-// of another host. Each group is there as of some version on.
+// on another host. Later groups are missing in files of older versions.
 void load_configured(int directory, State &state) {
     const Result<std::string> text = read_file(directory, configured_name, file_bytes);
     std::int64_t interval = 0;

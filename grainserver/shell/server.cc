@@ -36,7 +36,7 @@ std::uint64_t random_number() {
     return n;
 }
 
-// One overload per effect.
+// One overload for each effect.
 struct Performer {
     Server &s;
 
@@ -142,7 +142,7 @@ Server::~Server() {
 void Server::warden_is_gone() {
     if (!warden_->process().gone() || stop_) return;
     ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
-                                         ", and the grain server stops: start it again. Its grains run on");
+                                         ", and the grain server stops: start it again. Its grains continue to run");
     log_(Level::error, ended_.text);
     stop_ = true;
 }
@@ -193,8 +193,8 @@ void Server::look_for_exit(const GrainId &id) {
     if (std::optional<ExitFacts> exit = files_.exit_of(id)) put(GrainExited{id, std::move(*exit)});
 }
 
-// A new connection counts from the launcher's first answer on: from then on we hear of every end, and
-// whatever ended before has its `exit` file.
+// A new connection counts from the launcher's first answer on: from then on every end is reported, and
+// each earlier one has its `exit` file.
 void Server::launcher_answers() {
     log_(Level::debug, "connected to the launcher");
     put(LauncherUp{});
@@ -206,7 +206,7 @@ void Server::keep_launcher() {
     if (launcher_.broken()) {
         loop_->unwatch(launcher_.fd());
         launcher_.close();
-        log_(Level::warning, "the launcher is gone; starting another");
+        log_(Level::warning, "the launcher has ended; starting another");
         put(LauncherDown{});
     }
     std::string why;
@@ -244,7 +244,7 @@ void Server::take_frame(const net::Arrival &arrival) {
         return put(FromScheduler{wire::Refused{*wire::refusal(*message)}});
     if (message) return put(FromScheduler{std::move(*message)});
     drop_link();
-    put(LinkClosed{"the scheduler sent what is no message: " + message.status().text});
+    put(LinkClosed{"the scheduler sent an invalid message: " + message.status().text});
 }
 
 void Server::take(net::Arrival &arrival) {
@@ -264,15 +264,15 @@ void Server::take(net::Arrival &arrival) {
     }
 }
 
-// The right backup is the one that the scheduler has named; another one of this pool was it once, or is not yet.
+// Accepts only the backup that the scheduler has named; another one of this pool is a former or a future backup.
 void Server::opened(const net::TlsPeer &peer) {
     const wire::BackupPlace &named = state_.backup_place;
     const std::string key(peer.key.begin(), peer.key.end());
     const bool to_other_host = state_.peer == Peer::backup && state_.asks_for_backup;
     if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
     drop_link();
-    put(LinkClosed{"what answers there is " + peer.name + ", not the backup that the scheduler has named, or its key "
-                   "is another one"});
+    put(LinkClosed{"the peer is " + peer.name + ", not the backup that the scheduler has named, or its key "
+                   "has changed"});
 }
 
 ContentCache::Names Server::needed_contents() const {
@@ -285,7 +285,7 @@ ContentCache::Names Server::needed_contents() const {
     return names;
 }
 
-// Between the things that arrive.
+// Runs between events.
 void Server::keep_contents() {
     contents_.go_on();
     if (contents_.busy() || boot_clock() < tidy_at_) return;

@@ -147,9 +147,9 @@ def server_cases():
     def case(name, more, words, **options):
         return Case("server_" + name, "dcs_grainserver", SERVER + tuple(more), words, **options)
 
-    far = "grains under accounts of their own cannot get to"
+    far = "grains under accounts of their own cannot reach"
     return [
-        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only let grains run as himself",
+        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only run grains under his own account",
              code=2, preexec=as_nobody),
         case("cgroups", ["--cgroups", "some"], "--cgroups must be auto or none", code=2),
         case("network", ["--grain-network", "some"], "--grain-network must be yes or none", code=2),
