@@ -1,4 +1,4 @@
-// The only writer of the backup's State.
+// apply(): the only function that changes the backup's State.
 #include <algorithm>
 
 #include "backupd/core/decision.h"
@@ -24,7 +24,7 @@ void count_unsent(State &state, const std::string &name, const HostReports &host
     else state.unsent.erase(name);
 }
 
-// What is on its way of a host changes from `host.sent` to `number`.
+// Changes the part of a host's reports that is in transfer from `host.sent` to `number`.
 void set_sent(State &state, const std::string &name, std::uint64_t number) {
     HostReports &host = state.hosts[name];
     const auto [low, high] = std::minmax(host.sent, number);
@@ -164,7 +164,7 @@ std::string wrong_with(const std::string &name, const HostReports &host) {
         end = held.offset + held.length;
     }
     if (end > host.log_length) return who + "the log ends before its last record";
-    if (host.held.empty() && host.log_length != 0) return who + "a log of nothing";
+    if (host.held.empty() && host.log_length != 0) return who + "a log without reports";
     if (host.sent < host.forgotten) return who + "forgotten and not sent";
     return {};
 }
@@ -183,7 +183,7 @@ void roll_back(State &state, Undo &undo) {
 
 void load_host(State &state, const std::string &name, HostReports reports) {
     HostReports &host = state.hosts[name] = std::move(reports);
-    if (host.held.empty()) host.log_length = 0;  // the next record cuts what may lie there
+    if (host.held.empty()) host.log_length = 0;  // the next record truncates the log
     host.sent = host.forgotten;
     note_all(host);
     state.bytes += host.log_length;
@@ -203,13 +203,13 @@ std::string check(const State &state) {
             sent_bytes += held.length;
         }
         const bool more = !host.held.empty() && host.held.back().number > host.sent;
-        if (more != (state.unsent.count(name) != 0)) return "host " + name + ": unsent reports are not known as such";
+        if (more != (state.unsent.count(name) != 0)) return "host " + name + ": the set of unsent hosts is wrong";
         for (const Held &held : host.held)
             if (host.newest.count({held.key, held.incarnation}) == 0) return "host " + name + ": a lease is not known";
     }
     if (bytes != state.bytes || reports != state.reports) return "bytes or reports are counted wrong";
-    if (sent != state.sent_reports || sent_bytes != state.sent_bytes) return "what is on its way is counted wrong";
-    if (sent != 0 && state.link != Link::ready) return "reports are on their way without a connection";
+    if (sent != state.sent_reports || sent_bytes != state.sent_bytes) return "reports in transfer are counted wrong";
+    if (sent != 0 && state.link != Link::ready) return "reports are in transfer without a connection";
     return {};
 }
 

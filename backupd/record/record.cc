@@ -54,7 +54,7 @@ Result<wire::GrainReport> read_report(store::Store &store, const std::string &ho
     auto head = next_head(rest);
     if (!head) return head.status();
     if (rest.size() != head->body_length || crc32c(rest) != head->body_sum)
-        return fail(Code::io_error, "a checksum does not fit");
+        return fail(Code::io_error, "a checksum is wrong");
     return wire::unpack_report(rest);
 }
 
@@ -66,7 +66,7 @@ void TurnChanges::add(const State &before, const Change &change) {
     const std::uint64_t length = known ? known->log_length : 0;
     Log &log = hosts_.try_emplace(name, Log{length, {}, false}).first->second;
     if (!holds) {
-        // What it held is let go of as a whole.
+        // Removes the whole log if nothing else is held.
         const bool all = known->held.empty() || known->held.back().number <= std::get<Forget>(change).number;
         if (all) log = Log{0, {}, true};
         return;
