@@ -44,7 +44,7 @@ bool out_of_descriptors(int error) noexcept;
 // All processes of this host. `missed`: errno if some may be missing, for example when no descriptor was left.
 std::vector<ProcessStat> all_processes(int *missed = nullptr);
 // The environment from the kernel: NAME=value separated by NUL; empty if unreadable or a zombie.
-// Waits up to 5 ms for a process in execve(2), whose environment is empty for a moment: returns that of the new program.
+// Waits up to 5 ms for a process in execve(2), whose environment is empty for a moment, to return the new one.
 std::string environment_of(pid_t pid);
 bool has_variable(const std::string &environment, const std::string &name_and_value);
 
