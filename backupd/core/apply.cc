@@ -45,7 +45,7 @@ struct Applier {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts[c.host];
-        DCS_REQUIRE(c.report.number == host.last + 1 && c.report.offset == host.log_length, "reports come in order");
+        DCS_REQUIRE(c.report.number == host.last + 1 && c.report.offset == host.log_length, "reports are in order");
         host.last = c.report.number;
         host.log_length += c.report.length;
         host.held.push_back(c.report);
@@ -57,14 +57,14 @@ struct Applier {
     }
     void operator()(const Forget &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten, "forgotten is what was handed over");
+        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten, "only reports that were handed over are forgotten");
         step.number = host.forgotten;
         step.log_length = host.log_length;
         while (!host.held.empty() && host.held.front().number <= c.number) {
             const Held &held = host.held.front();
             const auto newest = host.newest.find({held.key, held.incarnation});
-            DCS_REQUIRE(newest != host.newest.end(), "each lease of which a report is held is known");
-            DCS_REQUIRE(state.sent_bytes >= held.length && state.reports > 0, "what is forgotten was counted");
+            DCS_REQUIRE(newest != host.newest.end(), "the leases of all held reports are known");
+            DCS_REQUIRE(state.sent_bytes >= held.length && state.reports > 0, "forgotten reports were counted");
             if (newest->second.number == held.number) host.newest.erase(newest);
             state.reports -= 1;
             state.sent_reports -= 1;
@@ -74,7 +74,7 @@ struct Applier {
         }
         host.forgotten = c.number;
         if (host.held.empty()) {
-            DCS_REQUIRE(state.bytes >= host.log_length, "the log was counted");
+            DCS_REQUIRE(state.bytes >= host.log_length, "the log's length was counted");
             state.bytes -= host.log_length;
             host.log_length = 0;
         }
@@ -113,7 +113,7 @@ struct Restorer {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "what came last is undone first");
+        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "changes are undone in reverse order");
         host.held.pop_back();
         host.last -= 1;
         host.log_length -= c.report.length;

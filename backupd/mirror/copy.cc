@@ -131,7 +131,7 @@ Status Copy::begin(const wire::MirrorPage &page) {
     if (slot_.identity.name != 0 && (slot_.identity.name != page.name || slot_.identity.epoch > page.epoch))
         return nonsense("it is of another store than the copy here");
     making_ = Making{current_ == "a" ? "b" : "a", {page.name, page.epoch}};
-    DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the one that counts");
+    DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the current one");
     Status s = remove_tree(making_->slot);
     if (s) s = make_directories(making_->slot);
     return s;
@@ -155,7 +155,7 @@ Status Copy::removed(const wire::MirrorPage &page) {
 Status Copy::make_whole(const wire::MirrorPage &page) {
     if (!making_) return nonsense("the end of a copy without its beginning");
     const Making made = *std::exchange(making_, std::nullopt);
-    DCS_REQUIRE(made.slot != current_, "a new copy is made beside the one that counts");
+    DCS_REQUIRE(made.slot != current_, "a new copy is made beside the current one");
     failpoint("mirror.whole.before");
     const std::string old = current_;
     store::SubDisk place(disk_, made.slot);
@@ -189,7 +189,7 @@ Status Copy::turn_piece(const wire::MirrorPage &page) {
     const std::string root = std::exchange(turn_bytes_, {});
     if (!whole()) return nonsense("a turn without a complete copy");
     if (planted(mirror_plant_skip_turn) && page.turn % 7 == 0) return Status::ok();
-    DCS_REQUIRE(slot_.store != nullptr, "a copy that is whole has a store");
+    DCS_REQUIRE(slot_.store != nullptr, "a complete copy has a store");
     failpoint("mirror.turn.before");
     const store::CommitResult done = slot_.store->commit_copied(page.turn, root);
     failpoint("mirror.turn.after");
@@ -262,7 +262,7 @@ Result<std::string> Copy::promote(std::uint64_t epoch) {
     const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
     if (!slot_.store) return fail(Code::refused, "there is no complete copy here" + why);
     if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
-    DCS_REQUIRE(!current_.empty(), "a copy that can be read has a directory");
+    DCS_REQUIRE(!current_.empty(), "a readable copy has a directory");
     if (epoch > slot_.identity.epoch) {
         const store::TreeUpdate update = store::identity_update({slot_.identity.name, epoch, true});
         const store::CommitResult done = slot_.store->commit({update});

@@ -32,7 +32,7 @@ Status read_log(store::Store &store, const std::string &name, HostReports &host)
     // Numbers are contiguous, and the last one is known.
     std::uint64_t number = host.last;
     for (auto it = all.rbegin(); it != all.rend() && number > host.forgotten; ++it, --number) {
-        DCS_REQUIRE(number > host.forgotten, "what is held was not forgotten");
+        DCS_REQUIRE(number > host.forgotten, "held reports have numbers above `forgotten`");
         it->number = number;
         host.held.push_front(*it);
     }

@@ -36,7 +36,7 @@ std::shared_ptr<const std::string> pack(const wire::GrainReport &report) {
     head.u8(report.ended);
     head.u32(static_cast<std::uint32_t>(body.size()));
     head.u32(crc32c(body));
-    DCS_REQUIRE(head.size() <= head_bytes_max, "a head that is written can be read again");
+    DCS_REQUIRE(head.size() <= head_bytes_max, "the size of a head is valid");
     ByteWriter w;
     w.bytes().reserve(prefix_bytes + head.size() + body.size());
     w.u32(static_cast<std::uint32_t>(head.size()));
@@ -90,7 +90,7 @@ std::vector<store::TreeUpdate> TurnChanges::plan(const State &after) {
 }
 
 store::TreeUpdate name_store(std::uint64_t name) {
-    DCS_REQUIRE(name != 0, "0 is no store's name");
+    DCS_REQUIRE(name != 0, "a store's name is not 0");
     ByteWriter w;
     w.u8(identity_version);
     w.u64(name);

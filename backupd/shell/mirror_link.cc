@@ -51,7 +51,7 @@ Result<store::Identity> read_seen(const std::string &directory) {
 }
 
 Status write_seen(const std::string &directory, const store::Identity &seen) {
-    DCS_REQUIRE(seen.name != 0, "what was promoted has a name");
+    DCS_REQUIRE(seen.name != 0, "a promoted store has a name");
     auto disk = store::open_posix_disk(directory, false);
     if (!disk) return disk.status();
     char line[seen_bytes];
@@ -129,7 +129,7 @@ Status MirrorLink::open_copy() {
 }
 
 void MirrorLink::one_connection() {
-    DCS_REQUIRE(copy_ != nullptr, "the copy is open before its scheduler is called");
+    DCS_REQUIRE(copy_ != nullptr, "the copy is open before the connection");
     const auto conn = link_.connect(*loop_, link_limits());
     if (!conn) return complain(conn.status().text);
     while (!stopping_) {

@@ -71,7 +71,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     const store::Identity before = (*copy)->identity();
     const bool noted = places->seen.name == before.name;
     done.epoch = std::max(before.epoch, noted ? places->seen.epoch : 0) + 1;
-    DCS_REQUIRE(done.epoch > before.epoch, "a copy that is promoted begins a later epoch");
+    DCS_REQUIRE(done.epoch > before.epoch, "a promotion begins a later epoch");
     done.turn = (*copy)->turn();
     const auto slot = (*copy)->promote(done.epoch);
     if (!slot) return slot.status();

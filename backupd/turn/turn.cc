@@ -48,7 +48,7 @@ bool Turn::gather() {
         } else if (!waiting_.empty()) {
             Arrival arrival = std::move(waiting_.front());
             waiting_.pop_front();
-            DCS_REQUIRE(waiting_bytes_ >= arrival.payload.size(), "the sum counts all that waits");
+            DCS_REQUIRE(waiting_bytes_ >= arrival.payload.size(), "the sum covers all waiting arrivals");
             waiting_bytes_ -= arrival.payload.size();
             take_one(std::move(arrival));
         } else {
@@ -81,7 +81,7 @@ void Turn::take_one(Arrival arrival) {
 }
 
 void Turn::of_scheduler(const Arrival &arrival) {
-    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "only what comes over the link is the scheduler's word");
+    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "the message came over the scheduler's link");
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     Input input = SchedulerKnows{};
     if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
@@ -160,7 +160,7 @@ void Turn::decide_all(const Input &input, bool may_hold) {
 }
 
 void Turn::start_commit(store::Room room) {
-    DCS_REQUIRE(phase_ == Phase::open && !changes_.empty(), "one commit at a time, of something");
+    DCS_REQUIRE(phase_ == Phase::open && !changes_.empty(), "there is one commit at a time, with changes");
     phase_ = Phase::committing;
     room_ = room;
     failpoint("backup.commit.before_start");
@@ -169,7 +169,7 @@ void Turn::start_commit(store::Room room) {
 }
 
 void Turn::committed(const store::CommitResult &result) {
-    DCS_REQUIRE(phase_ == Phase::committing, "a commit was answered that was not started");
+    DCS_REQUIRE(phase_ == Phase::committing, "only a started commit is answered");
     phase_ = Phase::open;
     failpoint("backup.commit.answered");
     if (result.answer == store::Answer::done) return finish();
@@ -237,7 +237,7 @@ void Turn::hand_over(const HandOver &order) {
 }
 
 void Turn::finish() {
-    DCS_REQUIRE(phase_ == Phase::open, "effects leave when their commit was answered");
+    DCS_REQUIRE(phase_ == Phase::open, "effects are performed after the commit");
     const std::vector<Effect> effects = std::exchange(effects_, {});
     for (const std::string &event : std::exchange(events_, {})) outside_.log(Level::info, event);
     changes_ = record::TurnChanges();

@@ -31,7 +31,7 @@ bool for_backup(const wire::AnyMessage &message) {
 
 void scheduler_away(Turn &t) {
     State &s = t.state;
-DCS_REQUIRE(s.peer == Peer::scheduler, "only tries of the scheduler are counted");
+DCS_REQUIRE(s.peer == Peer::scheduler, "only failures of the scheduler are counted");
     ++s.failures;
     rest(t, back_off(s.failures, s.interval, t.jitter));
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
@@ -76,7 +76,7 @@ void backup_has(Turn &t, const wire::BackupHas &has) {
 }
 
 void backup_tick(Turn &t) {
-    DCS_REQUIRE(t.state.link == Link::ready && t.state.peer == Peer::backup, "the backup is the one that is left");
+    DCS_REQUIRE(t.state.link == Link::ready && t.state.peer == Peer::backup, "only the backup's link is left");
     if (t.state.leaving) {  // its answers do not arrive
         t.emit(Disconnect{});
         rest(t, Duration{});

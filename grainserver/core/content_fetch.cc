@@ -82,7 +82,7 @@ std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::s
         if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
     }
     if (busy || !ready || next == transfers.end()) return transfers.end();
-    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "it is free to go on");
+    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "the transfer is idle");
     next->second.now = Now::waiting;
     next->second.until = t.now + answer_patience;
     return next;
@@ -133,7 +133,7 @@ void content_piece(Turn &t, wire::ContentPiece &piece) {
     if (piece.offset != f.done && piece.total == f.total) return;  // answer to an earlier request
     if (piece.total != f.total || piece.bytes.size() > f.total - f.done || (piece.bytes.empty() && f.done < f.total))
         return failed(t, piece.digest, f, Code::io_error, "the scheduler sent a piece that does not fit");
-    DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece fits behind what is there");
+    DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece follows the received bytes");
     f.now = Now::writing;
     f.until = Instant::never();
     t.emit(KeepPiece{piece.digest, f.total, f.done, std::move(piece.bytes)});
@@ -144,7 +144,7 @@ void piece_kept(Turn &t, const PieceKept &x) {
     if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
     Transfer &f = it->second;
     f.now = Now::idle;
-    DCS_REQUIRE(x.next <= f.total, "no more is kept than there is");
+    DCS_REQUIRE(x.next <= f.total, "the kept bytes do not exceed the total");
     f.done = x.next;
     f.failures = 0;
     if (f.done < f.total) return;

@@ -17,7 +17,7 @@ bool brings_back(const Grain &g) {
 }
 
 void all_unsent(GrainContents &c) {
-    DCS_REQUIRE(c.outputs.has_value(), "it is known what the grain brings back");
+    DCS_REQUIRE(c.outputs.has_value(), "the outputs of the grain are known");
     for (const wire::GrainFile &file : *c.outputs)
         if (!file.digest.empty()) c.unsent.insert(file.digest);
 }
@@ -33,7 +33,7 @@ void keep_outputs(Turn &t) {
 }
 
 std::uint64_t size_of(const GrainContents &c, const std::string &digest) {
-    DCS_REQUIRE(c.outputs.has_value(), "what is not sent yet is one of the outputs");
+    DCS_REQUIRE(c.outputs.has_value(), "an unsent digest is one of the outputs");
     for (const wire::GrainFile &file : *c.outputs)
         if (file.digest == digest) return file.size;
     return 0;

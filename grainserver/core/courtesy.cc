@@ -42,7 +42,7 @@ void lean(Duration &sum, bool so, Duration time, Duration decides) {
 }
 
 void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
-    DCS_REQUIRE(b.time.ns > 0, "time has passed between two looks");
+    DCS_REQUIRE(b.time.ns > 0, "the time between two looks is positive");
     const double seconds = b.time.seconds();
     if (was.stalled_us >= 0 && is.stalled_us >= was.stalled_us) {
         const double part = static_cast<double>(is.stalled_us - was.stalled_us) / 1e6 / seconds;
@@ -111,7 +111,7 @@ std::map<GrainId, Grain>::iterator largest(State &s, bool to_kill) {
 }
 
 void shut(Turn &t, const std::string &why) {
-    DCS_REQUIRE(!why.empty(), "a host that takes no grains says why");
+    DCS_REQUIRE(!why.empty(), "a shut host has a reason");
     Courtesy &c = t.state.courtesy;
     c.calm = Duration{};
     if (!c.shut.empty()) return;
@@ -135,7 +135,7 @@ void kill_largest(Turn &t, const std::string &why) {
     const auto it = largest(t.state, true);
     if (it == t.state.grains.end()) return;
     auto &[id, g] = *it;
-    DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "its end is still open");
+    DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "it is not being killed yet");
     t.log(Level::warning, to_text(id) + " is killed: " + why);
     c.settled_at = t.now + kill_settles;
     g.courtesy.killed = true;
@@ -164,7 +164,7 @@ void warn_all(Turn &t) {
 }
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {
-    DCS_REQUIRE(kind != GivenBack::no, "what is given back is given back for something");
+    DCS_REQUIRE(kind != GivenBack::no, "a grain that is given back has a reason");
     t.log(Level::info, to_text(id) + " is given back: " + why);
     shut(t, why);
     ask_to_end(t, id, g, why, kind);
@@ -230,7 +230,7 @@ void plan_look(Turn &t, const std::optional<HostSample> &was, Duration time) {
         return;
     }
     Duration wait = c.every;
-    DCS_REQUIRE(c.last.has_value(), "the host was looked at before the next look is planned");
+    DCS_REQUIRE(c.last.has_value(), "a look precedes the planning of the next");
     const HostSample &is = *c.last;
     if (is.memory_kb > 0 && is.free_kb <= of(tight, is.memory_kb)) wait = std::min(wait, look_soon);
     if (was && time.ns > 0 && is.free_kb < was->free_kb) {

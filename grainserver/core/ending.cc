@@ -64,7 +64,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
 
 void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason, wire::GivenBack given_back) {
     DCS_REQUIRE(has_process(g), "only a process can be asked to end");
-    DCS_REQUIRE(g.ending == Ending::none, "the first reason to end a grain is the one that counts");
+    DCS_REQUIRE(g.ending == Ending::none, "a grain has one reason for its end");
     g.ending = Ending::asked;
     g.reason = reason;
     g.given_back = given_back;
@@ -96,7 +96,7 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
 }
 
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g) {
-    DCS_REQUIRE(g.phase == Phase::running && g.ending == Ending::asked, "its checkpoint is waited for");
+    DCS_REQUIRE(g.phase == Phase::running && g.ending == Ending::asked, "it is waiting for a checkpoint");
     const std::uint32_t newest = g.facts.checkpoints.empty() ? 0 : g.facts.checkpoints.rbegin()->first;
     if (!g.checkpoint_before) g.checkpoint_before = newest;
     if (!g.facts.announced || newest > *g.checkpoint_before || t.now >= g.term_at) return terminate(t, id, g);

@@ -24,7 +24,7 @@ std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) 
 // The last increment that follows the acknowledged ones without a gap.
 std::uint32_t last_increment(const Grain &g) {
     std::uint32_t last = g.acked;
-    DCS_REQUIRE(g.acked != UINT32_MAX, "the last number is never acknowledged");
+    DCS_REQUIRE(g.acked != UINT32_MAX, "UINT32_MAX is never acknowledged");
     while (g.facts.increments.count(last + 1) != 0) ++last;
     return last;
 }
@@ -60,7 +60,7 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
 // The two exit codes have a meaning for a grain that uses the grain protocol. For any other program they are ordinary
 // results: 74 is EX_IOERR of sysexits.h.
 bool ended_with(const Grain &g, std::int32_t mark) {
-    DCS_REQUIRE(g.exit.has_value(), "only what has ended has an exit code");
+    DCS_REQUIRE(g.exit.has_value(), "only an ended grain has an exit code");
     return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == mark;
 }
 
@@ -141,7 +141,7 @@ std::uint64_t in_flight(const State &state) {
 }
 
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
-    DCS_REQUIRE(!g.outstanding, "one report of a grain is on its way at a time");
+    DCS_REQUIRE(!g.outstanding, "a grain has at most one outstanding report");
     g.report_even_nothing = false;
     SendReport report;
     report.id = id;
@@ -165,7 +165,7 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
         return;
     }
-    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows what was acknowledged");
+    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows the acknowledged increments");
     const std::uint64_t busy = in_flight(t.state);
     if (busy != 0 && busy + p.bytes > in_flight_max) return;  // sent when an answer frees capacity
     g.report_even_nothing = false;

@@ -29,7 +29,7 @@ int occupied(const State &state) {
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
     const Grain *g = t.find(id);
     if (g == nullptr) return;
-    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "what runs or ran is reported, not dropped");
+    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "a grain with a process is reported, not dropped");
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
     t.emit(RemoveDir{id});
@@ -70,7 +70,7 @@ void launch(Turn &t, wire::Launch message) {
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
     const bool fresh = t.state.grains.emplace(id, std::move(g)).second;
-    DCS_REQUIRE(fresh, "a lease is taken once");
+    DCS_REQUIRE(fresh, "a lease is accepted once");
     t.emit(WriteLaunch{id, std::move(message)});
 }
 
@@ -83,7 +83,7 @@ void launch_written(Turn &t, const GrainId &id) {
 
 void complete(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(g.phase == Phase::queued && !g.written, "a directory becomes complete once, before its grain starts");
-    DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files are there");
+    DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files exist");
     g.written = true;
     g.give_up_start = give_up_at(t, g);
     if (g.tentative && t.state.launcher_up) t.emit(ProveGrain{id});
@@ -124,7 +124,7 @@ void start_queued(Turn &t) {
     for (const auto &[order, id] : queue) {
         if (free-- <= 0) break;
         Grain *g = t.find(id);
-        DCS_REQUIRE(g != nullptr && g->written, "the queue is made of grains that are there, and complete");
+        DCS_REQUIRE(g != nullptr && g->written, "queued grains exist and are complete");
         g->phase = Phase::starting;
         t.emit(StartGrain{id});
     }
@@ -140,7 +140,7 @@ void started(Turn &t, const GrainId &id) {
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);
-    DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "its time counts from its start");
+    DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
     if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
     repeat_ending(t, id, *g);
 }

@@ -75,13 +75,13 @@ struct Happened {
 }  // namespace
 
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input) {
-    DCS_REQUIRE(jitter >= 0 && jitter < 1, "the random number is a part of one");
+    DCS_REQUIRE(jitter >= 0 && jitter < 1, "jitter is in [0, 1)");
     Turn t{state, now, jitter, {}};
     std::visit(Happened{t}, input);
     fetch_on(t);
     put_on(t);
     leave_backup(t);
-    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a configuration is put right when it comes");
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
 }
 

@@ -116,7 +116,7 @@ std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
     block(p, numbers_of_i386, wish);
 #endif
     p.answer(absent);  // calls of another architecture
-    DCS_REQUIRE(p.code.size() <= BPF_MAXINSNS, "the kernel takes a program of this length");
+    DCS_REQUIRE(p.code.size() <= BPF_MAXINSNS, "the filter does not exceed BPF_MAXINSNS");
     return std::move(p.code);
 }
 

@@ -144,7 +144,7 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
 }
 
 Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
-    DCS_REQUIRE(is_leaf_name(name), "a leaf lies right below our own group");
+    DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf made;
     for (const Hierarchy &h : hierarchies_) {
         // A hierarchy for memory alone is expensive and lists no processes that the others do not.
@@ -180,7 +180,7 @@ std::vector<pid_t> Cgroups::members(const std::string &name) const {
 }
 
 void Cgroups::seal(const std::string &name) const {
-    DCS_REQUIRE(is_leaf_name(name), "another group's processes would be killed");
+    DCS_REQUIRE(is_leaf_name(name), "the name is that of a leaf");
     for (const Hierarchy &h : hierarchies_) {
         const std::string leaf = h.path + "/" + name;
         if (h.pids) write_control(leaf + "/pids.max", "0");
@@ -205,7 +205,7 @@ bool Cgroups::ran_out_of_processes(const std::string &name) const {
 }
 
 bool Cgroups::remove(const std::string &name) const {
-    DCS_REQUIRE(is_leaf_name(name), "only a leaf of our own is removed");
+    DCS_REQUIRE(is_leaf_name(name), "only leaves of grains are removed");
     bool gone = true;
     for (const Hierarchy &h : hierarchies_)
         if (::rmdir((h.path + "/" + name).c_str()) != 0 && errno != ENOENT) gone = false;

@@ -104,7 +104,7 @@ Status Launcher::listen() {
 }
 
 void Launcher::bury(const std::string &dir, int grain) {
-    DCS_REQUIRE(grains_.empty(), "what is buried was begun by another launcher");
+    DCS_REQUIRE(grains_.empty(), "only grains of an earlier launcher are buried");
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
@@ -142,7 +142,7 @@ void Launcher::run() {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
-    DCS_REQUIRE(ended_, "only what ended the launcher ends the loop");
+    DCS_REQUIRE(ended_, "the loop ends only with the launcher");
     if (grains_.empty()) keeper_.finish();
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
@@ -157,7 +157,7 @@ void Launcher::wait_once(Instant now) {
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
-    DCS_REQUIRE(wait.ns >= 0, "poll would take it for no limit at all");
+    DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
     for (std::size_t i = fds.size(); i-- > 3;)
@@ -215,7 +215,7 @@ void Launcher::drop_peer(int fd) {
 }
 
 void Launcher::read_peer(std::size_t index) {
-    DCS_REQUIRE(index < peers_.size(), "from the last on, so that one that goes moves no other");
+    DCS_REQUIRE(index < peers_.size(), "the index of the peer is valid");
     const int peer = peers_[index];
     std::string packet(files::launcher_packet_max, '\0');
     const ssize_t n = ::recv(peer, packet.data(), packet.size(), MSG_DONTWAIT);
@@ -244,7 +244,7 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
         return;
     case Verb::term:
         if (!lives) return;
-        DCS_REQUIRE(found->second.pid > 1, "a signal to group 0 or 1 would be to others");
+        DCS_REQUIRE(found->second.pid > 1, "the pid of a grain is greater than 1");
         ::kill(-found->second.pid, SIGTERM);
         ::kill(-found->second.pid, SIGCONT);
         return;
@@ -318,7 +318,7 @@ void Launcher::keep_keeper() {
     std::printf("the keeper of slots has ended; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_) {
-        DCS_REQUIRE(grain.slot.held(), "a grain has its slot until nothing of it is left");
+        DCS_REQUIRE(grain.slot.held(), "a grain has its slot until its last process has ended");
         if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
             s = fail(Code::io_error, "the keeper of slots does not listen");
     }

@@ -59,7 +59,7 @@ bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by
 }  // namespace
 
 void Launcher::over(const std::string &dir, Running &grain, int signal, const std::string &words) {
-    DCS_REQUIRE(signal > 0 && !words.empty(), "a limit has a signal and words");
+    DCS_REQUIRE(signal > 0 && !words.empty(), "a limit has a signal and a text");
     if (grain.exit.limit_signal != 0 || grain.stopped_by_us) return;
     grain.exit.limit_signal = signal;
     grain.exit.reason = words;
@@ -70,7 +70,7 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
 
 // Its first process has just ended: notes a limit that the kernel enforces as the cause. Not for success.
 void Launcher::note_limit(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.exit.known, "how it ended tells of the limit");
+    DCS_REQUIRE(grain.exit.known, "the exit status is known");
     const int status = grain.exit.status;
     if (status == 0 || grain.exit.limit_signal != 0) return;
     if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir))
@@ -120,7 +120,7 @@ void Launcher::watch(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended || !watches(grain.limits)) continue;
         const bool by_table = needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
-        DCS_REQUIRE(!by_table || table, "who needs the list of processes was counted before");
+        DCS_REQUIRE(!by_table || table, "the need for the process table was determined before");
         watch_one(dir, grain, by_table ? &*table : nullptr);
     }
     const Instant after = boot_clock();

@@ -43,7 +43,7 @@ std::int32_t status_word(const siginfo_t &info) {
 
 // Leaves the zombie: while it exists, its pid, session and group number are not reused.
 bool Launcher::note_end(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.pid > 1 && !grain.first_process_ended, "an end is noted once");
+    DCS_REQUIRE(grain.pid > 1 && !grain.first_process_ended, "an end is recorded once");
     siginfo_t info{};
     rusage used{};
     const long n = ::syscall(SYS_waitid, P_PID, grain.pid, &info, WEXITED | WNOHANG | WNOWAIT, &used);
@@ -76,7 +76,7 @@ void Launcher::reap_strays() {
 }
 
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
+    DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
     if (grain.in_group) cgroups_.seal(dir);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
@@ -96,7 +96,7 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.first_process_ended && grain.exit.known, "the record says how the first process ended");
+    DCS_REQUIRE(grain.first_process_ended && grain.exit.known, "the exit record of the first process is complete");
     const Result<Fd> fd = open_directory(grains_fd_.get(), dir);
     if (fd) {
         failpoint("launcher.exit_record.before_write");
@@ -139,7 +139,7 @@ void Launcher::stop_all(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended) continue;
         grain.stopped_by_us = true;
-        DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
+        DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
         ::kill(-grain.pid, SIGTERM);
         ::kill(-grain.pid, SIGCONT);
     }

@@ -107,7 +107,7 @@ Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
     const pid_t pid = ::fork();
     if (pid == 0) keep(grains, cgroups, its.get());
     if (pid < 0) return fail_errno(Code::io_error, "cannot start the keeper of slots", errno);
-    DCS_REQUIRE(pid > 1, "the other process stays in keep()");
+    DCS_REQUIRE(pid > 1, "only the parent returns from fork");
     pid_ = pid;
     socket_ = std::move(ours);
     return Status::ok();
@@ -116,14 +116,14 @@ Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
 void SlotKeeper::finish() {
     socket_ = Fd();
     if (pid_ <= 0) return;
-    DCS_REQUIRE(pid_ != ::getpid(), "nobody waits for itself");
+    DCS_REQUIRE(pid_ != ::getpid(), "the keeper is another process");
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
     pid_ = 0;
 }
 
 bool SlotKeeper::hold(const std::string &dir, int slot) {
     const std::string text = "hold " + dir;
-    DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the name of a directory and the lock of a slot");
+    DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the call has a slot and fits a packet");
     return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT));
 }
 

@@ -143,7 +143,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
                int slot_limit) {
     DCS_REQUIRE(grain && p.room.fd, "the directory of the grain and its room are open");
     DCS_REQUIRE(!p.argv_list.empty() && p.argv_list.back() == nullptr && p.env_list.back() == nullptr,
-                "execve finds the end of both lists");
+                "both lists for execve are terminated");
     Plan &plan = p.plan;
     plan.grain = grain.get();
     plan.room = p.room.fd.get();
@@ -180,7 +180,7 @@ locks::Place slots_file(const std::string &directory) {
 
 // For listings of the slots: the grain works in it, and the launcher supervises.
 void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
-    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is the grain's that runs in it");
+    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
     if (const auto process = identify(pid)) owner.process = *process;
@@ -226,7 +226,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         if (p.leaf.there) place.cgroups->remove(dir);
         return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
     }
-    DCS_REQUIRE(pid > 1, "the grain becomes a process in fork_grain, and never comes back from there");
+    DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
@@ -309,7 +309,7 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
                                                    locks::Deadline::none(), "grain " + dir);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit was asked for, so there is one lock");
+    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
     if (!place.keeper->hold(dir, slot->lock_fds()[0]))

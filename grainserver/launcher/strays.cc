@@ -118,7 +118,7 @@ void Launcher::chase(const std::string &dir, const Running &grain) {
     for (std::vector<pid_t> pids = strays_of(dir, grain); !pids.empty() && boot_clock() < end;
          pids = strays_of(dir, grain)) {
         for (const pid_t pid : pids) {
-            DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only children that grains left behind are chased");
+            DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only orphans of grains are chased");
             ::kill(pid, SIGKILL);
         }
         reap_strays();

@@ -114,7 +114,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     const Result<files::Room> room = files::open_room(grain->get());
     if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
     const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, *launch)) && put_increments(b, *room);
-    DCS_REQUIRE(whole == !b.trouble, "what is not whole says why");
+    DCS_REQUIRE(whole == !b.trouble, "an incomplete report has a reason");
     if (!whole) return *b.trouble;
     return std::move(b.report);
 }

@@ -41,7 +41,7 @@ void load_configured(int directory, State &state) {
 }
 
 Status save_configured(int directory, const State &state) {
-    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "what is saved can be loaded again");
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "saved values are valid");
     std::string text = std::to_string(state.interval.ns) + " " + std::to_string(state.slots) + " " +
                        std::to_string(state.epoch) + " " + std::to_string(state.backup_store) + " " +
                        std::to_string(state.backup_number);

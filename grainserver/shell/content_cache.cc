@@ -85,7 +85,7 @@ void ContentCache::find_in(int fan, const std::string &name) {
 void ContentCache::set(const std::string &digest, std::uint64_t size, std::int64_t used_s) {
     DCS_REQUIRE(digest.size() == limits::digest_bytes, "a content is named by its digest");
     Content &content = contents_[digest];
-    DCS_REQUIRE(bytes_ >= content.bytes, "the sum counts all that is known");
+    DCS_REQUIRE(bytes_ >= content.bytes, "the sum covers all known contents");
     bytes_ += on_disk(size) - content.bytes;
     content = Content{on_disk(size), used_s};
 }
@@ -128,7 +128,7 @@ Result<std::string> ContentCache::program(const std::string &digest, const std::
 void ContentCache::remove(const std::string &digest) {
     verified_.erase(digest);
     if (const auto found = contents_.find(digest); found != contents_.end()) {
-        DCS_REQUIRE(bytes_ >= found->second.bytes, "the sum counts all that is known");
+        DCS_REQUIRE(bytes_ >= found->second.bytes, "the sum covers all known contents");
         bytes_ -= found->second.bytes;
         contents_.erase(found);
     }
@@ -189,7 +189,7 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
 }
 
 Status ContentCache::take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s) {
-    DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "it lies among what comes in");
+    DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "the file is in the incoming directory");
     if (has(digest)) remove(digest);  // damaged, or brought by another grain meanwhile
     const Result<Fd> folder = folder_of(digest, true);
     if (!folder) return folder.status();

@@ -23,7 +23,7 @@ Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool
       sum_(digest ? std::make_unique<pki::Sha256>() : nullptr) {}
 
 Result<bool> Copying::go_on() {
-    DCS_REQUIRE(copied_ <= max_, "no more is copied than was asked for");
+    DCS_REQUIRE(copied_ <= max_, "the copied bytes do not exceed the maximum");
     return kernel_ ? by_kernel() : by_hand();
 }
 

@@ -114,7 +114,7 @@ std::int64_t smaller(std::int64_t a, std::int64_t b) { return a == 0 || b == 0 ?
 
 Status GrainFiles::open(const std::string &directory, const std::string &host, const std::string &boot_id,
                         const GrainRules &rules) {
-    DCS_REQUIRE(rules.logins != nullptr && directory[0] == '/', "the server has found out where and who it is");
+    DCS_REQUIRE(rules.logins != nullptr && directory[0] == '/', "the directory and the logins are known");
     const std::string path = directory + "/" + files::grains_folder;
     if (Status s = make_directories(path); !s) return s;
     Result<Fd> fd = open_directory(AT_FDCWD, path);

@@ -103,8 +103,8 @@ Result<files::Account> Identities::made_up(const std::string &user) {
         if (Status s = add(name); !s) return s;
         known = uids_.find(name);
     }
-    DCS_REQUIRE(known != uids_.end(), "it was remembered before it is used");
-    DCS_REQUIRE(known->second >= files::first_login, "a made-up account is none of the system's");
+    DCS_REQUIRE(known != uids_.end(), "a uid is recorded before its use");
+    DCS_REQUIRE(known->second >= files::first_login, "an anonymous account is not a system account");
     account.uid = account.gid = known->second;
     return account;
 }

@@ -66,7 +66,7 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
         retry_at_ = Instant::never();
         return true;
     }
-    DCS_REQUIRE(!socket_ && waiting_.empty(), "what waited for the connection before is forgotten");
+    DCS_REQUIRE(!socket_ && waiting_.empty(), "calls of the previous connection are dropped");
     ++tries_;
     retry_at_ = now + (tries_ < quick_tries ? soon : later);
     if (tries_ == quick_tries) why = "the launcher does not answer; see " + directory_ + "/launcher.log";

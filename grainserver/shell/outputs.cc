@@ -81,7 +81,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     }
     output->digest = copying.digest();
     output->size = copying.copied();
-    DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "what is copied is summed up");
+    DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "the digest covers all copied bytes");
     *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
 }
 

@@ -150,7 +150,7 @@ void Server::warden_is_gone() {
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
-    DCS_REQUIRE(conn_ == 0, "the connection before is closed");
+    DCS_REQUIRE(conn_ == 0, "the previous connection is closed");
     const std::string &backup = options_.backup.empty() ? state_.backup_place.address : options_.backup;
     Result<ConnId> conn = ConnId{0};
     if (to == Peer::scheduler) conn = link_.connect(*loop_, link_limits());
