@@ -1,4 +1,4 @@
-// The only writer of the backup's State.
+// apply(): the only function that changes the backup's State.
 #include <algorithm>
 
 #include "backupd/core/decision.h"
@@ -24,7 +24,7 @@ void count_unsent(State &state, const std::string &name, const HostReports &host
     else state.unsent.erase(name);
 }
 
-// What is on its way of a host changes from `host.sent` to `number`.
+// Changes the part of a host's reports that is in transfer from `host.sent` to `number`.
 void set_sent(State &state, const std::string &name, std::uint64_t number) {
     HostReports &host = state.hosts[name];
     const auto [low, high] = std::minmax(host.sent, number);
@@ -45,7 +45,7 @@ struct Applier {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts[c.host];
-        DCS_REQUIRE(c.report.number == host.last + 1 && c.report.offset == host.log_length, "reports come in order");
+        DCS_REQUIRE(c.report.number == host.last + 1 && c.report.offset == host.log_length, "reports are in order");
         host.last = c.report.number;
         host.log_length += c.report.length;
         host.held.push_back(c.report);
@@ -57,14 +57,14 @@ struct Applier {
     }
     void operator()(const Forget &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten, "forgotten is what was handed over");
+        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten, "only reports that were handed over are forgotten");
         step.number = host.forgotten;
         step.log_length = host.log_length;
         while (!host.held.empty() && host.held.front().number <= c.number) {
             const Held &held = host.held.front();
             const auto newest = host.newest.find({held.key, held.incarnation});
-            DCS_REQUIRE(newest != host.newest.end(), "each lease of which a report is held is known");
-            DCS_REQUIRE(state.sent_bytes >= held.length && state.reports > 0, "what is forgotten was counted");
+            DCS_REQUIRE(newest != host.newest.end(), "the leases of all held reports are known");
+            DCS_REQUIRE(state.sent_bytes >= held.length && state.reports > 0, "forgotten reports were counted");
             if (newest->second.number == held.number) host.newest.erase(newest);
             state.reports -= 1;
             state.sent_reports -= 1;
@@ -74,7 +74,7 @@ struct Applier {
         }
         host.forgotten = c.number;
         if (host.held.empty()) {
-            DCS_REQUIRE(state.bytes >= host.log_length, "the log was counted");
+            DCS_REQUIRE(state.bytes >= host.log_length, "the log's length was counted");
             state.bytes -= host.log_length;
             host.log_length = 0;
         }
@@ -113,7 +113,7 @@ struct Restorer {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "what came last is undone first");
+        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "changes are undone in reverse order");
         host.held.pop_back();
         host.last -= 1;
         host.log_length -= c.report.length;
@@ -164,7 +164,7 @@ std::string wrong_with(const std::string &name, const HostReports &host) {
         end = held.offset + held.length;
     }
     if (end > host.log_length) return who + "the log ends before its last record";
-    if (host.held.empty() && host.log_length != 0) return who + "a log of nothing";
+    if (host.held.empty() && host.log_length != 0) return who + "a log without reports";
     if (host.sent < host.forgotten) return who + "forgotten and not sent";
     return {};
 }
@@ -183,7 +183,7 @@ void roll_back(State &state, Undo &undo) {
 
 void load_host(State &state, const std::string &name, HostReports reports) {
     HostReports &host = state.hosts[name] = std::move(reports);
-    if (host.held.empty()) host.log_length = 0;  // the next record cuts what may lie there
+    if (host.held.empty()) host.log_length = 0;  // the next record truncates the log
     host.sent = host.forgotten;
     note_all(host);
     state.bytes += host.log_length;
@@ -203,13 +203,13 @@ std::string check(const State &state) {
             sent_bytes += held.length;
         }
         const bool more = !host.held.empty() && host.held.back().number > host.sent;
-        if (more != (state.unsent.count(name) != 0)) return "host " + name + ": unsent reports are not known as such";
+        if (more != (state.unsent.count(name) != 0)) return "host " + name + ": the set of unsent hosts is wrong";
         for (const Held &held : host.held)
             if (host.newest.count({held.key, held.incarnation}) == 0) return "host " + name + ": a lease is not known";
     }
     if (bytes != state.bytes || reports != state.reports) return "bytes or reports are counted wrong";
-    if (sent != state.sent_reports || sent_bytes != state.sent_bytes) return "what is on its way is counted wrong";
-    if (sent != 0 && state.link != Link::ready) return "reports are on their way without a connection";
+    if (sent != state.sent_reports || sent_bytes != state.sent_bytes) return "reports in transfer are counted wrong";
+    if (sent != 0 && state.link != Link::ready) return "reports are in transfer without a connection";
     return {};
 }
 

@@ -6,7 +6,7 @@
 namespace dcs::backup {
 namespace {
 
-// Of a host in whose name nothing was taken yet.
+// For a host without reports so far.
 const HostReports nothing_held;
 
 struct Decider {
@@ -36,10 +36,10 @@ struct Decider {
     void operator()(const ServerCame &in) {
         const std::string &name = in.guest.host;
         if (!counts(in.guest, state.members)) {
-            out.events.push_back("host " + name + " was turned away: its certificate does not count");
+            out.events.push_back("host " + name + " was turned away: its certificate is not accepted");
             return turn_out(in.conn, state.members.empty()
-                                         ? "the backup has not heard from the scheduler yet which hosts are the pool's"
-                                         : "the certificate of host " + name + " does not count, says the scheduler");
+                                         ? "the scheduler has not told the backup yet which hosts belong to the pool"
+                                         : "the certificate of host " + name + " is not accepted by the scheduler");
         }
         for (const auto &[conn, guest] : state.servers)
             if (guest.host == name && conn != in.conn) turn_out(conn, "");
@@ -53,8 +53,8 @@ struct Decider {
         effect(SaveMembers{});
         for (const auto &[conn, guest] : state.servers) {
             if (counts(guest, *in.members)) continue;
-            out.events.push_back("host " + guest.host + " is turned out: its certificate does not count any more");
-            turn_out(conn, "the certificate of host " + guest.host + " does not count any more, says the scheduler");
+            out.events.push_back("host " + guest.host + " is turned out: its certificate is no longer accepted");
+            turn_out(conn, "the certificate of host " + guest.host + " is no longer accepted by the scheduler");
         }
     }
 
@@ -69,17 +69,17 @@ struct Decider {
         change(SetCounters{counters, state.full || full});
         if (full && !state.full)
             out.events.push_back("full: reports of " + std::to_string(state.bytes >> 20) +
-                                 " MiB are held, servers keep the others until the scheduler takes these");
+                                 " MiB are held, servers keep further ones until the scheduler accepts these");
         answer(in, number, in.report->last_seq, in.report->ended, wire::Verdict::later);
     }
 
-    // In the order of their arrival, each once; whether they count is not decided here.
+    // Accepts reports in the order of their arrival, each once; the scheduler decides whether they are valid.
     void operator()(const ReportCame &in) {
         const auto server = state.servers.find(in.conn);
         if (server == state.servers.end()) return;
         const wire::GrainReport &r = *in.report;
         const bool brings = r.first_seq <= r.last_seq;
-        if (!brings && !r.ended) return;  // alive, and nothing new
+        if (!brings && !r.ended) return;  // a sign of life without news
         const std::string &name = server->second.host;
         const HostReports &host = reports_of(name);
         const auto newest = host.newest.find({wire::key_of(r.key), r.incarnation});
@@ -127,7 +127,7 @@ struct Decider {
         effect(ToScheduler{wire::BackupCall{wire::opening_form, state.store}});
     }
 
-    // 0.2 s, doubled each time up to 5 s, a quarter more or less.
+    // 0.2 s, doubled each time up to 5 s, plus or minus a quarter.
     void rest() {
         const int failures = state.failures + 1;
         Duration pause = first_retry;
@@ -146,14 +146,14 @@ struct Decider {
     void operator()(const SchedulerKnows &) {
         if (state.link != Link::greeting) return;
         change(SetLink{Link::ready, Instant::never(), 0});
-        out.events.push_back("the scheduler is here; " + std::to_string(state.reports) + " reports are handed over");
+        out.events.push_back("the scheduler is back; handing over " + std::to_string(state.reports) + " reports");
         out.follow_ups.emplace_back(GoOn{});
     }
 
     void operator()(const Taken &in) {
         const HostReports *host = state.host(in.host);
         const bool told = host && state.link == Link::ready && in.number <= host->sent;
-        if (!told || in.number <= host->forgotten) return;  // of an earlier connection
+        if (!told || in.number <= host->forgotten) return;  // from an earlier connection
         Counters counters = state.counters;
         for (const Held &held : host->held) {
             if (held.number > in.number) break;
@@ -171,10 +171,10 @@ struct Decider {
             return effect(Connect{});
         }
         effect(Disconnect{});
-        (*this)(LinkClosed{state.link == Link::connecting ? "it does not accept" : "it does not answer"});
+        (*this)(LinkClosed{state.link == Link::connecting ? "it does not accept connections" : "it does not answer"});
     }
 
-    // Hosts take turns; each one's in order. The window is filled again when it is half empty.
+    // Round robin over the hosts; the reports of each in order. The window is refilled when it is half empty.
     void operator()(const GoOn &) {
         if (state.link != Link::ready || 2 * state.sent_reports > limits::hand_over_reports) return;
         std::uint64_t reports = state.sent_reports, bytes = state.sent_bytes;

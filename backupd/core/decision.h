@@ -1,6 +1,6 @@
 #pragma once
-// The backup's decisions, shaped like the scheduler's: decide() is pure, apply() the only writer of the State, and what
-// the effects say leaves after the commit of what the changes did.
+// The backup's decisions, in the structure of the scheduler's: decide() is pure, apply() the only function that changes
+// the State, and effects are performed after the commit of the changes.
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,32 +12,32 @@
 
 namespace dcs::backup {
 
-// ---- what happened ------------------------------------------------------------------------
+// ---- inputs -------------------------------------------------------------------------------
 struct ServerCame { ConnId conn = 0; Guest guest; };
-// packed: its record in the log, head and all (record/).
+// packed: its record in the log, including the head (record/).
 struct ReportCame {
     ConnId conn = 0;
     std::shared_ptr<const wire::GrainReport> report;
     std::shared_ptr<const std::string> packed;
 };
 struct ConnectionClosed { ConnId conn = 0; };
-struct Asked { ConnId conn = 0; std::uint64_t request = 0; };  // what there is
+struct Asked { ConnId conn = 0; std::uint64_t request = 0; };  // a query of the backup's status
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
 struct SchedulerKnows {};                                      // BackupKnown
 struct MembersTold { std::shared_ptr<const Members> members; };
 struct Taken { std::string host; std::uint64_t number = 0; };
 struct Tick {};
-struct GoOn {};                                                // follow-up: hand over what there is room for
+struct GoOn {};                                                // follow-up: hand over reports within the window
 using Input = std::variant<ServerCame, ReportCame, ConnectionClosed, Asked, LinkOpened, LinkClosed, SchedulerKnows,
                            Taken, Tick, GoOn, MembersTold>;
 
 // ---- changes ------------------------------------------------------------------------------
 struct Hold { std::string host; Held report; std::shared_ptr<const std::string> packed; };  // durable
-struct Forget { std::string host; std::uint64_t number = 0; };                              // durable: up to here
-struct SetServer { ConnId conn = 0; Guest guest; };                                         // no host: it is gone
+struct Forget { std::string host; std::uint64_t number = 0; };                              // durable; up to `number`
+struct SetServer { ConnId conn = 0; Guest guest; };                                         // no host: disconnected
 struct SetMembers { std::shared_ptr<const Members> members; };
-struct SetLink { Link link = Link::down; Instant at{}; int failures = 0; };  // not ready: nothing is on its way
+struct SetLink { Link link = Link::down; Instant at{}; int failures = 0; };  // not ready: nothing is in transfer
 struct SetSent { std::string host; std::uint64_t number = 0; };
 struct SetCounters { Counters counters; bool full = false; };
 using Change = std::variant<Hold, Forget, SetServer, SetLink, SetSent, SetCounters, SetMembers>;
@@ -51,7 +51,7 @@ struct CloseConnection { ConnId conn = 0; };
 struct Connect {};                                   // answered by LinkOpened or LinkClosed
 struct Disconnect {};                                // not answered
 struct ToScheduler { wire::AnyMessage message; };
-struct HandOver { std::string host; Held report; };  // the turn reads it
+struct HandOver { std::string host; Held report; };  // the turn reads it from the store
 struct SaveMembers {};
 using Effect = std::variant<Reply, CloseConnection, Connect, Disconnect, ToScheduler, HandOver, SaveMembers>;
 
@@ -62,11 +62,11 @@ struct Decision {
     std::vector<std::string> events;  // for the log
 };
 
-// may_hold: false after a commit that failed: whatever comes is refused. `jitter` is a fresh random number in [0, 1).
+// may_hold: false after a failed commit: every report is refused. `jitter` is a fresh random number in [0, 1).
 struct Moment { Instant now{}; double jitter = 0; bool may_hold = true; };
 Decision decide(const State &state, const Moment &moment, const Input &input);
 
-// Keeps what it needs to take the change back.
+// The data needed to revert changes.
 class Undo {
 public:
     struct Step {
@@ -84,7 +84,7 @@ public:
 void apply(State &state, const Change &change, Undo &undo);
 void roll_back(State &state, Undo &undo);
 
-// Of reports that were read from disk.
+// Adds the reports of a host that were read from disk.
 void load_host(State &state, const std::string &host, HostReports reports);
 
 }  // namespace dcs::backup

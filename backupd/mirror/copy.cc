@@ -14,7 +14,7 @@ constexpr const char *current_temporary = "current.tmp";
 constexpr const char *library_directory = "library";
 constexpr const char *incoming_directory = "incoming";
 constexpr int deepest = 64;
-// A turn of the scheduler is bounded far below it; more is nonsense.
+// A turn of the scheduler is bounded far below this; a larger size is invalid.
 constexpr std::uint64_t most_turn_bytes = std::uint64_t{4} << 30;
 
 const store::Forest &forest() {
@@ -33,13 +33,13 @@ Result<std::unique_ptr<Copy>> Copy::open(store::Disk &disk, store::StoreOptions 
 }
 
 Status Copy::find() {
-    Status s = disk_.sync_dir("");  // after a kill a name may be visible that is not durable
+    Status s = disk_.sync_dir("");  // after a kill a visible name may not be durable
     if (!s) return s;
     Result<std::string> current = disk_.read(current_file, 0, 8);
     if (!current && current.status().code != Code::not_found) return current.status();
     if (current && *current != "a\n" && *current != "b\n")
         return fail(Code::io_error, "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
-                                    "the two directories beside it is whole, or remove all three");
+                                    "the two directories beside it is complete, or remove all three");
     if (current) current_ = current->substr(0, 1);
     for (const std::string slot : {"a", "b"})
         if (slot != current_)
@@ -53,7 +53,7 @@ Status Copy::find() {
     return Status::ok();
 }
 
-// What cannot be read any more is not removed before there is something better.
+// An unreadable copy is not removed before there is a better one.
 Result<Copy::Slot> Copy::open_slot(const std::string &name) {
     Slot slot;
     slot.disk = std::make_unique<store::SubDisk>(disk_, name);
@@ -78,7 +78,7 @@ void Copy::use(Slot slot) {
 }
 
 Status Copy::remove_tree(const std::string &path, int depth) {
-    if (depth > deepest) return fail(Code::io_error, path + " is too deep to be one of ours");
+    if (depth > deepest) return fail(Code::io_error, path + " is nested too deeply for a backing store");
     Result<std::vector<std::string>> names = disk_.list(path);
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {
@@ -120,42 +120,42 @@ Status Copy::take(const wire::MirrorPage &page) {
     case wire::MirrorStep::content: return content(page);
     case wire::MirrorStep::forget: return forget(page);
     }
-    return nonsense("a step of no known kind");
+    return nonsense("an unknown step");
 }
 
 // ---- a new copy ---------------------------------------------------------------------------
 
 Status Copy::begin(const wire::MirrorPage &page) {
     if (page.name == 0) return nonsense("a store without a name");
-    // What is whole is only replaced by what the same store has become since.
+    // A complete copy is replaced only by a later state of the same store.
     if (slot_.identity.name != 0 && (slot_.identity.name != page.name || slot_.identity.epoch > page.epoch))
-        return nonsense("another store than the one that is copied here");
+        return nonsense("it is of another store than the copy here");
     making_ = Making{current_ == "a" ? "b" : "a", {page.name, page.epoch}};
-    DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the one that counts");
+    DCS_REQUIRE(making_->slot != current_, "a new copy is made beside the current one");
     Status s = remove_tree(making_->slot);
     if (s) s = make_directories(making_->slot);
     return s;
 }
 
 Status Copy::file(const wire::MirrorPage &page) {
-    if (!making_) return nonsense("a file of a copy that was not begun");
-    if (!store::valid_copied_path(page.path)) return nonsense("an impossible file " + page.path);
+    if (!making_) return nonsense("a file without the beginning of a copy");
+    if (!store::valid_copied_path(page.path)) return nonsense("an invalid file name " + page.path);
     const std::string path = store::join(making_->slot, page.path);
     const Status s = make_directories(store::parent_of(path));
     return s ? disk_.truncate_append(path, page.offset, page.bytes) : s;
 }
 
 Status Copy::removed(const wire::MirrorPage &page) {
-    if (!making_) return nonsense("a removal in a copy that was not begun");
-    if (!store::valid_tree_directory(page.path)) return nonsense("an impossible directory " + page.path);
+    if (!making_) return nonsense("a removal without the beginning of a copy");
+    if (!store::valid_tree_directory(page.path)) return nonsense("an invalid directory " + page.path);
     return remove_tree(store::join(making_->slot, page.path));
 }
 
-// Looked at before it counts: what came may be less than what there is.
+// Verifies the copy before it becomes current, because it may be incomplete.
 Status Copy::make_whole(const wire::MirrorPage &page) {
-    if (!making_) return nonsense("the end of a copy that was not begun");
+    if (!making_) return nonsense("the end of a copy without its beginning");
     const Making made = *std::exchange(making_, std::nullopt);
-    DCS_REQUIRE(made.slot != current_, "a new copy is made beside the one that counts");
+    DCS_REQUIRE(made.slot != current_, "a new copy is made beside the current one");
     failpoint("mirror.whole.before");
     const std::string old = current_;
     store::SubDisk place(disk_, made.slot);
@@ -163,14 +163,14 @@ Status Copy::make_whole(const wire::MirrorPage &page) {
     if (planted(mirror_plant_drop_old_first) && !old.empty()) s = remove_tree(old);
     if (s && planted(mirror_plant_early_current)) s = replace(current_file, made.slot + "\n");
     if (s) s = store::found_copy(place, page.turn);
-    if (s) s = disk_.sync_dir("");  // the slot's own name
+    if (s) s = disk_.sync_dir("");  // for the slot's own name
     if (!s) return s;
     failpoint("mirror.whole.founded");
     auto slot = open_slot(made.slot);
     if (!slot) return slot.status();
-    if (!slot->spoilt.empty()) return fail(Code::io_error, "the copy that came is not whole: " + slot->spoilt);
+    if (!slot->spoilt.empty()) return fail(Code::io_error, "the received copy is incomplete: " + slot->spoilt);
     if (slot->identity.name != made.identity.name || slot->identity.epoch != made.identity.epoch)
-        return nonsense("the store that came is another one than was said");
+        return nonsense("the received store is not the announced one");
     if (s = replace(current_file, made.slot + "\n"); !s) return s;
     current_ = made.slot;
     use(std::move(*slot));
@@ -183,13 +183,13 @@ Status Copy::make_whole(const wire::MirrorPage &page) {
 Status Copy::turn_piece(const wire::MirrorPage &page) {
     if (page.offset != turn_bytes_.size() && page.offset == 0) turn_bytes_.clear();
     if (page.offset != turn_bytes_.size() || page.size > most_turn_bytes || page.bytes.size() > page.size - page.offset)
-        return nonsense("pieces of a turn that do not fit together");
+        return nonsense("inconsistent pieces of a turn");
     turn_bytes_ += page.bytes;
     if (turn_bytes_.size() < page.size) return Status::ok();
     const std::string root = std::exchange(turn_bytes_, {});
-    if (!whole()) return nonsense("a turn, but there is no whole copy");
+    if (!whole()) return nonsense("a turn without a complete copy");
     if (planted(mirror_plant_skip_turn) && page.turn % 7 == 0) return Status::ok();
-    DCS_REQUIRE(slot_.store != nullptr, "a copy that is whole has a store");
+    DCS_REQUIRE(slot_.store != nullptr, "a complete copy has a store");
     failpoint("mirror.turn.before");
     const store::CommitResult done = slot_.store->commit_copied(page.turn, root);
     failpoint("mirror.turn.after");
@@ -218,7 +218,7 @@ std::string content_path(const std::string &key) {
 Status Copy::content(const wire::MirrorPage &page) {
     if (page.key.size() != limits::digest_bytes || page.offset > page.size ||
         page.bytes.size() > page.size - page.offset)
-        return nonsense("a content that makes no sense");
+        return nonsense("an inconsistent content");
     const std::string temporary = std::string(incoming_directory) + "/" + hex_of(page.key);
     Status s = make_directories(incoming_directory);
     if (s && page.offset == 0) s = disk_.remove(temporary);
@@ -238,7 +238,7 @@ Status Copy::forget(const wire::MirrorPage &page) {
     return disk_.remove(content_path(page.key));
 }
 
-// A name that is seen may still be on its way to the disk; from now on the scheduler relies on it.
+// A visible name may not be durable yet, but from now on the scheduler relies on it.
 Result<std::vector<std::string>> Copy::contents() {
     std::vector<std::string> found;
     Result<std::vector<std::string>> groups = disk_.list(library_directory);
@@ -260,9 +260,9 @@ Result<std::vector<std::string>> Copy::contents() {
 
 Result<std::string> Copy::promote(std::uint64_t epoch) {
     const std::string why = spoilt_.empty() ? "" : ": " + spoilt_;
-    if (!slot_.store) return fail(Code::refused, "there is no whole copy here" + why);
+    if (!slot_.store) return fail(Code::refused, "there is no complete copy here" + why);
     if (!spoilt_.empty()) return fail(Code::refused, "the copy is damaged" + why);
-    DCS_REQUIRE(!current_.empty(), "a copy that can be read has a directory");
+    DCS_REQUIRE(!current_.empty(), "a readable copy has a directory");
     if (epoch > slot_.identity.epoch) {
         const store::TreeUpdate update = store::identity_update({slot_.identity.name, epoch, true});
         const store::CommitResult done = slot_.store->commit({update});

@@ -1,11 +1,11 @@
 #pragma once
-// The running copy of the scheduler's store that the backup holds (docs/BACKUP.md). It takes pages in the order in
-// which the scheduler numbers them, and what it says to be durable is. Below the disk that it is given:
-//   a/, b/       a store each: the whole copy is in one of them, a new one is made in the other
-//   current      "a" or "b": which one is whole; absent: none is
-//   library/     contents, as the scheduler's library has them; of both
-//   incoming/    contents on their way
-// A new copy becomes `current` only when it is whole and durable, so while it is made there is still the old one.
+// The running copy of the scheduler's store that the backup holds (docs/BACKUP.md). It accepts pages in the order of
+// the scheduler's numbers, and what it reports as durable is durable. Below its disk:
+//   a/, b/       a store each: one of them is the complete copy, a new copy is made in the other
+//   current      "a" or "b": the complete one; absent: none is
+//   library/     contents, in the layout of the scheduler's library; common to both
+//   incoming/    contents in transfer
+// A new copy becomes `current` only when it is complete and durable, so the old one remains until then.
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,16 +20,16 @@ namespace dcs::backup {
 // Bugs of the test build. 0 in production.
 enum MirrorPlant : std::uint32_t {
     mirror_plant_none = 0,
-    mirror_plant_early_current = 1u << 0,     // the new copy counts before it is durable
+    mirror_plant_early_current = 1u << 0,     // the new copy becomes current before it is durable
     mirror_plant_no_sync_current = 1u << 1,   // its name not synced
-    mirror_plant_drop_old_first = 1u << 2,    // the old copy goes before the new one counts
-    mirror_plant_skip_turn = 1u << 3,         // a turn is said to be there that was not committed
-    mirror_plant_content_unsynced = 1u << 4   // a content is said to be there that is not durable
+    mirror_plant_drop_old_first = 1u << 2,    // the old copy is removed before the new one is current
+    mirror_plant_skip_turn = 1u << 3,         // a turn is acknowledged without a commit
+    mirror_plant_content_unsynced = 1u << 4   // a content is acknowledged that is not durable
 };
 
 class Copy {
 public:
-    // Recovers what is there. `disk` outlives it.
+    // Recovers the existing copy. `disk` outlives it.
     static Result<std::unique_ptr<Copy>> open(store::Disk &disk, store::StoreOptions options,
                                               std::uint32_t plant = mirror_plant_none);
 
@@ -38,17 +38,17 @@ public:
     std::uint64_t turn() const { return slot_.store ? slot_.store->turn() : 0; }
     bool copying() const { return making_.has_value(); }
     std::uint64_t bytes_taken() const { return bytes_; }  // since open()
-    // Why the copy cannot go on, so that it wants a new one; empty: it can.
+    // Why the copy cannot continue and must be replaced; empty: it can continue.
     const std::string &spoilt() const { return spoilt_; }
     Result<std::vector<std::string>> contents();  // SHA-256s, 32 bytes each
-    // What is said to be whole, a turn or a content is durable when this returns ok. After a failure the pages that
-    // follow mean nothing: drop the Copy, open it again, and tell the scheduler anew what there is.
+    // On ok, a copy reported as complete, a turn or a content is durable. After a failure the pages that
+    // follow are meaningless: destroy the Copy, open it again, and report its state to the scheduler.
     Status take(const wire::MirrorPage &page);
-    // For idle moments: what was committed is synced away.
+    // For idle moments: flushes committed turns into the trees.
     Status tidy();
     bool untidy() const { return slot_.store && slot_.store->pending_bytes() > 0; }
 
-    // The whole copy becomes a scheduler's: a durable turn of its own says the epoch. Its place, for who moves it.
+    // Makes the complete copy a scheduler's store: a durable turn of its own records the epoch. Returns its place.
     Result<std::string> promote(std::uint64_t epoch);
 
 private:
@@ -59,7 +59,7 @@ private:
         std::unique_ptr<store::SubDisk> disk;
         std::unique_ptr<store::Store> store;
         store::Identity identity;
-        std::string spoilt;  // why it is not whole
+        std::string spoilt;  // why it is incomplete
     };
     bool planted(MirrorPlant bug) const { return (plant_ & bug) != 0; }
 
@@ -82,9 +82,9 @@ private:
     const std::uint32_t plant_;
     std::string current_;  // "", "a" or "b"
     Slot slot_;            // `current_`
-    std::string spoilt_;   // why it cannot go on
+    std::string spoilt_;   // why it cannot continue
     std::optional<Making> making_;
-    std::string turn_bytes_;  // of a turn that has not come whole
+    std::string turn_bytes_;  // of an incomplete turn
     std::uint64_t bytes_ = 0;
 };
 

@@ -24,7 +24,7 @@ std::optional<std::string> host_of(std::string_view name) {
 Result<Head> next_head(std::string_view &bytes) {
     ByteReader prefix(bytes);
     const std::uint32_t length = prefix.u32(), sum = prefix.u32();
-    if (!prefix.good() || length > head_bytes_max || length > prefix.left()) return damaged("a record has no head");
+    if (!prefix.good() || length > head_bytes_max || length > prefix.left()) return damaged("a record without a head");
     const std::string_view text = prefix.raw(length);
     if (crc32c(text) != sum) return damaged("a record's head has a wrong checksum");
     ByteReader r(text);
@@ -55,7 +55,7 @@ std::string encode_host(const HostReports &host) {
 }
 
 Result<HostReports> decode_host(std::string_view file) {
-    if (file.size() < 4) return damaged("it is cut off");
+    if (file.size() < 4) return damaged("it is truncated");
     ByteReader r(file);
     const std::uint8_t version = r.u8();
     HostReports host;

@@ -1,4 +1,4 @@
-// What the backup held when it ended, read from its store.
+// Reads the state of the backup from its store, at the start.
 #include <algorithm>
 
 #include "backupd/record/format.h"
@@ -11,10 +11,10 @@ namespace dcs::backup::record {
 namespace {
 
 constexpr std::uint64_t small_file = 4096;
-constexpr const char *reports_lost = "its reports are lost, the grains run again from what the scheduler has";
+constexpr const char *reports_lost = "its reports are lost, the grains run again from the scheduler's state";
 
-// Heads only: what a report says is read, and verified, when it is handed over. Records that the scheduler has lie in
-// front of the others.
+// Reads the heads only: a report is read and verified when it is handed over. Records that the scheduler has precede
+// the others.
 Status read_log(store::Store &store, const std::string &name, HostReports &host) {
     const std::string path = host_directory(name) + "/" + log_file;
     std::vector<Held> all;
@@ -29,10 +29,10 @@ Status read_log(store::Store &store, const std::string &name, HostReports &host)
         all.push_back({0, head->key, head->incarnation, head->first_seq, head->last_seq, head->ended, at, length});
         at += length;
     }
-    // Numbers have no holes, and the last one is known.
+    // Numbers are contiguous, and the last one is known.
     std::uint64_t number = host.last;
     for (auto it = all.rbegin(); it != all.rend() && number > host.forgotten; ++it, --number) {
-        DCS_REQUIRE(number > host.forgotten, "what is held was not forgotten");
+        DCS_REQUIRE(number > host.forgotten, "held reports have numbers above `forgotten`");
         it->number = number;
         host.held.push_front(*it);
     }
@@ -57,7 +57,7 @@ struct Builder {
         const std::uint8_t version = r.u8();
         const std::uint64_t name = r.u64();
         const std::uint32_t sum = r.u32();
-        // Under a new name, numbers of before mean nothing: what is held is still handed over.
+        // Numbers are not valid under a new name, but the held reports are still handed over.
         if (!r.at_end() || version != identity_version || sum != crc32c(std::string_view(*bytes).substr(0, 9)))
             report(path, "damaged", "the store gets a new name");
         else
@@ -98,14 +98,14 @@ Result<Rebuilt> rebuild(store::Store &store) {
         if (!name.empty() && name.back() == '/') name.pop_back();
         const auto host = host_of(name);
         if (!host) {
-            builder.report(std::string(hosts_directory) + "/" + name, "not the name of a host", "it is left alone");
+            builder.report(std::string(hosts_directory) + "/" + name, "not the name of a host", "it is not changed");
             continue;
         }
         if (Status s = builder.read_host(*host); !s) return s;
     }
     if (builder.numbers_lost) builder.out.state.store = 0;
     if (const std::string wrong = check(builder.out.state); !wrong.empty())
-        return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
+        return fail(Code::internal, "the rebuilt state is inconsistent: " + wrong);
     return std::move(builder.out);
 }
 

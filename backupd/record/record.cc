@@ -36,7 +36,7 @@ std::shared_ptr<const std::string> pack(const wire::GrainReport &report) {
     head.u8(report.ended);
     head.u32(static_cast<std::uint32_t>(body.size()));
     head.u32(crc32c(body));
-    DCS_REQUIRE(head.size() <= head_bytes_max, "a head that is written can be read again");
+    DCS_REQUIRE(head.size() <= head_bytes_max, "the size of a head is valid");
     ByteWriter w;
     w.bytes().reserve(prefix_bytes + head.size() + body.size());
     w.u32(static_cast<std::uint32_t>(head.size()));
@@ -54,7 +54,7 @@ Result<wire::GrainReport> read_report(store::Store &store, const std::string &ho
     auto head = next_head(rest);
     if (!head) return head.status();
     if (rest.size() != head->body_length || crc32c(rest) != head->body_sum)
-        return fail(Code::io_error, "a checksum does not fit");
+        return fail(Code::io_error, "a checksum is wrong");
     return wire::unpack_report(rest);
 }
 
@@ -66,7 +66,7 @@ void TurnChanges::add(const State &before, const Change &change) {
     const std::uint64_t length = known ? known->log_length : 0;
     Log &log = hosts_.try_emplace(name, Log{length, {}, false}).first->second;
     if (!holds) {
-        // What it held is let go of as a whole.
+        // Removes the whole log if nothing else is held.
         const bool all = known->held.empty() || known->held.back().number <= std::get<Forget>(change).number;
         if (all) log = Log{0, {}, true};
         return;
@@ -90,7 +90,7 @@ std::vector<store::TreeUpdate> TurnChanges::plan(const State &after) {
 }
 
 store::TreeUpdate name_store(std::uint64_t name) {
-    DCS_REQUIRE(name != 0, "0 is no store's name");
+    DCS_REQUIRE(name != 0, "a store's name is not 0");
     ByteWriter w;
     w.u8(identity_version);
     w.u64(name);

@@ -1,7 +1,7 @@
 #pragma once
-// The backup's State as update trees (libdcs/store), and back.
-//   identity/           its file `store`: the name of this store
-//   hosts/<name>/       of one host, its name encoded: `log`, its reports in order, appended; `state`, the root
+// Stores the backup's State in update trees (libdcs/store).
+//   identity/           with the file `store`: the name of this store
+//   hosts/<name>/       for each host, its name encoded: `log`, its reports in order, appended; `state`, the root
 // A report's record is: u32 length of its head, u32 CRC-32C of the head, the head, the packed report, whose length and
 // checksum are in the head. Numbers are little-endian.
 #include <map>
@@ -17,12 +17,12 @@ namespace dcs::backup::record {
 
 const store::Forest &forest();
 
-// The record of a report. Its number is not in it: numbers have no holes, and the root knows the last one.
+// The record of a report. It does not contain the number: numbers are contiguous, and the root has the last one.
 std::shared_ptr<const std::string> pack(const wire::GrainReport &report);
-// Reads and verifies what a log has of `held`. io_error: it is damaged.
+// Reads and verifies the report of `held` from a log. io_error: it is damaged.
 Result<wire::GrainReport> read_report(store::Store &store, const std::string &host, const Held &held);
 
-// What a turn changes, as updates.
+// Collects the changes of a turn as updates.
 class TurnChanges {
 public:
     void add(const State &before, const Change &change);
@@ -43,12 +43,12 @@ private:
 store::TreeUpdate name_store(std::uint64_t name);
 
 struct Rebuilt {
-    State state;                        // store is 0: it needs a name
-    std::vector<std::string> reports;   // what is wrong, for the log
+    State state;                        // store may be 0: it needs a name
+    std::vector<std::string> reports;   // damage, for the log
     std::vector<store::TreeUpdate> first;  // to be committed before anything else
 };
-// All that is on disk. What a damaged host's tree held is lost: its grains run again from what the scheduler has. If
-// even its numbers are, the store needs another name.
+// Reads the whole state. The reports in a damaged host's tree are lost: its grains run again from the scheduler's
+// state. If its numbers are lost too, the store needs a new name.
 Result<Rebuilt> rebuild(store::Store &store);
 
 }  // namespace dcs::backup::record

@@ -1,4 +1,4 @@
-// dcs_backupd: the passive backup. It takes grain servers' reports while the scheduler is away (backupd/turn/turn.h).
+// dcs_backupd: the passive backup. It accepts grain servers' reports while the scheduler is away (backupd/turn/turn.h).
 #include <cerrno>
 #include <cstdio>
 
@@ -29,27 +29,27 @@ struct Arguments {
 void parse(int argc, char **argv, Arguments &into) {
     const CommandLine line{
         "dcs_backupd",
-        "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
+        "Accepts grain servers' reports while the scheduler is away, and hands them over when it is back.",
         {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
          {"scheduler", &into.scheduler, "SOCKET|HOST:PORT[,..]",
-          "the scheduler: its socket for grain servers on this host, or where its TLS door is or may be (not with "
+          "the scheduler: its socket for grain servers on this host, or the addresses of its TLS port (not with "
           "--promote)"},
-         {"tls", &into.tls, "ADDRESS:PORT", "a door for grain servers of other hosts"},
+         {"tls", &into.tls, "ADDRESS:PORT", "TLS port for grain servers of other hosts"},
          {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
-         {"hold-mb", &into.hold_mb, "N", "megabytes of reports that are held at most (default: 4096)"},
+         {"hold-mb", &into.hold_mb, "N", "maximum size of the held reports in megabytes (default: 4096)"},
          {"promote", &into.promote, "DIR",
-          "serve nobody: make the copy of the scheduler's store the state directory DIR of a new scheduler, and end"},
+          "do not serve: make the copy of the scheduler's store the state directory DIR of a new scheduler, and end"},
          {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
     take_options(line, argc, argv);
 }
 
-// A store's name is never that of another one: numbers of reports count only under theirs.
+// The name of a store is unique, because numbers of reports are valid only for their store.
 Result<std::uint64_t> fresh_name() {
     std::uint64_t name = 0;
     while (name == 0)
         if (::getrandom(&name, sizeof name, 0) != static_cast<ssize_t>(sizeof name))
-            return fail_errno(Code::io_error, "drawing a name for the store", errno);
+            return fail_errno(Code::io_error, "cannot generate a name for the store", errno);
     return name;
 }
 
@@ -66,11 +66,11 @@ Result<State> load(store::Store &store, const Arguments &line) {
     state.store = *name;
     rebuilt->first.push_back(record::name_store(*name));
     const store::CommitResult done = store.commit(rebuilt->first);
-    if (done.answer != store::Answer::done) return fail(Code::io_error, "naming the store: " + done.status.text);
+    if (done.answer != store::Answer::done) return fail(Code::io_error, "cannot name the store: " + done.status.text);
     return state;
 }
 
-// What this process keeps of the file system; what is open stays open.
+// Drops the rights to all other files; open descriptors stay usable.
 Status give_up_the_rest(const std::vector<std::string> &directories) {
     if (Status s = give_up_capabilities(); !s) return s;
     const Result<bool> given_up = give_up_files(directories);
@@ -96,7 +96,7 @@ Status run(const Arguments &line) {
     auto places = open_mirror_places(line.directory);
     if (!places) return places.status();
     failpoint("backup.start.before_recovery");
-    // Before a byte is read that somebody else wrote. With TLS it renews its certificate and keeps who its peers are.
+    // Before any foreign data is read. With TLS it must write its certificate and the list of its peers.
     std::vector<std::string> files{own->state, line.directory + "/mirror"};
     if (link.tls()) files = {line.directory, pki};
     if (Status s = give_up_the_rest(files); !s) return s;
@@ -115,7 +115,7 @@ Status run(const Arguments &line) {
     failpoint("backup.start.after_recovery");
     std::unique_ptr<net::Loop> mirror_loop = net::Loop::create();
     if (!mirror_loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
-    net::PoolLink mirror_way = link;  // each thread has its own
+    net::PoolLink mirror_way = link;  // one for each thread
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
     Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
@@ -123,7 +123,7 @@ Status run(const Arguments &line) {
     return service.run();
 }
 
-// Under the backup's lock: not while it runs.
+// Takes the backup's lock, so that it cannot run at the same time.
 int promote_copy(const Arguments &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     const auto done = own ? promote(line.directory, line.promote) : Result<Promoted>(own.status());
@@ -131,17 +131,17 @@ int promote_copy(const Arguments &line) {
         std::fprintf(stderr, "dcs_backupd: %s\n", done.status().text.c_str());
         return done.status().code == Code::refused ? 4 : 1;
     }
-    if (!done->kept.empty()) std::printf("The state directory that was there is kept as %s.\n", done->kept.c_str());
+    if (!done->kept.empty()) std::printf("The former state directory is kept as %s.\n", done->kept.c_str());
     if (done->turn == 0) {
-        std::printf("The copy had been made the state directory %s already, in epoch %llu.\n", line.promote.c_str(),
+        std::printf("The copy was made the state directory %s earlier, in epoch %llu.\n", line.promote.c_str(),
                     static_cast<unsigned long long>(done->epoch));
         return 0;
     }
-    std::printf("The copy, as of turn %llu, is the state directory %s now, in epoch %llu.\n",
+    std::printf("The copy, as of turn %llu, is now the state directory %s, in epoch %llu.\n",
                 static_cast<unsigned long long>(done->turn), line.promote.c_str(),
                 static_cast<unsigned long long>(done->epoch));
-    std::printf("If commits did not wait for the copy (--mirror lagging, or `dcs backup detach`), what was "
-                "acknowledged after turn %llu is lost.\n",
+    std::printf("If commits did not wait for the copy (--mirror lagging, or `dcs backup detach`), commands "
+                "acknowledged after turn %llu are lost.\n",
                 static_cast<unsigned long long>(done->turn));
     return 0;
 }
@@ -153,17 +153,17 @@ int main(int argc, char **argv) {
     if (!arguments.promote.empty()) return promote_copy(arguments);
     if (arguments.scheduler.empty()) {
         std::fprintf(stderr,
-                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS door HOST:PORT\n");
+                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS port HOST:PORT\n");
         return 2;
     }
     const auto level = level_of(arguments.log_level);
     const bool socket = arguments.scheduler.find('/') != std::string::npos;
     if (!level || arguments.hold_mb < 1 || socket != arguments.tls.empty()) {
-        std::string wrong = "--hold-mb is at least 1";
+        std::string wrong = "--hold-mb must be at least 1";
         if (socket && !arguments.tls.empty())
-            wrong = "--tls goes with a --scheduler at HOST:PORT, who says which hosts may come";
+            wrong = "--tls needs a --scheduler at HOST:PORT, which decides which hosts may connect";
         if (!socket && arguments.tls.empty())
-            wrong = "--scheduler HOST:PORT goes with --tls ADDRESS:PORT, the door for grain servers; a socket of this "
+            wrong = "--scheduler HOST:PORT needs --tls ADDRESS:PORT, the port for grain servers; a socket of this "
                     "host has a slash in its name";
         if (!level) wrong = "--log-level: " + level.status().text;
         std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());

@@ -34,7 +34,7 @@ Result<Members> read_members(const std::string &directory) {
         words >> host >> key;
         const auto bytes = bytes_of_hex(key, sizeof(TokenHash));
         if (host.empty() || !bytes)
-            return fail(Code::io_error, path + " is damaged; remove it, the scheduler tells it again");
+            return fail(Code::io_error, path + " is damaged; remove it, the scheduler will send it again");
         std::copy(bytes->begin(), bytes->end(), members[host].begin());
     }
     return members;

@@ -1,6 +1,6 @@
 #pragma once
-// Whose certificates count, kept for a start while the scheduler is away: the file `members` of the backup's directory,
-// a line `HOST KEY` for each.
+// The accepted certificates, kept for a start while the scheduler is away: the file `members` in the backup's
+// directory, with a line `HOST KEY` for each.
 #include <string>
 
 #include "backupd/core/state.h"
@@ -8,9 +8,9 @@
 
 namespace dcs::backup {
 
-// Empty if there is no such file. Fails if it cannot be read or holds anything else.
+// Empty if there is no such file. Fails if it cannot be read or is invalid.
 Result<Members> read_members(const std::string &directory);
-// After a power failure there is the old file or the new one.
+// Atomic: after a power failure the file is the old or the new one.
 Status write_members(const std::string &directory, const Members &members);
 
 }  // namespace dcs::backup

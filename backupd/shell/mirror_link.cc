@@ -23,7 +23,7 @@ namespace {
 
 constexpr Duration first_pause = milliseconds(200), longest_pause = seconds(5);
 constexpr Duration idle_before_tidy = milliseconds(200);
-constexpr Duration between_looks = seconds(10);  // for a scheduler that came back after its successor was promoted
+constexpr Duration between_looks = seconds(10);  // for a former scheduler that returns after the promotion of a copy
 constexpr std::size_t mirror_arrivals = 64;
 constexpr const char *seen_file = "/epoch";
 constexpr std::size_t seen_bytes = 80;
@@ -31,7 +31,7 @@ constexpr std::size_t seen_bytes = 80;
 net::Limits link_limits() {
     net::Limits limits;
     limits.max_payload = limits::server_frame_bytes;
-    limits.hello = Duration{0};  // a scheduler that wants no copy says nothing
+    limits.hello = Duration{0};  // a scheduler that needs no copy sends nothing
     return limits;
 }
 
@@ -40,18 +40,18 @@ net::Limits link_limits() {
 Result<store::Identity> read_seen(const std::string &directory) {
     const std::string path = directory + seen_file;
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!fd && errno == ENOENT) return store::Identity{0, 0};  // no other error means that nothing was promoted
+    if (!fd && errno == ENOENT) return store::Identity{0, 0};  // any other error is not proof that nothing was promoted
     const auto line = fd ? read_open(fd.get(), path, seen_bytes, false) : file_error(path, errno);
     store::Identity seen;
     if (!line || std::sscanf(line->c_str(), "store %" SCNx64 " epoch %" SCNu64, &seen.name, &seen.epoch) != 2 ||
         seen.name == 0)
-        return fail(Code::io_error, path + " is damaged: it says to which epoch the copy here was "
-                                    "promoted; remove it only if no old scheduler can come back");
+        return fail(Code::io_error, path + " is damaged: it records the epoch to which the copy here was "
+                                    "promoted; remove it only if no former scheduler can return");
     return seen;
 }
 
 Status write_seen(const std::string &directory, const store::Identity &seen) {
-    DCS_REQUIRE(seen.name != 0, "what was promoted has a name");
+    DCS_REQUIRE(seen.name != 0, "a promoted store has a name");
     auto disk = store::open_posix_disk(directory, false);
     if (!disk) return disk.status();
     char line[seen_bytes];
@@ -129,7 +129,7 @@ Status MirrorLink::open_copy() {
 }
 
 void MirrorLink::one_connection() {
-    DCS_REQUIRE(copy_ != nullptr, "the copy is open before its scheduler is called");
+    DCS_REQUIRE(copy_ != nullptr, "the copy is open before the connection");
     const auto conn = link_.connect(*loop_, link_limits());
     if (!conn) return complain(conn.status().text);
     while (!stopping_) {
@@ -152,8 +152,8 @@ void MirrorLink::one_connection() {
     loop_->close(*conn);
 }
 
-// Once a copy has been promoted here the scheduler of before, which knows nothing of it, may come back at its address.
-// It believes what we say of its epoch, and ends.
+// After a copy was promoted here, the former scheduler, which does not know that, may return at its address.
+// When it is told the new epoch, it ends.
 void MirrorLink::tell_the_old_one() {
     if (places_.seen.name == 0) {
         old_one_at_ = Instant::never();
@@ -214,7 +214,7 @@ bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
     if (page_came) return page(conn, *page_came);
     const auto *no = message ? wire::refusal(*message) : nullptr;
     complain(no ? "the scheduler refuses it: " + *no
-                : message ? "the scheduler said what is not for a copy" : message.status().text);
+                : message ? "the scheduler sent a message that is not for a copy" : message.status().text);
     return false;
 }
 
@@ -224,9 +224,9 @@ bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
     const Status s = copy_->take(page);
     failpoint("mirror.page.after");
     if (!s) {
-        complain(s.text + (copy_->spoilt().empty() ? "" : "; a new one is made"));
+            complain(s.text + (copy_->spoilt().empty() ? "" : "; a new copy is made"));
         const bool open = copy_->spoilt().empty();
-        if (open) copy_.reset();  // what a failure left is found out anew
+        if (open) copy_.reset();  // opened again, to find out its state
         return false;
     }
     tell(copy_->copying() ? "copying" : "current", "");

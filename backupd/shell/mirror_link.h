@@ -1,6 +1,6 @@
 #pragma once
-// The thread of the backup that keeps the copy of the scheduler's store: a connection of its own to the scheduler, a
-// loop of its own, and commits that it waits for. What the backup does with reports is not kept waiting by it.
+// The thread of the backup that keeps the copy of the scheduler's store, with its own connection to the scheduler, its
+// own loop, and synchronous commits. It does not delay the backup's work on reports.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace dcs::backup {
 
-// To which epoch a copy of which store was promoted here: the file `epoch` of the backup's directory.
+// The epoch to which a copy was promoted here, and its store: the file `epoch` in the backup's directory.
 Result<store::Identity> read_seen(const std::string &directory);  // name 0: none was
 Status write_seen(const std::string &directory, const store::Identity &seen);
 
@@ -22,12 +22,12 @@ struct MirrorPlaces {
     std::unique_ptr<store::Disk> disk;  // DIR/mirror
     store::Identity seen;
 };
-// DIR/mirror, made if it is missing. Before the rights to files are given up.
+// Opens DIR/mirror, created if missing. Must be called before the rights to files are dropped.
 Result<MirrorPlaces> open_mirror_places(const std::string &directory);
 
 class MirrorLink {
 public:
-    // `link` outlives it. still_alone: as in store::StoreOptions, of the lock under which the backup writes.
+    // `link` outlives it. still_alone: as in store::StoreOptions, for the lock under which the backup writes.
     MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop,
                std::function<bool()> still_alone);
     ~MirrorLink();
@@ -43,7 +43,7 @@ private:
     wire::MirrorCall greeting() const;
     Status open_copy();
     Status say_what_there_is(ConnId conn);
-    bool heard(ConnId conn, const net::Arrival &arrival);  // false: the connection is of no use any more
+    bool heard(ConnId conn, const net::Arrival &arrival);  // false: the connection must be closed
     bool page(ConnId conn, const wire::MirrorPage &page);
     void tell(const char *state, const std::string &why);
     void complain(const std::string &why);
@@ -54,13 +54,13 @@ private:
     const std::function<bool()> still_alone_;
     std::unique_ptr<Copy> copy_;
     bool answered_ = false;      // by the scheduler, on this connection
-    ConnId old_one_ = 0;         // a connection to another of its addresses, where it may have come back
-    Instant old_one_at_{};       // when it is looked for next
+    ConnId old_one_ = 0;         // a connection to another of its addresses, where the former scheduler may return
+    Instant old_one_at_{};       // time of the next attempt
     std::string complaint_;
     std::atomic<bool> stopping_{false};
     mutable std::mutex mutex_;
     wire::MirrorStatus status_;  // under the mutex
-    std::thread thread_;         // last: it begins when the rest is there
+    std::thread thread_;         // last: starts when all other members exist
 };
 
 }  // namespace dcs::backup

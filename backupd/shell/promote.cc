@@ -27,13 +27,13 @@ Status move(const std::string &from, const std::string &to) {
     const int why = errno;
     if (why == EXDEV)
         return fail(Code::invalid, from + " and " + to + " are on different file systems: name a state directory "
-                                   "beside the copy, or copy it there by hand (cp -a)");
+                                   "beside the copy, or copy it with cp -a");
     return fail_errno(Code::io_error, "moving " + from + " to " + to, why);
 }
 
 std::string parent(const std::string &path) { return path.substr(0, path.rfind('/')); }
 
-// The state directory that is there, an old one or a broken one, is kept: nobody knows what it is good for yet.
+// Keeps an existing state directory, even a damaged one, because it may still be needed.
 Status set_aside(const std::string &state, std::uint64_t epoch, std::string &kept) {
     if (!there(state)) return Status::ok();
     if (::rmdir(state.c_str()) == 0) return Status::ok();  // it was empty
@@ -43,7 +43,7 @@ Status set_aside(const std::string &state, std::uint64_t epoch, std::string &kep
     return move(state, kept);
 }
 
-// An earlier attempt was interrupted when the copy was in its place already.
+// Whether an earlier attempt was interrupted after the copy was moved.
 bool moved_already(const std::string &mirror, const std::string &state) {
     const auto current = read_file(AT_FDCWD, mirror + "/current", limits::name_bytes);
     const std::string slot = current ? current->substr(0, current->find('\n')) : "";
@@ -71,7 +71,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     const store::Identity before = (*copy)->identity();
     const bool noted = places->seen.name == before.name;
     done.epoch = std::max(before.epoch, noted ? places->seen.epoch : 0) + 1;
-    DCS_REQUIRE(done.epoch > before.epoch, "a copy that is promoted begins a later epoch");
+    DCS_REQUIRE(done.epoch > before.epoch, "a promotion begins a later epoch");
     done.turn = (*copy)->turn();
     const auto slot = (*copy)->promote(done.epoch);
     if (!slot) return slot.status();
@@ -87,7 +87,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     if (Status s = make_directory(above); !s) return s;
     if (Status s = set_aside(state, done.epoch, done.kept); !s) return s;
     failpoint("mirror.promote.set_aside");
-    // The new scheduler's copy is yet to be made: nothing waits for it before it is there.
+    // The new scheduler has no copy yet, so commits must not wait for one.
     if (::unlink((above + "/attached").c_str()) != 0 && errno != ENOENT)
         return fail_errno(Code::io_error, "removing " + above + "/attached", errno);
     if (Status s = sync_directory(from); !s) return s;

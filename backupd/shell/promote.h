@@ -1,5 +1,5 @@
 #pragma once
-// The copy of the store becomes a scheduler's state directory (docs/BACKUP.md). Not while the backup runs.
+// Makes the copy of the store a scheduler's state directory (docs/BACKUP.md). Not while the backup runs.
 #include <string>
 
 #include "base/status.h"
@@ -8,13 +8,13 @@ namespace dcs::backup {
 
 struct Promoted {
     std::uint64_t epoch = 0;
-    // The last turn that the copy had, with those of attempts that were interrupted. 0: it was done before, but for its
-    // end.
+    // The last turn of the copy, including those of interrupted attempts. 0: the promotion was complete before, except
+    // for its last step.
     std::uint64_t turn = 0;
-    std::string kept;  // where the state directory that was there lies now; empty: there was none
+    std::string kept;  // the new name of the former state directory; empty: there was none
 };
 // `directory`: the backup's. `state`: the scheduler's state directory, on the same file system. The epoch is raised and
-// noted before anything moves; interrupted anywhere, it can be repeated.
+// recorded before anything is moved; an interrupted call can be repeated.
 Result<Promoted> promote(const std::string &directory, const std::string &state);
 
 }  // namespace dcs::backup

@@ -18,18 +18,18 @@ namespace dcs::backup {
 namespace {
 
 constexpr std::size_t arrivals_at_once = 256;
-// With nothing to do for this long, what is committed is synced away into its trees.
+// After this idle time committed turns are flushed into the trees.
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration flush_retry = seconds(10);
-// However quiet it is, whether the certificate wants renewal is looked at.
+// Maximum interval between checks of the certificate's validity.
 constexpr Duration certificate_look = seconds(3600);
-// Replies to the last commit leave within this, or their peers ask again.
+// Time to send the replies to the last commit; otherwise the peers repeat their requests.
 constexpr Duration farewell = milliseconds(100);
 
 net::Limits frame_limits() {
     net::Limits limits;
     limits.max_payload = limits::server_frame_bytes;
-    limits.per_user = limits::connections;  // all of a pool's servers may be one user's
+    limits.per_user = limits::connections;  // all grain servers of a pool may belong to one user
     return limits;
 }
 
@@ -51,7 +51,7 @@ Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const st
     const auto tls = loop.listen_tls(tls_address, frame_limits(), *context);
     if (!tls) return tls.status();
     doors.tls = *tls;
-    log_info("grain servers of other hosts are served at port " + std::to_string(loop.port_of(doors.tls)) +
+    log_info("serving grain servers of other hosts at port " + std::to_string(loop.port_of(doors.tls)) +
              " with TLS 1.3");
     return doors;
 }
@@ -62,7 +62,7 @@ Status Service::run() {
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
     if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
-    const Result<bool> given_up = give_up_calls({.unix_sockets = true});  // it comes to the scheduler over one
+    const Result<bool> given_up = give_up_calls({.unix_sockets = true});  // for the connection to the scheduler
     if (!given_up) return given_up.status();
     if (!*given_up) log_warn("this kernel does not filter system calls (seccomp)");
     log_info("serving in " + settings_.directory + ", " + std::to_string(turn_.state().reports) + " reports held");
@@ -103,7 +103,7 @@ void Service::renewed(const wire::Renewed &answer) {
     log_info("the certificate of this backup was renewed");
 }
 
-// What is not kept is told again with the next connection to the scheduler.
+// On failure, the scheduler sends the list again with the next connection.
 void Service::save(const Members &members) {
     if (const Status s = write_members(settings_.directory, members); !s) log_error(s.text);
 }
@@ -116,7 +116,7 @@ void Service::storage_answered(const storage::StorageThread::Done &done) {
     if (done.result.answer != store::Answer::done)
         fatal("the backup's store is in doubt: " + done.result.status.text);
     if (!done.result.status) {
-        log_warn("the backup's store waits with its syncs: " + done.result.status.text);
+        log_warn("the backup's store postpones its syncs: " + done.result.status.text);
         flush_not_before_ = boot_clock() + flush_retry;
     }
 }
@@ -151,7 +151,7 @@ void Service::handle(net::Arrival arrival) {
     turn_.take(std::move(a));
 }
 
-// What people of this account ask about the copy; the thread that keeps it knows.
+// Answers queries about the copy from processes of this account, with the state of the copy's thread.
 bool Service::about_mirror(const net::Arrival &arrival) {
     static const std::uint16_t asked = wire::kind_of(wire::AskMirror{});
     if (arrival.header.kind != asked || certified_.count(arrival.conn) != 0) return false;
@@ -162,9 +162,9 @@ bool Service::about_mirror(const net::Arrival &arrival) {
     return true;
 }
 
-// By the certificate at the one door, by the account at the other.
+// By the certificate at the TLS port, by the account at the socket.
 bool Service::may_come_in(const net::Arrival &opened) {
-    if (opened.door < 0) return true;  // our own connection to the scheduler
+    if (opened.door < 0) return true;  // the backup's own connection to the scheduler
     if (opened.door == doors_.tls) {
         certified_[opened.conn] = Guest{opened.certified.name, opened.certified.key};
         return true;
@@ -174,7 +174,7 @@ bool Service::may_come_in(const net::Arrival &opened) {
     return false;
 }
 
-// What is in flight is finished and answered; what was not decided is sent again by its server.
+// Completes and answers the commit in flight; undecided reports are sent again by their servers.
 Status Service::stop() {
     log_info("stopping");
     while (storage_.busy()) {
@@ -190,7 +190,7 @@ Status Service::stop() {
     return Status::ok();
 }
 
-// ---- what the turn asks for ---------------------------------------------------------------
+// ---- requests of the turn -----------------------------------------------------------------
 
 Instant Service::now() { return boot_clock(); }
 
@@ -227,7 +227,7 @@ void Service::start_commit(std::vector<store::TreeUpdate> updates, store::Room r
 
 void Service::fatal(const std::string &why) {
     log_error(why + "; the backup ends without replying, start it again: it recovers");
-    std::_Exit(1);  // no destructor may touch the store any more
+    std::_Exit(1);  // without destructors, which would touch the store
 }
 
 }  // namespace dcs::backup

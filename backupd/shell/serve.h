@@ -1,5 +1,5 @@
 #pragma once
-// The passive backup at work: its door open, its connection to the scheduler kept, turns driven by the event loop.
+// The running passive backup: its listening sockets, its connection to the scheduler, turns driven by the event loop.
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +14,7 @@
 namespace dcs::backup {
 
 struct ServeSettings {
-    std::string directory;  // where backup.sock is made
+    std::string directory;  // contains backup.sock
     int ready_fd = -1;
 };
 
@@ -22,17 +22,17 @@ struct Doors {
     net::Door tls = -1;  // for grain servers of other hosts; -1: none
 };
 
-// backup.sock, mode 0600, and at `tls_address`, unless that is empty, the door for other hosts. Nobody is heard before
-// the loop runs.
+// Opens backup.sock, mode 0600, and at `tls_address`, unless that is empty, the port for other hosts. No data is read
+// before the loop runs.
 Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
                          const net::PoolLink &link);
 
 class Service final : private Outside {
 public:
-    // What is given by reference outlives the Service.
+    // All reference arguments outlive the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
             Doors doors, State state, const MirrorLink &mirror);
-    // Says ready, gives up the system calls that serving does not need, and serves until TERM or INT comes; then all is
+    // Signals readiness, drops the system calls that serving does not need, and serves until TERM or INT; then all is
     // committed and synced.
     Status run();
 
@@ -63,7 +63,7 @@ private:
     net::Loop &loop_;
     net::PoolLink &link_;
     const Doors doors_;
-    std::map<ConnId, Guest> certified_;  // peers at the door for other hosts
+    std::map<ConnId, Guest> certified_;  // peers at the TLS port
     storage::StorageThread storage_;
     Turn turn_;
     const MirrorLink &mirror_;

@@ -48,7 +48,7 @@ bool Turn::gather() {
         } else if (!waiting_.empty()) {
             Arrival arrival = std::move(waiting_.front());
             waiting_.pop_front();
-            DCS_REQUIRE(waiting_bytes_ >= arrival.payload.size(), "the sum counts all that waits");
+            DCS_REQUIRE(waiting_bytes_ >= arrival.payload.size(), "the sum covers all waiting arrivals");
             waiting_bytes_ -= arrival.payload.size();
             take_one(std::move(arrival));
         } else {
@@ -81,7 +81,7 @@ void Turn::take_one(Arrival arrival) {
 }
 
 void Turn::of_scheduler(const Arrival &arrival) {
-    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "only what comes over the link is the scheduler's word");
+    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "the message came over the scheduler's link");
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     Input input = SchedulerKnows{};
     if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
@@ -95,13 +95,13 @@ void Turn::of_scheduler(const Arrival &arrival) {
         input = LinkClosed{"it refuses this backup: " + *no};
     } else if (!message || !std::holds_alternative<wire::BackupKnown>(*message)) {
         outside_.close(std::exchange(link_, 0));
-        input = LinkClosed{message ? "it said what is not for a backup" : message.status().text};
+        input = LinkClosed{message ? "it sent a message that is not for a backup" : message.status().text};
     }
     taken_.push_back(input);
     decide_all(input, true);
 }
 
-// A server of another host is who its certificate says.
+// The certificate of a server on another host identifies it.
 void Turn::server_calls(const Arrival &arrival, const wire::FirstCall &call) {
     const ConnId conn = arrival.conn;
     if (call.host.empty()) return hang_up(conn, "a server without a name");
@@ -125,15 +125,15 @@ void Turn::of_peer(const Arrival &arrival) {
     if (!message) return hang_up(conn, message.status().text);
     Input input = Asked{conn, arrival.header.request};
     if (std::holds_alternative<wire::AskBackup>(*message)) {
-        if (!arrival.guest.host.empty()) return hang_up(conn, "a question that is asked on this host only");
+        if (!arrival.guest.host.empty()) return hang_up(conn, "this query is permitted on this host only");
     } else if (const auto *call = std::get_if<wire::FirstCall>(&*message)) {
         return server_calls(arrival, *call);
     } else if (auto *report = std::get_if<wire::GrainReport>(&*message)) {
-        if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report after which there is no number");
+        if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report with the highest number");
         auto shared = std::make_shared<const wire::GrainReport>(std::move(*report));
         input = ReportCame{conn, shared, record::pack(*shared)};
     } else if (std::holds_alternative<wire::CallIn>(*message) || std::holds_alternative<wire::LaunchResult>(*message)) {
-        return;  // for the scheduler only, and soon out of date
+        return;  // for the scheduler only, and soon outdated
     } else {
         return hang_up(conn, std::string(wire::kind_name(*message)) + " is not for a backup");
     }
@@ -160,7 +160,7 @@ void Turn::decide_all(const Input &input, bool may_hold) {
 }
 
 void Turn::start_commit(store::Room room) {
-    DCS_REQUIRE(phase_ == Phase::open && !changes_.empty(), "one commit at a time, of something");
+    DCS_REQUIRE(phase_ == Phase::open && !changes_.empty(), "there is one commit at a time, with changes");
     phase_ = Phase::committing;
     room_ = room;
     failpoint("backup.commit.before_start");
@@ -169,7 +169,7 @@ void Turn::start_commit(store::Room room) {
 }
 
 void Turn::committed(const store::CommitResult &result) {
-    DCS_REQUIRE(phase_ == Phase::committing, "a commit was answered that was not started");
+    DCS_REQUIRE(phase_ == Phase::committing, "only a started commit is answered");
     phase_ = Phase::open;
     failpoint("backup.commit.answered");
     if (result.answer == store::Answer::done) return finish();
@@ -178,9 +178,9 @@ void Turn::committed(const store::CommitResult &result) {
     outside_.fatal("the backup's store is in doubt: " + result.status.text);
 }
 
-// Nothing is held; what the scheduler has is forgotten if the reserve suffices, else it is handed over once more.
+// Reports are refused. What the scheduler has is forgotten if the reserve suffices, else handed over again.
 void Turn::decide_again(const Status &why) {
-    outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    outside_.log(Level::error, "a turn could not be saved and is reverted: " + why.text);
     roll_back(state_, undo_);
     changes_ = record::TurnChanges();
     effects_.clear();
@@ -190,7 +190,7 @@ void Turn::decide_again(const Status &why) {
     for (const Input &input : taken_) {
         if (!std::holds_alternative<Taken>(input) || reserve) decide_all(input, false);
         else if (state_.link == Link::ready)
-            again_.emplace_back(LinkClosed{"what it has taken could not be forgotten"});
+            again_.emplace_back(LinkClosed{"reports that it has accepted could not be forgotten"});
     }
     if (!again_.empty() && link_ != 0) outside_.close(std::exchange(link_, 0));
     if (changes_.empty()) return finish();
@@ -221,14 +221,14 @@ struct Turn::Performer {
     void operator()(const HandOver &e) { t.hand_over(e); }
 };
 
-// What cannot be read goes as a report of no grain: its number must not be missing.
+// An unreadable report is sent as a report of no grain, because its number must not be missing.
 void Turn::hand_over(const HandOver &order) {
     if (link_ == 0) return;
     auto report = record::read_report(store_, order.host, order.report);
     if (!report)
         outside_.log(Level::error, "report " + std::to_string(order.report.number) + " of " + order.host + " on " +
                                        to_text(order.report.key) + " is lost: " + report.status().text +
-                                       "; the grain runs again from what the scheduler has");
+                                       "; the grain runs again from the scheduler's state");
     wire::HandOver message{order.host, order.report.number, {}};
     if (report) message.report = std::move(*report);
     failpoint("backup.hand_over.before_send");
@@ -237,7 +237,7 @@ void Turn::hand_over(const HandOver &order) {
 }
 
 void Turn::finish() {
-    DCS_REQUIRE(phase_ == Phase::open, "effects leave when their commit was answered");
+    DCS_REQUIRE(phase_ == Phase::open, "effects are performed after the commit");
     const std::vector<Effect> effects = std::exchange(effects_, {});
     for (const std::string &event : std::exchange(events_, {})) outside_.log(Level::info, event);
     changes_ = record::TurnChanges();

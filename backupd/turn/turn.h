@@ -1,9 +1,9 @@
 #pragma once
-// One turn of the backup, in the shape of the scheduler's (scheduler/turn/turn.h): take what has arrived, decide each
-// on the State that the one before left, apply, commit, and only then let the effects out. The commit's answer:
-//   done      the effects leave
-//   nothing   all is taken back; what is to be held is refused (`later`), what may be forgotten goes with the reserve
-//   unknown   nobody hears anything, and the process ends
+// One turn of the backup, in the structure of the scheduler's (scheduler/turn/turn.h): take the arrivals, decide on
+// each with the State left by the one before, apply, commit, and only then perform the effects. The commit's answer:
+//   done      the effects are performed
+//   nothing   everything is reverted; new reports are refused (`later`), reports may be forgotten with the reserve
+//   unknown   no reply is sent, and the process ends
 #include <deque>
 #include <map>
 #include <string>
@@ -22,7 +22,7 @@ struct Arrival {
     wire::FrameHeader header;
     std::string payload;
     std::string why;  // closed
-    Guest guest;      // of a peer on another host: what its certificate says, with each frame
+    Guest guest;      // for a peer on another host: the data of its certificate, with each frame
 };
 
 class Turn {
@@ -32,15 +32,15 @@ public:
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
 
-    // Of a peer that may come here, or of the connection that Outside::connect() made.
+    // From a peer that is permitted, or from the connection that Outside::connect() made.
     void take(Arrival arrival);
-    // Above it the caller should stop reading sockets until the commit in flight is answered.
+    // If true, the caller should not read from sockets until the commit in flight is answered.
     bool full() const { return waiting_bytes_ >= limits::bytes_per_turn; }
-    // Turns, until nothing is left to decide or a commit is in flight.
+    // Runs turns until nothing is left to decide or a commit is in flight.
     void run();
     bool committing() const { return phase_ == Phase::committing; }
     void committed(const store::CommitResult &result);
-    // run() has work at that time even if nothing arrives before.
+    // run() must be called at that time even if nothing arrives before.
     Instant next_wakeup() const { return phase_ == Phase::open ? next_deadline(state_) : Instant::never(); }
 
     const State &state() const { return state_; }
@@ -71,7 +71,8 @@ private:
     ConnId link_ = 0;                      // to the scheduler
     std::deque<Arrival> waiting_;
     std::uint64_t waiting_bytes_ = 0;
-    std::deque<Input> again_;              // from inside
+    std::deque<Input> again_;              // internal inputs
+
     store::Room room_ = store::Room::ordinary;
 
     // of the turn at hand

@@ -1,8 +1,8 @@
 /* count_primes: pi(LIMIT), the number of primes below a limit, counted by many grains at once. It submits all of
- * them in batches, takes all results in batches and adds them up; run again after any kill, it makes the same
- * calls and gets the same results. With --grains 1000000 it is a million small grains.
+ * them in batches, takes all results in batches and adds them up; run again after a kill, it makes the same
+ * calls and gets the same results. With --grains 1000000 it runs a million small grains.
  *
- * Exit status: 0, when the limit is a power of ten only if the published value came out; 1: something failed, or the
+ * Exit status: 0 if it succeeds and, for a power of ten, the result equals the published value; 1: an error, or the
  * count is not the published one; 2: wrong usage. */
 #include "count_primes.h"
 
@@ -35,7 +35,7 @@ static struct d_grain_order orders[batch];
 static struct d_result results[batch];
 static char inputs[batch][48];
 
-/* Beside this program. */
+/* The grain program in the directory of this program. */
 static char *default_grain(void)
 {
     static char path[PATH_MAX + 16];
@@ -49,7 +49,7 @@ static char *default_grain(void)
 static int say_error(int error, const char *what)
 {
     fprintf(stderr, "count_primes: %s: %s (%s)\n", what, d_errortext(), d_strerror(error));
-    fputs("Run the same command again when the cause is gone: it goes on where it was.\n", stderr);
+    fputs("Run the same command again when the cause is removed: it continues where it was.\n", stderr);
     return -1;
 }
 
@@ -111,7 +111,7 @@ static int add_up(const struct work *work, uint64_t *primes)
     return 0;
 }
 
-/* 1 and the exponent when the limit is a power of ten. */
+/* Returns 1 and the exponent if the limit is a power of ten. */
 static int power_of_ten(uint64_t limit, size_t *exponent)
 {
     for (*exponent = 0; limit > 1 && limit % 10 == 0; limit /= 10)

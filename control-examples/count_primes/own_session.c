@@ -1,4 +1,4 @@
-/* Which session belongs to this computation: the one whose ident says so. A rerun finds it, other computations do
+/* Finds the session of this computation by its ident, so that a rerun finds it and other computations do
  * not. */
 #include "count_primes.h"
 
@@ -10,7 +10,7 @@
 
 #include "dcs.h"
 
-/* The name by which the scheduler knows this user. */
+/* The user's name as the scheduler knows it. */
 static void login_name(char *name, size_t room)
 {
     const struct passwd *entry = getpwuid(geteuid());
@@ -20,7 +20,7 @@ static void login_name(char *name, size_t room)
         snprintf(name, room, "uid%lu", (unsigned long)geteuid());
 }
 
-/* The session of this ident, or 0. */
+/* The session with this ident, or 0. */
 static int find(const struct d_info *info, const char *user, const char *ident)
 {
     for (size_t i = 0; i < info->session_count; i++)
@@ -51,7 +51,7 @@ int own_session(const char *ident)
     if (number > 0) {
         error = d_resume_ses(number, TRUE);
     } else {
-        /* Taken: by another program of this user since the query. The next number will do. */
+        /* Another program of this user has taken the number since the query: try the next one. */
         do {
             do
                 number++;

@@ -1,6 +1,6 @@
-/* The control program: reads the list, opens a session for each number, and has a few threads work
- * on them; lines come out in the order of the list.
- * Exit status: 0 all numbers are factored, 1 not all of them, 2 wrong usage or a wrong list. */
+/* The control program: reads the list, opens a session for each number, and processes them in a few
+ * threads; lines are printed in the order of the list.
+ * Exit status: 0 all numbers are factored, 1 not all of them, 2 wrong usage or an invalid list. */
 #include "find_factor.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ struct program {
     struct search *searches;
     unsigned char *ended;
     size_t count, next, printed;
-    size_t threads; /* that still run */
+    size_t threads; /* still running */
     struct prover *prover;
     pthread_mutex_t mutex;
     int status;
@@ -35,7 +35,7 @@ static void *worker(void *argument)
     return NULL;
 }
 
-/* Prints what is next in order; 1 when all threads are through. */
+/* Prints the next finished lines in order; returns 1 when all threads have ended. */
 static int print_ended(void *context)
 {
     struct program *program = context;
@@ -89,7 +89,7 @@ static int factor_all(struct options *options, struct number_list *list, const i
     prover_serve(program.prover, print_ended, &program);
     for (size_t i = 0; i < thread_count; i++)
         pthread_join(threads[i], NULL);
-    /* Those behind one that the scheduler's absence left out come too, as far as they are known. */
+    /* Also prints the finished lines after a number that was left out because the scheduler was away. */
     for (; program.printed < program.count; program.printed++) {
         const char *line = program.searches[program.printed].line;
         if (line != NULL)

@@ -1,4 +1,4 @@
-/* Messages for people. Standard output is for factorizations alone. */
+/* Messages for the user. Standard output is for factorizations only. */
 #include "find_factor.h"
 
 #include <stdarg.h>
@@ -19,7 +19,7 @@ void say(const char *format, ...)
     vsnprintf(text + start, sizeof text - (size_t)start - 1, format, arguments);
     va_end(arguments);
     strcat(text, "\n");
-    fputs(text, stderr); /* one call: stdio keeps lines of several threads apart */
+    fputs(text, stderr); /* one call, so that lines of several threads do not mix */
 }
 
 int scheduler_is_gone(void)
@@ -32,26 +32,26 @@ static const char *advice(int error)
     switch (error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "Run the same command again when the scheduler answers: nothing is lost, it goes on "
+        return "Run the same command again when the scheduler answers: nothing is lost, it continues "
                "where it stopped.";
     case D_E_GRAIN_DIFFERS:
-        return "This list was begun with other options or another grain program. Use the same "
-               "ones, or close and clean its sessions to begin anew.";
+        return "This list was started with other options or another grain program. Use the same "
+               "ones, or close and clean its sessions to start over.";
     case D_E_SESSION_TAKEN:
         return "Another find_factor works on the same list; this one stops.";
     case D_E_REPLAY_END:
         return "The session was closed before its number was factored; reopen it, or clean it to "
-               "begin anew.";
+               "start over.";
     case D_E_CANNOT_RUN:
         return "Run the same command again when the pool has such a host.";
     default:
-        return "Run the same command again when the cause is gone.";
+        return "Run the same command again when the cause is removed.";
     }
 }
 
 void say_error(int error, int session, const char *what)
 {
-    /* The text belongs to the thread's last call, so it is taken before anything else. */
+    /* The text belongs to the thread's last call, so it must be read first. */
     const char *particulars = d_errortext();
     char where[48] = "";
     if (session >= 0)
@@ -60,7 +60,7 @@ void say_error(int error, int session, const char *what)
     if (error == D_E_UNREACHABLE || error == D_E_BROKEN)
         was_gone = atomic_exchange(&gone, 1);
     if (was_gone)
-        return; /* once is enough */
+        return; /* reported once */
     const char *name = d_errorname(error), *sentence = d_strerror(error);
     if (particulars != NULL && particulars[0] != '\0' && strcmp(particulars, sentence) != 0)
         say("%s%s: %s: %s\n  %s\n  %s", where, what, name, sentence, particulars, advice(error));

@@ -1,4 +1,4 @@
-/* The list on standard input. All of it is checked before anything is submitted. */
+/* The list on standard input. The whole list is checked before anything is submitted. */
 #include "find_factor.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int wrong(size_t line, const char *text, const char *why)
 
 static void add_to_digest(uint64_t *digest, const char *text)
 {
-    /* FNV-1a; the zero byte at the end keeps 1,23 and 12,3 apart. */
+    /* FNV-1a; including the zero byte at the end distinguishes 1,23 from 12,3. */
     for (const char *p = text;; p++) {
         *digest = (*digest ^ (unsigned char)*p) * UINT64_C(1099511628211);
         if (*p == '\0')
@@ -48,7 +48,7 @@ static int take_line(struct number_list *list, size_t line, char *text)
     if (list->count == numbers_max)
         return wrong(line, text, "more than 100000 numbers; split the list");
     if ((list->count & (list->count + 1)) == 0) {
-        /* room for twice as many and one */
+        /* space for twice as many and one */
         mpz_t *more = realloc(list->numbers, (2 * list->count + 1) * sizeof *more);
         if (more == NULL)
             return wrong(line, text, "out of memory");

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bounds and numbers of curves that suit factors of 15, 20, 25, 30 and 35 digits; B2 is what libecm
- * would take, spelt out, so that every version of it does the same. */
+/* Bounds and numbers of curves that suit factors of 15, 20, 25, 30 and 35 digits; B2 is libecm's
+ * default, stated explicitly so that every version of it does the same. */
 static const struct level table[] = {
     {2000, 147396, 30, 10},
     {11000, 1873422, 90, 10},
@@ -26,14 +26,14 @@ static const char usage[] =
     "  --curves-per-grain K  curves that one grain tries (default: by level)\n"
     "  --grains G            at most G grains for one number (default: no limit)\n"
     "  --b1 B1[:CURVES],...  levels of the search (default 2000:30,11000:90,50000:220,\n"
-    "                        250000:500,1000000); the last one has no end\n"
+    "                        250000:500,1000000); the last one does not end\n"
     "  --b2 B2[,B2...]       one for each level, or one for all\n"
     "  --seed S              sigma of the first curve (default 596561004)\n"
     "  --class MASK          host classes (default 0: any)\n"
     "  --window W            unfinished grains of one number (default 8)\n"
-    "  --parallel P          numbers under way at a time (default 4)\n"
+    "  --parallel P          numbers processed at a time (default 4)\n"
     "  --grain PATH          the grain program (default: ellipsc beside find_factor)\n"
-    "Rerun with the same list and options it goes on where it was interrupted.\n";
+    "Rerun with the same list and options it continues where it was interrupted.\n";
 
 static _Noreturn void refuse(const char *option, const char *value, const char *why)
 {
@@ -55,7 +55,7 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
     return value;
 }
 
-/* The row of the table that a bound of one's own is likest to. */
+/* The row of the table that is closest to a bound given by the user. */
 static const struct level *likest(uint64_t b1)
 {
     size_t i = 0;
@@ -106,8 +106,8 @@ static void parse_b2(struct options *options, char *text)
         refuse("--b2", "", "one for each level, or one for all");
 }
 
-/* A grain path of the user's: one that names a file from here is made absolute, because grains do
- * not run here; others are left for the hosts to find. */
+/* A grain path given by the user: if it names a file here, it is made absolute, because grains do
+ * not run in this directory; otherwise the hosts look it up. */
 static char *grain_path(const char *text)
 {
     char *real = strchr(text, '/') != NULL ? realpath(text, NULL) : NULL;
@@ -124,12 +124,12 @@ static char *default_grain(void)
         slash = strrchr(path, '/');
     }
     if (slash == NULL) {
-        fprintf(stderr, "find_factor: cannot tell where it is installed; say --grain PATH\n");
+        fprintf(stderr, "find_factor: cannot determine its own path; use --grain PATH\n");
         exit(1);
     }
     strcpy(slash + 1, "ellipsc");
     if (access(path, X_OK) != 0) {
-        fprintf(stderr, "find_factor: no grain program at %s: %s; say --grain PATH\n", path,
+        fprintf(stderr, "find_factor: no grain program at %s: %s; use --grain PATH\n", path,
                 strerror(errno));
         exit(1);
     }
@@ -146,7 +146,7 @@ void options_parse(struct options *options, int argc, char **argv)
     memset(options, 0, sizeof *options);
     memcpy(options->levels, table, sizeof table);
     options->level_count = table_count;
-    options->seed = 596561004; /* the one of the paper */
+    options->seed = 596561004; /* as in the paper */
     options->window = 8;
     options->parallel = 4;
     uint64_t curves_per_grain = 0;

@@ -1,4 +1,4 @@
-/* What is known about one number: proved primes, and composites that are still to be split. */
+/* The known parts of one number: proved primes, and composites that remain to be split. */
 #include "find_factor.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static void add(mpz_t **array, size_t *count, const mpz_t n)
     if (more == NULL)
         abort();
     *array = more;
-    /* Sorted: neither the line nor the order of the work depends on who found what first. */
+    /* Sorted, so that neither the line nor the order of the work depends on the order of discovery. */
     size_t place = (*count)++;
     while (place > 0 && mpz_cmp(more[place - 1], n) > 0) {
         memcpy(&more[place], &more[place - 1], sizeof more[place]);
@@ -32,7 +32,7 @@ static unsigned long largest_root(mpz_t root, const mpz_t n)
     return 1;
 }
 
-/* Files a divisor under what it is: nothing, a prime, or a composite. */
+/* Classifies a divisor: 1, a prime, or a composite. */
 static void classify(struct parts *parts, const mpz_t n, struct prover *prover)
 {
     if (mpz_cmp_ui(n, 1) == 0)
@@ -56,7 +56,7 @@ void parts_init(struct parts *parts, const mpz_t n, struct prover *prover)
     mpz_t rest, prime;
     mpz_init_set(rest, n);
     mpz_init(prime);
-    /* Odd numbers are tried, not only primes: a composite one cannot divide any more. */
+    /* Tries all odd numbers: a composite one cannot divide any more. */
     for (unsigned long p = 2; p < trial_limit && mpz_cmp_ui(rest, 1) > 0; p += p == 2 ? 1 : 2) {
         while (mpz_divisible_ui_p(rest, p)) {
             mpz_divexact_ui(rest, rest, p);

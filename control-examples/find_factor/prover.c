@@ -1,4 +1,4 @@
-/* Proofs of primality by PARI, which serves the thread that initialized it and no other. */
+/* Proofs of primality by PARI, which can be used only by the thread that initialized it. */
 #include "find_factor.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct question {
 struct prover {
     pthread_mutex_t mutex;
     pthread_cond_t asked, answered;
-    struct question *questions; /* of waiting threads: few */
+    struct question *questions; /* of waiting threads; there are few */
     int poked;
 };
 
@@ -27,7 +27,7 @@ struct prover *prover_new(void)
     pthread_mutex_init(&prover->mutex, NULL);
     pthread_cond_init(&prover->asked, NULL);
     pthread_cond_init(&prover->answered, NULL);
-    /* No signal handlers of PARI's: an interrupt ends this program, and a rerun goes on. */
+    /* Without PARI's signal handlers: an interrupt ends this program, and a rerun continues. */
     pari_init_opts(16000000, 1000, INIT_DFTm);
     paristack_setsize(16000000, 1000000000);
     return prover;

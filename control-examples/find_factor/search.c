@@ -1,8 +1,8 @@
 /* The search for the factors of one number.
  *
- * Everything that is decided here follows from the number, the options and the results of d_gwait_result
- * in their order, so that a rerun makes the same calls again until it is where the last one was
- * stopped. Neither the clock nor d_query has a say. */
+ * All decisions depend only on the number, the options and the results of d_gwait_result
+ * in their order, so that a rerun repeats the same calls up to the place where the last run was
+ * stopped. Neither the clock nor d_query affects them. */
 #include "find_factor.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #include "dcs.h"
 
-/* So many grains in a row that ended badly: something is wrong with the program or the pool. */
+/* After this number of consecutive bad grains the program or the pool is assumed to be faulty. */
 enum { bad_grains_max = 10, notice_minutes = 1, no_space_pause_s = 5 };
 
 struct grain {
@@ -32,7 +32,7 @@ struct work {
     struct grain *grains;  /* by grain number */
     size_t grains_room;
     int next_grain;
-    int first_live;        /* grains below it belong to a composite that is no more */
+    int first_live;        /* grains below it belong to a composite that has been split */
     uint64_t outstanding;  /* live, submitted, not reported */
     uint64_t curves_done;
     unsigned bad_in_a_row;
@@ -53,7 +53,7 @@ static void progress(struct work *work, int at_once)
         work->search->options->levels[work->level].b1);
 }
 
-/* The number of curves of the next grain, and its level: the first one that is not over. */
+/* The number of curves of the next grain, and its level: the first one that is not finished. */
 static uint64_t next_curves(struct work *work)
 {
     const struct options *options = work->search->options;
@@ -135,8 +135,8 @@ static int fill_window(struct work *work)
     return 0;
 }
 
-/* The composite that the unfinished grains work on was split: they are not wanted any more, and the
- * curves that they did not try are tried on a part. */
+/* The composite of the unfinished grains was split: withdraws them; the curves that they
+ * did not try will be tried on a part. */
 static int withdraw_live(struct work *work)
 {
     for (int grain = work->first_live; grain < work->next_grain; grain++) {
@@ -154,7 +154,7 @@ static int withdraw_live(struct work *work)
     return 0;
 }
 
-/* The lines of a grain. 1: a composite was split. -1: this is not what ellipsc writes. */
+/* Reads the lines of a grain. 1: a composite was split. -1: the output is not ellipsc's. */
 static int read_output(struct work *work, const char *output)
 {
     int split = 0, whole = 0;
@@ -191,17 +191,17 @@ static int take_bad_grain(struct work *work, int grain, int signal, int code, co
     if (signal != 0)
         say("session %d: grain %d was ended by signal %d: %.200s", session, grain, signal, error);
     else
-        say("session %d: grain %d ended with code %d and told no result: %.200s", session, grain,
+        say("session %d: grain %d ended with code %d and gave no result: %.200s", session, grain,
             code, error);
     if (++work->bad_in_a_row < bad_grains_max)
-        return 0; /* its curves are lost, others follow */
+        return 0; /* its curves are lost; others follow */
     say("session %d: %d grains in a row failed; something is wrong with %s on the hosts. Close and "
-        "clean the session when it is mended, then run this again.",
+        "clean the session when it is repaired, then run this again.",
         session, bad_grains_max, work->search->options->grain);
     return -1;
 }
 
-/* One result, or the news that none will come. */
+/* Takes one result, or the answer that there will be none. */
 static int take_result(struct work *work)
 {
     struct d_result result;
@@ -209,7 +209,7 @@ static int take_result(struct work *work)
     int error = d_gwait_result(D_BLOCK, work->search->session, &result);
     const int grain = result.grain_num;
     if (error == D_E_NOTHING_LEFT) {
-        /* Somebody killed the rest of the grains by hand. */
+        /* The remaining grains were killed with `dcs grain kill`. */
         work->first_live = work->next_grain;
         work->outstanding = 0;
         return 0;
@@ -219,15 +219,15 @@ static int take_result(struct work *work)
         return -1;
     }
     while (grain >= work->next_grain && may_submit(work)) {
-        /* A replay of what the branch above did: the earlier run had been told that nothing is
-         * left, and had gone on submitting. */
+        /* Replays the branch above: the earlier run had been told that nothing is
+         * left, and had continued to submit. */
         work->first_live = work->next_grain;
         work->outstanding = 0;
         if (fill_window(work) != 0)
             return -1;
     }
     if (grain < 0 || grain >= work->next_grain || work->grains[grain].reported)
-        return 0; /* not one of ours */
+        return 0; /* not one of this run's grains */
     work->grains[grain].reported = 1;
     if (grain >= work->first_live)
         work->outstanding--;
@@ -246,8 +246,8 @@ static int run(struct work *work)
         if (fill_window(work) != 0)
             return -1;
         if (work->outstanding == 0) {
-            /* The session stays open: a rerun with a higher limit goes on in it. */
-            say("session %d: %d grains did not suffice; a rerun with a higher --grains goes on",
+            /* The session stays open: a rerun with a higher limit continues it. */
+            say("session %d: %d grains did not suffice; a rerun with a higher --grains continues",
                 search->session, work->next_grain);
             search->incomplete = 1;
             return 0;

@@ -1,8 +1,8 @@
-/* Which session belongs to which number of the list.
+/* Assigns sessions to the numbers of the list.
  *
- * The sessions that carry this list's ident, in ascending order, belong to its numbers in their
- * order. That stays true when the program is interrupted at any place, because sessions are opened
- * one after the other and a new one always gets a number above those that the list has already. */
+ * The sessions with this list's ident, in ascending order, belong to its numbers in their
+ * order. That remains true when the program is interrupted at any place, because sessions are opened
+ * one after the other and a new one always gets a number above those of the list's earlier ones. */
 #include "find_factor.h"
 
 #include <limits.h>
@@ -13,7 +13,7 @@
 
 #include "dcs.h"
 
-/* The name by which the scheduler knows this user. */
+/* The user's name as the scheduler knows it. */
 static void login_name(char *name, size_t room)
 {
     const struct passwd *entry = getpwuid(geteuid());
@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The sessions that an earlier run opened; returns how many of the wanted ones there are. */
+/* Finds the sessions that an earlier run opened; returns how many of the wanted ones exist. */
 static size_t own_sessions(const struct d_info *info, const char *user, const char *ident,
                            int *sessions, size_t count)
 {
@@ -65,7 +65,7 @@ static int open_one(const struct d_info *info, const char *user, int *session, i
         if (is_new && is_used(info, user, number))
             continue;
         int error = d_resume_ses(number, TRUE);
-        /* Somebody else of this user took the number since the query: the next one will do. */
+        /* Another program of this user has taken the number since the query: try the next one. */
         if (error == D_E_SESSION_TAKEN && is_new)
             continue;
         if (error != NO_ERROR) {
@@ -103,6 +103,6 @@ int sessions_open(const char *ident, int *sessions, size_t count)
     }
     d_query_free(info);
     if (status == 0 && known > 0)
-        say("%zu of %zu sessions are there from an earlier run; going on with them", known, count);
+        say("%zu of %zu sessions exist from an earlier run; continuing with them", known, count);
     return status;
 }

@@ -1,12 +1,12 @@
-// golomb: the shortest Golomb ruler with N marks, by branch and bound on the pool. A grain looks through all
+// golomb: the shortest Golomb ruler with N marks, by branch and bound on the pool. A grain searches all
 // rulers that begin with three given marks for one that is shorter than a bound. The bound of a grain is the
-// shortest ruler that was known when it was submitted, so what is submitted depends on the results so far.
+// length of the shortest ruler known at its submission, so submissions depend on the results so far.
 //
-// That is safe to run again after any kill, because nothing but results in their order decides: at most WINDOW
-// grains are unfinished, each result lets exactly one more in, and a rerun gets the same results in the same
-// order. It makes the same calls, with the same bounds, until it is where it was.
+// It can be run again after any kill, because all decisions depend on the results in their order: at most WINDOW
+// grains are unfinished, each result permits exactly one more, and a rerun gets the same results in the same
+// order. It repeats the same calls, with the same bounds, up to the place where it was.
 //
-// Exit status: 0, if a published length is known only when that came out; 1: something failed; 2: wrong usage.
+// Exit status: 0 if it succeeds and the result equals the published length, if any; 1: an error; 2: wrong usage.
 #include <charconv>
 #include <climits>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int window = 16, first_bound = 255, notice_minutes = 1;
 constexpr int marks_least = 5, marks_most = 14;
-// OEIS A003022: lengths of the shortest rulers, from no marks on.
+// OEIS A003022: lengths of the shortest rulers, from 0 marks.
 constexpr int published[] = {0, 0, 1, 3, 6, 11, 17, 25, 34, 44, 55, 72, 85, 106, 127};
 
 struct branch {
@@ -37,14 +37,14 @@ struct ruler {
     std::string marks = {};
 };
 
-// Beginnings of a ruler that can be shorter than the bound, in a fixed order. What lies behind two gaps is a ruler
-// itself.
+// The first marks of rulers that may be shorter than the bound, in a fixed order. The marks after the first two gaps
+// form a ruler, too.
 class branches {
 public:
     explicit branches(int marks) : marks_(marks) {}
     bool next(int bound, branch &to) {
         for (;; third_ = ++second_) {
-            // Of two mirror images the one with the smaller first gap: so it is not the greater half.
+            // Of two mirror images only the one with the smaller first gap, which is at most half of the length.
             if (2 * second_ >= bound) return false;
             while (++third_ + published[marks_ - 2] < bound) {
                 if (third_ == 2 * second_) continue;  // the same gap twice
@@ -64,7 +64,7 @@ std::string input_of(int marks, int bound, branch at) {
     return text.str();
 }
 
-// Beside this program.
+// The grain program in the directory of this program.
 std::string default_grain() {
     char path[PATH_MAX];
     const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
@@ -99,7 +99,7 @@ ruler search(dcs::session &session, int marks, const std::string &grain) {
         }
     };
     fill();
-    for (const dcs::result &result : session.results(1)) {  // one by one: each may change what comes next
+    for (const dcs::result &result : session.results(1)) {  // one by one, because each affects the next submission
         --unfinished;
         const ruler found = read_ruler(result);
         if (found.length > 0 && (best.length == 0 || found.length < best.length)) {
@@ -153,7 +153,8 @@ int main(int argc, char **argv) {
         return judge(marks, best);
     } catch (const dcs::error &error) {
         std::cerr << "golomb: " << error.what()
-                  << "\nRun the same command again when the cause is gone: it goes on where it was.\n";
+                  << "\nRun the same command again when the cause is removed: it continues where it was.\n";
+
     } catch (const std::exception &error) {
         std::cerr << "golomb: " << error.what() << '\n';
     }

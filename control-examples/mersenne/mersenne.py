@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""mersenne: is 2^P - 1 prime? Each exponent is one long grain that cannot be divided, only moved: it goes on from its
-checkpoints wherever there is a host for it.
+"""mersenne: whether 2^P - 1 is prime. Each exponent is one long grain that cannot be divided, only moved: it continues
+from its checkpoints wherever there is a host for it.
 
-Run again after any kill, it makes the same calls and gets the same results. Exit status: 0, if what came out is what is
-published; 1: something failed; 2: wrong usage."""
+Run again after a kill, it makes the same calls and gets the same results. Exit status: 0 if the results equal the
+published ones; 1: an error; 2: wrong usage."""
 import argparse
 import concurrent.futures
 import hashlib
@@ -13,7 +13,7 @@ import sys
 try:
     import dcs
 except ImportError as missing:
-    sys.exit(f"mersenne: {missing}\nSet PYTHONPATH to where the package dcs is: libdcs/python in the source tree.")
+    sys.exit(f"mersenne: {missing}\nSet PYTHONPATH to the directory of the dcs package: libdcs/python in the source tree.")
 
 # OEIS A000043: all P below the last of them with 2^P - 1 prime.
 PRIME = [3, 5, 7, 13, 17, 19, 31, 61, 89, 107, 127, 521, 607, 1279, 2203, 2281, 3217, 4253, 4423, 9689, 9941, 11213, 19937,
@@ -28,7 +28,7 @@ def exponent(text):
 
 
 def examine(exponents, program):
-    """Pairs of an exponent and the grain's answer, as they come."""
+    """Pairs of an exponent and the grain's answer, in the order of completion."""
     ident = "mersenne-" + hashlib.sha256(" ".join(map(str, exponents)).encode()).hexdigest()[:16]
     with dcs.Executor(ident, notice=1) as executor:
         futures = {executor.submit_command([program], input=f"{p} 0 4\n", label=f"2^{p}-1"): p for p in exponents}
@@ -50,10 +50,10 @@ def main():
         for p, answer in examine(list(dict.fromkeys(options.exponents)), options.grain):
             print(f"2^{p}-1 is {answer}", flush=True)
             if not is_published(p, answer):
-                print(f"mersenne: but it is published to be {'prime' if p in PRIME else 'composite'}", file=sys.stderr)
+                print(f"mersenne: but it is published as {'prime' if p in PRIME else 'composite'}", file=sys.stderr)
                 wrong += 1
     except (dcs.Error, dcs.GrainFailed) as error:
-        sys.exit(f"mersenne: {error}\nRun the same command again when the cause is gone: it goes on where it was.")
+        sys.exit(f"mersenne: {error}\nRun the same command again when the cause is removed: it continues where it was.")
     return 1 if wrong else 0
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""queens: in how many ways do N queens stand on a board of N x N without attacking each other? A grain counts the
-solutions that begin with two given queens; the mirror image of a board is not counted but doubled.
+"""queens: the number of ways to place N queens on a board of N x N so that none attacks another. A grain counts the
+solutions that begin with two given queens; mirror images are not counted but doubled.
 
-Run again after any kill, it makes the same calls and gets the same results. Exit status: 0, if a published number is known
-only when that came out; 1: something failed; 2: wrong usage."""
+Run again after a kill, it makes the same calls and gets the same results. Exit status: 0 if it succeeds and the result
+equals the published number, if there is one; 1: an error; 2: wrong usage."""
 import argparse
 import os
 import sys
@@ -11,14 +11,14 @@ import sys
 try:
     import dcs
 except ImportError as missing:
-    sys.exit(f"queens: {missing}\nSet PYTHONPATH to where the package dcs is: libdcs/python in the source tree.")
+    sys.exit(f"queens: {missing}\nSet PYTHONPATH to the directory of the dcs package: libdcs/python in the source tree.")
 
-# OEIS A000170, from N = 0 on.
+# OEIS A000170, from N = 0.
 PUBLISHED = [1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184, 14772512, 95815104, 666090624]
 
 
 def beginnings(n):
-    """Columns of the first two queens, and how often their solutions count."""
+    """Columns of the first two queens, and the factor for their solutions."""
     for first in range((n + 1) // 2):
         weight = 1 if 2 * first + 1 == n else 2
         for second in range(n):
@@ -49,7 +49,7 @@ def main():
         with dcs.Session(f"queens-{options.n}") as session:
             solutions = count(session, options.n, options.grain)
     except (dcs.Error, dcs.GrainFailed, RuntimeError) as error:
-        sys.exit(f"queens: {error}\nRun the same command again when the cause is gone: it goes on where it was.")
+        sys.exit(f"queens: {error}\nRun the same command again when the cause is removed: it continues where it was.")
     print(solutions)
     if options.n >= len(PUBLISHED):
         return 0

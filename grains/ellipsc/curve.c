@@ -1,4 +1,4 @@
-/* The arithmetic of one curve, by libecm. */
+/* The arithmetic of one curve, with libecm. */
 #include "ellipsc.h"
 
 #include <ecm.h>
@@ -47,7 +47,7 @@ enum outcome curve_begin(struct curve *curve, const mpz_t n, uint64_t sigma, mpz
         mpz_mul(curve->a, curve->a, t);
         mpz_sub_ui(curve->a, curve->a, 2);
         mpz_mod(curve->a, curve->a, n);
-        mpz_invert(t, v, n); /* v divides what was invertible */
+        mpz_invert(t, v, n); /* exists, because v divides an invertible number */
         mpz_mul(t, t, u);
         mpz_powm_ui(curve->x, t, 3, n);
         curve->done = 1;
@@ -56,8 +56,8 @@ enum outcome curve_begin(struct curve *curve, const mpz_t n, uint64_t sigma, mpz
     return outcome;
 }
 
-/* One call of libecm from where the curve is. It is resumed by the coefficient A: given a sigma,
- * libecm 7.0.5 computes the start point anew, ignores x and silently misses factors. */
+/* One call of libecm, from the present state of the curve. It is resumed by the coefficient A: given a sigma,
+ * libecm 7.0.5 recomputes the start point, ignores x and silently misses factors. */
 static enum outcome call(struct curve *curve, const mpz_t n, double b1, double b2, mpz_t factor)
 {
     ecm_params params;
@@ -99,7 +99,7 @@ enum outcome curve_stage2(struct curve *curve, const mpz_t n, double b2, mpz_t f
 
 double curve_slice(const mpz_t n)
 {
-    /* 1e5 takes 80 ms on a number of 310 bits; the time grows with the square of the length. */
+    /* 1e5 takes 80 ms for a number of 310 bits; the time grows with the square of the length. */
     uint64_t bits = mpz_sizeinbase(n, 2);
     if (bits <= 320)
         return 100000;

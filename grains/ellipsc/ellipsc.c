@@ -1,11 +1,11 @@
-/* ellipsc: reads the state of a search for factors on standard input (state.c tells its form),
- * tries the curves that are left, and writes
+/* ellipsc: reads the state of a search for factors from standard input (the format is in state.c),
+ * tries the remaining curves, and writes
  *
- *   factor P curve SIGMA stage S     when it found one; it stops there
- *   done COUNT                       curves that were tried, in the end
+ *   factor P curve SIGMA stage S     if it found one; then it stops
+ *   done COUNT                       at the end: the number of curves tried
  *
- * It can be interrupted between curves and within stage 1; what it writes does not depend on that.
- * Exit status: 0 all went well (a factor or none), 1 libecm failed, 2 the state is wrong. */
+ * It can be interrupted between curves and within stage 1; its output does not depend on that.
+ * Exit status: 0 success (with or without a factor), 1 libecm failed, 2 the state is invalid. */
 #include "ellipsc.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         slice = strtoull(argv[2], NULL, 10);
     if (argc != 1 && slice < 2) {
         fprintf(stderr, "usage: ellipsc [--slice N] < state\n"
-                        "  --slice N  stage 1 is cut at multiples of N (default: by n's size)\n");
+                        "  --slice N  split stage 1 at multiples of N (default: depends on n's size)\n");
         return 2;
     }
     struct state state;

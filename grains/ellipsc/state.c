@@ -1,13 +1,13 @@
-/* The state of the grain as text. Both what a control program submits and what a checkpoint holds:
+/* The state of the grain as text, both for submission and in a checkpoint:
  *
  *   ellipsc 1                 version of this format
  *   n 8051                    the number; decimal, or hexadecimal after 0x
  *   b1 2000
  *   b2 147396                 or: b2 default
  *   sigma 6                   of the first curve
- *   curves 10                 how many sigmas to try
- *   next 3                    curves that are done (left out: 0)
- *   curve 1f3a 0b7 1000       curve `next` is under way: A and x hexadecimal, stage 1 up to there
+ *   curves 10                 number of sigmas to try
+ *   next 3                    number of finished curves (default 0)
+ *   curve 1f3a 0b7 1000       curve `next` is in progress: A and x in hexadecimal, progress of stage 1
  *   end
  */
 #include "ellipsc.h"
@@ -101,7 +101,7 @@ static int parse_field(struct state *state, enum field field, char *value)
         state->b2 = -1;
         return strcmp(value, "default") == 0 || parse_bound(value, &state->b2);
     case SIGMA:
-        /* Below 6 there is no curve, or one without a point of infinite order. */
+        /* Below 6 there is no curve, or no point of infinite order. */
         return parse_count(value, UINT64_MAX / 2, &state->sigma) && state->sigma >= 6;
     case CURVES:
         return parse_count(value, NUMBER_MAX, &state->curves);
@@ -125,15 +125,15 @@ static const char *check(const struct state *state, unsigned seen)
 {
     for (int field = VERSION; field <= CURVES; field++)
         if (!(seen & (1u << field)))
-            return "\"end\" before all of ellipsc, n, b1, b2, sigma and curves were said";
+            return "\"end\" before all of ellipsc, n, b1, b2, sigma and curves were given";
     if (state->b1 < 2)
         return "b1 is below 2";
     if (state->next > state->curves || (state->under_way && state->next == state->curves))
-        return "next lies beyond curves";
+        return "next is greater than curves";
     if (state->under_way && (mpz_cmp(state->curve.a, state->n) >= 0 ||
                              mpz_cmp(state->curve.x, state->n) >= 0 ||
                              state->curve.done > state->b1 || state->curve.done < 1))
-        return "the curve under way does not fit n and b1";
+        return "the curve in progress does not match n and b1";
     return NULL;
 }
 
@@ -146,7 +146,7 @@ int state_read(struct state *state, FILE *in)
             return wrong(number, "the input ends before \"end\"");
         size_t length = strlen(line);
         if (length == 0 || line[length - 1] != '\n')
-            return wrong(number, "too long, or cut off");
+            return wrong(number, "too long, or truncated");
         line[length - 1] = '\0';
         if (strcmp(line, "end") == 0) {
             const char *error = check(state, seen);
@@ -164,10 +164,10 @@ int state_read(struct state *state, FILE *in)
         if (seen == 0 && field != VERSION)
             return wrong(number, "does not begin with \"ellipsc 1\"");
         if (seen & (1u << field))
-            return wrong(number, "said twice");
+            return wrong(number, "given twice");
         seen |= 1u << field;
         if (!parse_field(state, (enum field)field, value))
-            return wrong(number, "the value is wrong or beyond the limits");
+            return wrong(number, "the value is invalid or out of range");
     }
 }
 

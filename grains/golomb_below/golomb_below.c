@@ -1,13 +1,13 @@
-/* golomb_below: looks for the shortest Golomb ruler (no two pairs of marks have the same distance) that begins
+/* golomb_below: searches for the shortest Golomb ruler (no two pairs of marks have the same distance) that begins
  * with given marks and is shorter than a bound. Standard input:
  *
- *   N P BOUND          marks of the ruler, how many of them are given, and the bound
- *   D M0 ... MD-1      the marks where the search stands (in the beginning: the given ones)
- *   NEXT               the next place to try for the mark behind them
- *   BEST M0 ... MN-1   the shortest ruler found so far, or 0 alone
+ *   N P BOUND          marks of the ruler, number of given marks, and the bound
+ *   D M0 ... MD-1      the marks at the present position of the search (initially the given ones)
+ *   NEXT               the next position to try for the mark after them
+ *   BEST M0 ... MN-1   the shortest ruler found so far, or only 0
  *
  * Standard output: "BEST M0 ... MN-1", or "none". Of a ruler and its mirror image only the one whose first gap is
- * smaller than its last counts. It can be interrupted at each mark. Exit status: 0, or 2 for a wrong input. */
+ * smaller than its last counts. It can be interrupted at each mark. Exit status: 0, or 2 for invalid input. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,14 +15,14 @@
 
 enum { marks_max = 16, length_max = 255 };
 
-/* The shortest rulers of so many marks (OEIS A003022): what is still to come is no shorter. */
+/* The lengths of the shortest rulers by number of marks (OEIS A003022), a lower bound for the remaining marks. */
 static const int shortest[marks_max + 1] = {0, 0, 1, 3, 6, 11, 17, 25, 34, 44, 55, 72, 85, 106, 127, 151, 177};
 
 static int n, given, bound, best;
 static int marks[marks_max], best_marks[marks_max];
 static unsigned char used[length_max + 1];
 
-/* Takes the distances of a mark to those before it; 0 if one is taken already. */
+/* Records the distances of a mark to those before it; 0 if one occurs already. */
 static int add(int depth, int mark)
 {
     for (int i = 0; i < depth; i++) {
@@ -87,7 +87,7 @@ static void search(int depth, int next)
 {
     for (;;) {
         int below = best > 0 ? best : bound;
-        /* The marks behind this one make a ruler with it. */
+        /* The marks from this one on form a ruler. */
         if (next + shortest[n - depth] >= below) {
             if (depth == given)
                 return;

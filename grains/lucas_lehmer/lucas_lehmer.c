@@ -1,7 +1,7 @@
-/* lucas_lehmer: is 2^P - 1 prime? For an odd prime P. Standard input: "P K S", where S (hexadecimal) is the K-th
- * number of s -> s^2 - 2 (mod 2^P - 1) that begins with 4 ("P 0 4"). Standard output: "prime", or "composite" and
- * the last 64 bits of the last number. One step follows from the other: this cannot be divided, only moved. It can
- * be interrupted at each step. Exit status: 0, or 2 for a wrong input. */
+/* lucas_lehmer: whether 2^P - 1 is prime, for an odd prime P. Standard input: "P K S", where S (hexadecimal) is the
+ * K-th number of s -> s^2 - 2 (mod 2^P - 1), starting with 4 ("P 0 4"). Standard output: "prime", or "composite" and
+ * the last 64 bits of the last number. Each step depends on the previous one, so the work cannot be divided, only
+ * moved. It can be interrupted at each step. Exit status: 0, or 2 for invalid input. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void take_checkpoint(unsigned long p, unsigned long k, const mpz_t s)
     d_closecheck(state);
 }
 
-/* s^2 - 2 modulo 2^p - 1: what stands above bit p is added below it. */
+/* s^2 - 2 modulo 2^p - 1: adds the bits from p on to those below. */
 static void step(mpz_t s, mpz_t high, unsigned long p, const mpz_t modulus)
 {
     mpz_mul(s, s, s);

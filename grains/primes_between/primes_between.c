@@ -1,6 +1,6 @@
-/* primes_between: counts the primes p with FROM <= p < TO. Standard input: "FROM TO COUNT", where COUNT is what is
- * known already of numbers below FROM (0 in the beginning); standard output: the count. It can be interrupted
- * between segments. Exit status: 0, or 2 for a wrong input. */
+/* primes_between: counts the primes p with FROM <= p < TO. Standard input: "FROM TO COUNT", where COUNT is the
+ * count for numbers below FROM (initially 0); standard output: the count. It can be interrupted
+ * between segments. Exit status: 0, or 2 for invalid input. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "grainlib.h"
 
-/* Odd numbers of one segment: its flags stay in the processor's cache. */
+/* Number of odd numbers per segment: its flags fit the processor's cache. */
 enum { segment_odds = 1 << 18 };
 #define LAST UINT64_C(1000000000000000)
 
@@ -42,7 +42,7 @@ static void find_base(uint64_t to)
     free(composite);
 }
 
-/* Odd primes of the odd numbers first, first + 2, ..., `odds` of them. */
+/* Counts the primes among the odd numbers first, first + 2, ..., `odds` of them. */
 static uint64_t count_segment(uint64_t first, size_t odds)
 {
     static unsigned char composite[segment_odds];
@@ -59,7 +59,7 @@ static uint64_t count_segment(uint64_t first, size_t odds)
     }
     for (size_t i = 0; i < odds; i++)
         count += !composite[i];
-    return first == 1 ? count - 1 : count; /* 1 is no prime */
+    return first == 1 ? count - 1 : count; /* 1 is not a prime */
 }
 
 static void take_checkpoint(uint64_t from, uint64_t to, uint64_t count)

@@ -1,10 +1,10 @@
-/* queens_below: in how many ways can the other queens be placed on a board of N x N when those of the first P rows
- * stand in given columns? Standard input:
+/* queens_below: the number of ways to place the remaining queens on a board of N x N if those of the first P rows
+ * are in given columns. Standard input:
  *
  *   N P C1 ... CP      the board, and the columns of the first rows, from 0
- *   COUNT D C ... C    what is counted already, and the columns of the D rows behind where the search goes on (0 0)
+ *   COUNT D C ... C    the count so far, and the columns of the D rows after them at the present position (0 0)
  *
- * Standard output: the count. It can be interrupted at each queen. Exit status: 0, or 2 for a wrong input. */
+ * Standard output: the count. It can be interrupted at each queen. Exit status: 0, or 2 for invalid input. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { rows_max = 31 };
 
 struct row {
-    uint32_t columns, left, right; /* attacked by the rows before */
+    uint32_t columns, left, right; /* attacked by the previous rows */
     uint32_t untried;
     int chosen;
 };
@@ -27,7 +27,7 @@ static uint32_t free_columns(const struct row *row)
     return ~(row->columns | row->left | row->right) & ((UINT32_C(1) << n) - 1);
 }
 
-/* A queen in a row: what the next row sees. */
+/* Places a queen, and computes the attacked columns of the next row. */
 static void place(int row, int column)
 {
     uint32_t bit = UINT32_C(1) << column;
@@ -39,7 +39,7 @@ static void place(int row, int column)
     next->untried = free_columns(next);
 }
 
-/* `count` columns of rows from `row` on; in those that the search chose, the columns before are done. */
+/* Reads `count` columns from `row` on; in the rows of the search, the columns before them are finished. */
 static int read_columns(int row, int count)
 {
     for (int i = row; i < row + count; i++) {

@@ -1,6 +1,6 @@
-// The ladder: the scheduler a few times, then the passive backup, then the scheduler again; and back to it as soon
-// as it answers. What the backup has acknowledged is forgotten here, so the number of that is saved first, and said to
-// the scheduler before anything else.
+// The order of peers: the scheduler a few times, then the passive backup, then the scheduler again; and back to the
+// scheduler as soon as it answers. A report that the backup has acknowledged is removed here, so its number is saved
+// first, and is sent to the scheduler before anything else.
 #include <algorithm>
 
 #include "base/require.h"
@@ -14,7 +14,7 @@ bool anything_on_its_way(const State &state) {
                        [](const auto &g) { return g.second.outstanding.has_value(); });
 }
 
-// Reports that were put off, and those of grains that have ended, are due with a new listener.
+// Postponed reports, and those of ended grains, are due with a new peer.
 void report_all(Turn &t) {
     for (auto &[id, g] : t.state.grains) {
         g.hold = false;
@@ -31,14 +31,14 @@ bool for_backup(const wire::AnyMessage &message) {
 
 void scheduler_away(Turn &t) {
     State &s = t.state;
-DCS_REQUIRE(s.peer == Peer::scheduler, "only tries of the scheduler are counted");
+DCS_REQUIRE(s.peer == Peer::scheduler, "only failures of the scheduler are counted");
     ++s.failures;
     rest(t, back_off(s.failures, s.interval, t.jitter));
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);
 }
 
 void backup_failed(Turn &t, const std::string &why) {
-    t.log(Level::info, "the backup does not answer either: " + why + "; reports pile up here");
+    t.log(Level::info, "the backup does not answer either: " + why + "; reports accumulate here");
     rest(t, back_off(t.state.failures, t.state.interval, t.jitter));
     t.state.peer = Peer::scheduler;
 }
@@ -71,13 +71,13 @@ void backup_has(Turn &t, const wire::BackupHas &has) {
         s.backup_number = has.number;
         t.emit(SaveConfig{});
     }
-    if (has.ack.verdict == wire::Verdict::stale) return;  // only the scheduler knows that
+    if (has.ack.verdict == wire::Verdict::stale) return;  // only the scheduler can decide that
     acknowledged(t, has.ack);
 }
 
 void backup_tick(Turn &t) {
-    DCS_REQUIRE(t.state.link == Link::ready && t.state.peer == Peer::backup, "the backup is the one that is left");
-    if (t.state.leaving) {  // its answers do not come
+    DCS_REQUIRE(t.state.link == Link::ready && t.state.peer == Peer::backup, "only the backup's link is left");
+    if (t.state.leaving) {  // its answers do not arrive
         t.emit(Disconnect{});
         rest(t, Duration{});
         return connect_now(t);

@@ -18,7 +18,7 @@ constexpr std::array<std::uint32_t, 256> crc_table = make_table();
 
 constexpr std::string_view first_line = "dcs-checkpoint 1\n";
 constexpr std::string_view trailer_word = "dcs-end ";
-constexpr std::size_t trailer_max = 64;  // word, 20 digits, checksum, newline, with room
+constexpr std::size_t trailer_max = 64;  // word, 20 digits, checksum and newline, with reserve
 
 Status broken(const char *why) { return fail(Code::invalid, std::string("checkpoint: ") + why); }
 
@@ -36,11 +36,11 @@ bool literal(std::string_view &text, std::string_view what) {
 }
 
 struct Header {
-    int offsets = 0, usages = 0, messages = 0;  // how often each was there
+    int offsets = 0, usages = 0, messages = 0;  // number of occurrences
     std::uint64_t message_length = 0;
 };
 
-// One "name value" line; names that this version does not know are skipped.
+// Parses a "name value" line; unknown names are skipped.
 bool header_line(std::string_view line, Header &header, Checkpoint &found) {
     if (literal(line, "input_offset ")) {
         ++header.offsets;
@@ -82,11 +82,11 @@ Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_
         const std::string_view line = rest.substr(0, end);
         rest.remove_prefix(end + 1);
         if (line.empty()) break;
-        if (!header_line(line, header, found)) return broken("a header line is not of its form");
+        if (!header_line(line, header, found)) return broken("a header line is malformed");
     }
     if (header.offsets != 1 || header.usages != 1 || header.messages != 1)
-        return broken("a header line is missing or there twice");
-    if (found.input_offset > input_size) return broken("input_offset lies behind the end of the input");
+        return broken("a header line is missing or occurs twice");
+    if (found.input_offset > input_size) return broken("input_offset is beyond the end of the input");
     if (header.message_length >= rest.size() || rest[header.message_length] != '\n')
         return broken("the message has another length");
     found.message = rest.substr(0, header.message_length);
@@ -100,7 +100,7 @@ Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_
     std::uint32_t sum = 0;
     if (!number(trailer, length) || !literal(trailer, " ") || trailer.size() != 9 || trailer[8] != '\n' ||
         !checksum_text(trailer.substr(0, 8), sum))
-        return broken("the trailer is not of its form");
+        return broken("the trailer is malformed");
     found.state = rest.substr(0, window + at);
     if (found.state.size() != length) return broken("the state text has another length");
     if (crc32_ieee(found.state) != sum) return broken("the state text has another checksum");

@@ -1,6 +1,6 @@
 #pragma once
-// The checkpoint file of docs/GRAIN_PROTOCOL.md: bytes that a grain wrote, so nothing is believed
-// before all of it fits together.
+// The checkpoint file of docs/GRAIN_PROTOCOL.md. A grain wrote the bytes, so nothing is used before all of
+// it is verified.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,22 +10,22 @@
 namespace dcs::server {
 
 struct Checkpoint {
-    std::uint64_t input_offset = 0;  // of the run's standard input
+    std::uint64_t input_offset = 0;  // in the run's standard input
     std::int64_t user_us = 0, system_us = 0;
-    std::string_view message, state; // inside the bytes that were parsed
+    std::string_view message, state; // point into the parsed bytes
 };
 
-// CRC-32 of IEEE 802.3, as zlib computes it.
+// CRC-32 of IEEE 802.3, as in zlib.
 std::uint32_t crc32_ieee(std::string_view bytes);
 
-// Code::invalid with the reason when header, lengths or checksum do not fit, or when input_offset lies
-// behind `input_size`.
+// Code::invalid with the reason if header, lengths or checksum do not match, or if input_offset is
+// greater than `input_size`.
 Result<Checkpoint> parse_checkpoint(std::string_view bytes, std::uint64_t input_size);
 
-// What a restart needs, told by the ORIGINAL input. This run read `checkpoint_length` bytes of older
-// checkpoint text and then the original input from `input_base` on. Where the new checkpoint was
-// taken before the older text was used up, the caller appends bytes [carry_from, checkpoint_length)
-// of the run's input to the new state text (none when carry_from == checkpoint_length).
+// The data for a restart, relative to the ORIGINAL input. This run read `checkpoint_length` bytes of older
+// checkpoint text and then the original input from `input_base` on. If the new checkpoint was
+// taken before the older text was consumed, the caller appends bytes [carry_from, checkpoint_length)
+// of the run's input to the new state text (none if carry_from == checkpoint_length).
 struct Normalised {
     std::uint64_t input_position = 0;
     std::uint64_t carry_from = 0;

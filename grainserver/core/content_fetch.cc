@@ -1,4 +1,4 @@
-// Contents that grains need and this host has not: fetched one after the other, a piece at a time. Then the
+// Fetches contents that grains need and that are not on this host, one after the other, in pieces. Then the
 // files are placed, and the grain may start.
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace dcs::server {
 namespace {
 using Now = Transfer::Now;
-constexpr Duration answer_patience = seconds(120);  // the scheduler may have to read, or sync, all of it first
+constexpr Duration answer_patience = seconds(120);  // the scheduler may have to read or sync all of it first
 constexpr Duration retry = seconds(1);
 constexpr int failures_max = 4;
 constexpr int rounds_max = 4;
@@ -21,10 +21,10 @@ std::vector<GrainId> waiting_for(const State &state, const std::string &digest) 
     return found;
 }
 
-// Whoever waits for it cannot start on this host now; the fault is not the grain's.
+// Grains that wait for the content cannot start on this host now; that is not their fault.
 void give_up_fetch(Turn &t, const std::string &digest, Code code, const std::string &why) {
     for (const GrainId &id : waiting_for(t.state, digest))
-        drop_unstarted(t, id, code, "content " + wire::digest_text(digest) + " cannot be had: " + why);
+        drop_unstarted(t, id, code, "cannot get content " + wire::digest_text(digest) + ": " + why);
 }
 
 void failed(Turn &t, const std::string &digest, Transfer &f, Code code, const std::string &why) {
@@ -55,7 +55,7 @@ void forget_unwanted(Turn &t) {
     }
 }
 
-// What came of it is kept, and the rest asked for.
+// Keeps the bytes received so far, and requests the rest.
 void ask_next(Turn &t) {
     const auto next = next_transfer(t, t.state.fetches, [](Transfer &) {});
     if (next == t.state.fetches.end()) return;
@@ -82,7 +82,7 @@ std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::s
         if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
     }
     if (busy || !ready || next == transfers.end()) return transfers.end();
-    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "it is free to go on");
+    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "the transfer is idle");
     next->second.now = Now::waiting;
     next->second.until = t.now + answer_patience;
     return next;
@@ -124,16 +124,16 @@ void files_unplaced(Turn &t, const FilesUnplaced &x) {
 
 void content_piece(Turn &t, wire::ContentPiece &piece) {
     const auto it = t.state.fetches.find(piece.digest);
-    if (it == t.state.fetches.end() || it->second.now != Now::waiting) return;  // not wanted any more
+    if (it == t.state.fetches.end() || it->second.now != Now::waiting) return;  // no longer needed
     Transfer &f = it->second;
     const auto code = static_cast<Code>(piece.code);
     if (code == Code::not_found || code == Code::refused)
         return give_up_fetch(t, piece.digest, Code::io_error, "the scheduler says: " + piece.text);
     if (code != Code::ok) return failed(t, piece.digest, f, Code::io_error, "the scheduler says: " + piece.text);
-    if (piece.offset != f.done && piece.total == f.total) return;  // of an earlier question
+    if (piece.offset != f.done && piece.total == f.total) return;  // answer to an earlier request
     if (piece.total != f.total || piece.bytes.size() > f.total - f.done || (piece.bytes.empty() && f.done < f.total))
         return failed(t, piece.digest, f, Code::io_error, "the scheduler sent a piece that does not fit");
-    DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece fits behind what is there");
+    DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece follows the received bytes");
     f.now = Now::writing;
     f.until = Instant::never();
     t.emit(KeepPiece{piece.digest, f.total, f.done, std::move(piece.bytes)});
@@ -144,7 +144,7 @@ void piece_kept(Turn &t, const PieceKept &x) {
     if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
     Transfer &f = it->second;
     f.now = Now::idle;
-    DCS_REQUIRE(x.next <= f.total, "no more is kept than there is");
+    DCS_REQUIRE(x.next <= f.total, "the kept bytes do not exceed the total");
     f.done = x.next;
     f.failures = 0;
     if (f.done < f.total) return;
@@ -152,7 +152,7 @@ void piece_kept(Turn &t, const PieceKept &x) {
     for (auto &[id, g] : t.state.grains) g.content.missing.erase(x.digest);
 }
 
-// Nothing of it is kept now.
+// None of its pieces are kept now.
 void piece_unkept(Turn &t, const PieceUnkept &x) {
     const auto it = t.state.fetches.find(x.digest);
     if (it == t.state.fetches.end() || it->second.now != Now::writing) return;

@@ -1,5 +1,5 @@
-// Files that grains made, as their submission declares: kept in the library of this host first, so that
-// the same bytes go however often this server is started, then put to the scheduler, then reported.
+// Files that grains made, as declared at submission: kept in the library of this host first, so that
+// their bytes do not change when this server restarts, then sent to the scheduler, then reported.
 #include <algorithm>
 
 #include "base/require.h"
@@ -10,14 +10,14 @@ namespace {
 using Now = Transfer::Now;
 constexpr int put_rounds_max = 4;
 
-// Every end that is a result brings back what there is, also a failure.
+// Every end that is a result returns the existing outputs, also a failure.
 bool brings_back(const Grain &g) {
     return g.phase == Phase::ended && g.looked_after_end && g.content.declares && g.ending != Ending::discard &&
            !innocent_end(g);
 }
 
 void all_unsent(GrainContents &c) {
-    DCS_REQUIRE(c.outputs.has_value(), "it is known what the grain brings back");
+    DCS_REQUIRE(c.outputs.has_value(), "the outputs of the grain are known");
     for (const wire::GrainFile &file : *c.outputs)
         if (!file.digest.empty()) c.unsent.insert(file.digest);
 }
@@ -33,13 +33,13 @@ void keep_outputs(Turn &t) {
 }
 
 std::uint64_t size_of(const GrainContents &c, const std::string &digest) {
-    DCS_REQUIRE(c.outputs.has_value(), "what is not sent yet is one of the outputs");
+    DCS_REQUIRE(c.outputs.has_value(), "an unsent digest is one of the outputs");
     for (const wire::GrainFile &file : *c.outputs)
         if (file.digest == digest) return file.size;
     return 0;
 }
 
-// Transfers follow from what the grains have unsent.
+// Derives the transfers from the unsent outputs of the grains.
 void plan_puts(State &state) {
     std::set<std::string> wanted;
     for (const auto &[id, g] : state.grains) {
@@ -56,7 +56,7 @@ void plan_puts(State &state) {
         it = wanted.count(it->first) != 0 ? std::next(it) : state.puts.erase(it);
 }
 
-void from_the_beginning(Transfer &p) { p.done = 0; }  // pieces come in order on one connection
+void from_the_beginning(Transfer &p) { p.done = 0; }  // pieces are sent in order on one connection
 
 void send_next(Turn &t) {
     const auto next = next_transfer(t, t.state.puts, from_the_beginning);
@@ -68,7 +68,7 @@ bool outputs_are_there(const Grain &g) {
     return !brings_back(g) || (g.content.outputs && g.content.unsent.empty());
 }
 
-// The scheduler took the report `later`: it may miss contents that it said it had.
+// The scheduler answered the report with `later`: it may lack contents that it had acknowledged.
 void put_again(Grain &g) {
     if (g.content.outputs) all_unsent(g.content);
 }
@@ -82,7 +82,7 @@ void outputs_kept(Turn &t, const OutputsKept &x) {
     c.output_words = x.words;
     if (!x.words.empty()) t.log(Level::info, to_text(x.id) + ": " + x.words);
     all_unsent(c);
-    consider_report(t, x.id, *g);  // there may be none
+    consider_report(t, x.id, *g);  // there may be no outputs
 }
 
 void outputs_unkept(Turn &t, const OutputsUnkept &x) {
@@ -116,7 +116,7 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
         if (g.content.unsent.erase(digest) != 0) consider_report(t, id, g);
 }
 
-// What was kept does not lie in the library any more, or is damaged: the grain's directory still has it.
+// A kept output is missing in the library or damaged: the grain's directory still has it.
 void piece_unreadable(Turn &t, const PieceUnreadable &x) {
     t.state.puts.erase(x.digest);
     t.log(Level::warning, "an output file that was kept cannot be read: " + x.text);

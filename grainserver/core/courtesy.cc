@@ -1,5 +1,5 @@
-// What the looks at the host mean. A grain that gets no processor, or a host that runs out of memory,
-// ends in a withdrawal of our own; a host that has no place for grains says so in its call-ins.
+// Evaluates the looks at the host. If a grain gets no processor, or the host runs out of memory, this
+// server withdraws a grain; a host without capacity for grains states so in its call-ins.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -13,10 +13,10 @@ namespace {
 using namespace courtesy;
 using wire::GivenBack;
 
-// What lies between two looks.
+// The difference between two looks.
 struct Between {
     Duration time;
-    double room = 0;              // cores that others leave
+    double room = 0;              // processor time left by others, in cores
     bool low = false, gone = false, pages = false, quiet = false;
     std::string memory_words, paging_words, room_words;
 };
@@ -36,13 +36,13 @@ std::string megabytes(std::int64_t kb) { return number(static_cast<double>(kb) /
 Duration patience(const State &s) { return std::clamp(s.interval * 2, patience_min, patience_max); }
 Duration calm_needed(const State &s) { return std::clamp(s.interval * 2, calm_min, calm_max); }
 
-// Never above what decides, so that what has lasted for hours is not remembered for hours.
+// Bounded by the deciding duration, so that a condition of hours does not take hours to fade.
 void lean(Duration &sum, bool so, Duration time, Duration decides) {
     sum = so ? std::min(sum + time, decides) : std::max(Duration{}, Duration{sum.ns - time.ns});
 }
 
 void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
-    DCS_REQUIRE(b.time.ns > 0, "time has passed between two looks");
+    DCS_REQUIRE(b.time.ns > 0, "the time between two looks is positive");
     const double seconds = b.time.seconds();
     if (was.stalled_us >= 0 && is.stalled_us >= was.stalled_us) {
         const double part = static_cast<double>(is.stalled_us - was.stalled_us) / 1e6 / seconds;
@@ -78,7 +78,7 @@ std::int64_t got_since(const Grain &g, const GrainSample &is) {
     return g.courtesy.last ? std::max<std::int64_t>(0, is.cpu_us - g.courtesy.last->cpu_us) : 0;
 }
 
-// Its time without a processor that it wanted is added up.
+// Adds up the time in which it was runnable without a processor.
 void look_at_grain(Grain &g, const GrainSample &is, Duration time, bool others_take_it, Duration decides) {
     const std::int64_t got = got_since(g, is);
     const std::optional<GrainSample> was = std::exchange(g.courtesy.last, is);
@@ -95,7 +95,7 @@ void look_at_grain(Grain &g, const GrainSample &is, Duration time, bool others_t
 
 bool runs(const Grain &g) { return g.phase == Phase::running; }
 
-// Memory in steps, so that a trifle does not decide; of equals the one that came last.
+// Compares memory in steps, so that small differences do not decide; of equals, the latest arrival.
 std::map<GrainId, Grain>::iterator largest(State &s, bool to_kill) {
     auto found = s.grains.end();
     const auto rank = [](const Grain &g) {
@@ -111,7 +111,7 @@ std::map<GrainId, Grain>::iterator largest(State &s, bool to_kill) {
 }
 
 void shut(Turn &t, const std::string &why) {
-    DCS_REQUIRE(!why.empty(), "a host that takes no grains says why");
+    DCS_REQUIRE(!why.empty(), "a shut host has a reason");
     Courtesy &c = t.state.courtesy;
     c.calm = Duration{};
     if (!c.shut.empty()) return;
@@ -128,14 +128,14 @@ void open_again(Turn &t) {
     if (t.state.with_scheduler()) t.emit(Gauge{});
 }
 
-// No time for a checkpoint: the kernel would choose somebody, and perhaps not one of ours.
+// There is no time for a checkpoint: the kernel would kill a process, perhaps not a grain's.
 void kill_largest(Turn &t, const std::string &why) {
     Courtesy &c = t.state.courtesy;
     if (t.now < c.settled_at) return;
     const auto it = largest(t.state, true);
     if (it == t.state.grains.end()) return;
     auto &[id, g] = *it;
-    DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "its end is still open");
+    DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "it is not being killed yet");
     t.log(Level::warning, to_text(id) + " is killed: " + why);
     c.settled_at = t.now + kill_settles;
     g.courtesy.killed = true;
@@ -156,7 +156,7 @@ void warn_all(Turn &t) {
         if (!runs(g) || g.ending != Ending::none) continue;
         if (g.facts.announced) {
             t.emit(ThrashSignal{id});
-        } else {  // it may have announced itself since the last look
+        } else {  // it may have been announced since the last look
             g.want_warning = true;
             t.emit(Look{id});
         }
@@ -164,13 +164,13 @@ void warn_all(Turn &t) {
 }
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {
-    DCS_REQUIRE(kind != GivenBack::no, "what is given back is given back for something");
+    DCS_REQUIRE(kind != GivenBack::no, "a grain that is given back has a reason");
     t.log(Level::info, to_text(id) + " is given back: " + why);
     shut(t, why);
     ask_to_end(t, id, g, why, kind);
 }
 
-// One grain at a time; the next only if the host is short of memory for as long again without it.
+// One grain at a time; the next one only if the host is short of memory for the same time again.
 void relieve(Turn &t, const Between &b) {
     Courtesy &c = t.state.courtesy;
     const std::string &why = b.low || b.gone ? b.memory_words : b.paging_words;
@@ -191,7 +191,7 @@ void relieve(Turn &t, const Between &b) {
     if (it != t.state.grains.end()) give_back(t, it->first, it->second, GivenBack::thrashing, why);
 }
 
-// True: some grain starves.
+// True: at least one grain starves.
 bool release(Turn &t, const Between &b) {
     Courtesy &c = t.state.courtesy;
     bool any = false;
@@ -220,7 +220,7 @@ bool any_runs(const State &s) {
 }
 bool worth_looking(const State &s) { return !s.courtesy.shut.empty() || any_runs(s); }
 
-// Sooner when memory goes fast, or when little is left.
+// Sooner if memory fills quickly or little is left.
 void plan_look(Turn &t, const std::optional<HostSample> &was, Duration time) {
     Courtesy &c = t.state.courtesy;
     c.look_at = Instant::never();
@@ -230,7 +230,7 @@ void plan_look(Turn &t, const std::optional<HostSample> &was, Duration time) {
         return;
     }
     Duration wait = c.every;
-    DCS_REQUIRE(c.last.has_value(), "the host was looked at before the next look is planned");
+    DCS_REQUIRE(c.last.has_value(), "a look precedes the planning of the next");
     const HostSample &is = *c.last;
     if (is.memory_kb > 0 && is.free_kb <= of(tight, is.memory_kb)) wait = std::min(wait, look_soon);
     if (was && time.ns > 0 && is.free_kb < was->free_kb) {
@@ -245,7 +245,7 @@ void look(Turn &t) {
     WatchHost effect;
     for (const auto &[id, g] : t.state.grains)
         if (runs(g)) effect.grains.push_back(id);
-    t.state.courtesy.look_at = t.now + t.state.courtesy.every;  // planned anew when it is answered
+    t.state.courtesy.look_at = t.now + t.state.courtesy.every;  // rescheduled by the answer
     t.emit(std::move(effect));
 }
 }  // namespace
@@ -256,14 +256,14 @@ void watched(Turn &t, Watched x) {
     const std::optional<HostSample> was = std::exchange(c.last, x.host);
     Between b;
     b.time = t.now - std::exchange(c.last_at, t.now);
-    // Of a server that was stopped, or of an idle one's last call-in but one: only a beginning.
+    // After a longer pause, as when the server was stopped, the sample is only a new start.
     const Duration longest = std::max(t.state.interval, c.every * slower_without_grains) * 2;
     const bool first = !was || b.time.ns <= 0 || b.time > longest;
     if (first) b.time = Duration{};
     std::int64_t ours = 0;
     for (const auto &[id, is] : x.grains)
         if (const Grain *g = t.find(id)) ours += got_since(*g, is);
-    // Half of the host and more is others': else it is our own grains that are in each other's way.
+    // Others use at least half of the busy time; otherwise the grains compete with each other.
     const std::int64_t total = was ? x.host.total_us - was->total_us : 0;
     const bool others_take_it = !first && total > 0 && (x.host.busy_us - was->busy_us - ours) * 2 >= total;
     for (const auto &[id, is] : x.grains)

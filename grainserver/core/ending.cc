@@ -1,4 +1,4 @@
-// How grains end: by themselves, withdrawn, over a limit, or unwanted.
+// The ends of grains: by themselves, withdrawn, over a limit, or discarded.
 #include <algorithm>
 
 #include "base/require.h"
@@ -7,25 +7,25 @@
 namespace dcs::server {
 namespace {
 constexpr Duration look_for_checkpoint = milliseconds(100);
-constexpr std::int32_t signal_time = 24;  // SIGXCPU: the nearest word that the system has for too long a run
+constexpr std::int32_t signal_time = 24;  // SIGXCPU: the closest signal for a run that is too long
 
 void terminate(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(g.phase == Phase::running, "a signal needs a process");
     g.ending = Ending::terminated;
     g.act_at = t.now + kill_after;
-    // Before the signal: see files/grain_record.h.
+    // Before the signal: see Ending in files/grain_record.h.
     t.emit(WriteEnding{id, Ending::terminated, g.reason, 0, g.given_back});
     t.emit(TerminateGrain{id});
 }
 
-// One that was terminated ends innocently, and may run as long again elsewhere.
+// A grain that was terminated ends innocently, and may run as long again elsewhere.
 void too_long(Turn &t, const GrainId &id, Grain &g) {
     g.wall_at = Instant::never();
     if (g.ending != Ending::none && g.ending != Ending::asked) return;
     overrun(t, id, g, "the grain ran longer than its " + std::to_string(g.wall_s) + " s", signal_time);
 }
 
-// A limit that the launcher watches. One that was terminated ends innocently, as in too_long().
+// A limit that the launcher enforces. A grain that was terminated ends innocently, as in too_long().
 void take_limit(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(g.exit.has_value(), "the launcher has said how it ended");
     if (g.exit->limit_signal == 0 || (g.ending != Ending::none && g.ending != Ending::asked)) return;
@@ -50,7 +50,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
         return;
     }
     if (g == nullptr || g->phase == Phase::queued) {
-        // Nothing runs and nothing will: say so, or the scheduler would wait for an end.
+        // Nothing runs, and nothing will: reported, because the scheduler would wait for an end.
         if (g != nullptr) erase_dir(t, id);
         if (t.state.with_scheduler())
             t.emit(Send{wire::LaunchResult{w.key, w.incarnation, false, false, static_cast<std::int32_t>(Code::refused),
@@ -64,7 +64,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
 
 void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason, wire::GivenBack given_back) {
     DCS_REQUIRE(has_process(g), "only a process can be asked to end");
-    DCS_REQUIRE(g.ending == Ending::none, "the first reason to end a grain is the one that counts");
+    DCS_REQUIRE(g.ending == Ending::none, "a grain has one reason for its end");
     g.ending = Ending::asked;
     g.reason = reason;
     g.given_back = given_back;
@@ -72,7 +72,7 @@ void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,
     repeat_ending(t, id, g);
 }
 
-// What an ending needs from a process that runs; also said to a launcher that just came up.
+// Sends the signals of an ending for a running process; also to a launcher that has just connected.
 void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
     if (g.phase != Phase::running) return;
     switch (g.ending) {
@@ -96,7 +96,7 @@ void repeat_ending(Turn &t, const GrainId &id, Grain &g) {
 }
 
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g) {
-    DCS_REQUIRE(g.phase == Phase::running && g.ending == Ending::asked, "its checkpoint is waited for");
+    DCS_REQUIRE(g.phase == Phase::running && g.ending == Ending::asked, "it is waiting for a checkpoint");
     const std::uint32_t newest = g.facts.checkpoints.empty() ? 0 : g.facts.checkpoints.rbegin()->first;
     if (!g.checkpoint_before) g.checkpoint_before = newest;
     if (!g.facts.announced || newest > *g.checkpoint_before || t.now >= g.term_at) return terminate(t, id, g);
@@ -140,7 +140,7 @@ void lose(Turn &t, const GrainId &id, const std::string &reason, Code code) {
         t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, false, false,
                                        static_cast<std::int32_t>(code), reason}});
     discard(t, id, reason);
-    if (!told) reconnect(t);  // the next FirstCall does not name it
+    if (!told) reconnect(t);  // the next FirstCall omits it
 }
 
 void exited(Turn &t, const GrainExited &x) {
@@ -225,7 +225,7 @@ void adopted(Turn &t, const Adopted &a) {
     const bool fresh = t.state.grains.emplace(a.id, std::move(g)).second;
     DCS_REQUIRE(fresh, "a directory is adopted once");
     if (a.started && !a.exit) courtesy_begins(t);
-    if (!queued) t.emit(Look{a.id});  // before the first call, which says how long it has run
+    if (!queued) t.emit(Look{a.id});  // before the first call, which states how long it has run
 }
 
 }  // namespace dcs::server

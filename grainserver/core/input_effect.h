@@ -1,5 +1,5 @@
 #pragma once
-// What goes into a step, and what comes out of it.
+// The inputs and effects of a step.
 #include <map>
 #include <optional>
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace dcs::server {
 
-// ---- what happened ------------------------------------------------------------------------
+// ---- inputs -------------------------------------------------------------------------------
 struct Began {};                                     // after all Adopted: the server runs
-struct Adopted {                                     // a grain's directory that was there at the start
+struct Adopted {                                     // a grain's directory that existed at the start
     GrainId id;
     std::int32_t notice = 0;
     std::uint32_t next_seq = 1, acked = 0;
@@ -21,29 +21,29 @@ struct Adopted {                                     // a grain's directory that
     Ending ending = Ending::none;
     std::string reason;
     std::optional<ExitFacts> exit;
-    std::int32_t limit_signal = 0;                   // of an overrun
+    std::int32_t limit_signal = 0;                   // for overrun
     bool tentative = false;
     std::int32_t wall_s = 0;
-    Instant since{};                                 // started: when
+    Instant since{};                                 // started: the start time
     std::vector<wire::GrainFile> files;
-    bool to_place = false;                           // not started: they are not in its directory yet
+    bool to_place = false;                           // not started: the files are not in its directory yet
     std::optional<std::vector<wire::GrainFile>> outputs;  // ended: kept in the library
     std::string output_words;
     wire::GivenBack given_back = wire::GivenBack::no;
 };
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
-struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from whom the link goes to
+struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from the link's peer
 struct LaunchWritten { GrainId id; };
 struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
 struct LauncherUp {};
 struct LauncherDown {};
-struct GrainProved { GrainId id; };                  // it could be started
+struct GrainProved { GrainId id; };                  // it can be started
 struct GrainStarted { GrainId id; };
 struct StartFailed { GrainId id; Code code = Code::io_error; bool again = false; std::string text; };
 struct GrainExited { GrainId id; ExitFacts facts; };
 struct Looked { GrainId id; DirFacts facts; };
-struct ReportUnsendable {                            // nothing was sent of it
+struct ReportUnsendable {                            // no part of it was sent
     GrainId id;
     enum class Why : std::uint8_t { bad_checkpoint, too_big, unreadable } why = Why::unreadable;
     std::uint32_t checkpoint = 0;
@@ -53,7 +53,7 @@ struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary 
 struct FilesPlaced { GrainId id; };
 struct FilesMissing { GrainId id; std::vector<wire::GrainFile> files; };  // their contents are not on this host
 struct FilesUnplaced { GrainId id; Code code = Code::io_error; std::string text; };
-struct PieceKept { std::string digest; std::uint64_t next = 0; };  // all of it: verified, and in the library
+struct PieceKept { std::string digest; std::uint64_t next = 0; };  // next == total: verified, and in the library
 struct PieceUnkept { std::string digest; Code code = Code::io_error; std::string text; };
 struct OutputsKept { GrainId id; std::vector<wire::GrainFile> files; std::string words; };
 struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text; };
@@ -65,7 +65,7 @@ using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler
     FilesPlaced, FilesMissing, FilesUnplaced, PieceKept, PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable,
     Watched, Tick>;
 
-// ---- what must be done --------------------------------------------------------------------
+// ---- effects ------------------------------------------------------------------------------
 struct Connect { Peer to = Peer::scheduler; };       // answered by LinkOpened or LinkClosed
 struct Disconnect {};                                // not answered
 struct Send { wire::AnyMessage message; };
@@ -75,8 +75,8 @@ struct StartGrain { GrainId id; };                   // answered by GrainStarted
 struct CheckpointSignal { GrainId id; };
 struct ThrashSignal { GrainId id; };
 struct TerminateGrain { GrainId id; };
-struct KillGrain { GrainId id; };                    // both: GrainExited comes when it is gone
-struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // and remove the increments up to it
+struct KillGrain { GrainId id; };                    // both: GrainExited follows when it has ended
+struct WriteAcked { GrainId id; std::uint32_t sequence = 0; };  // also removes the increments up to it
 struct WriteEnding {
     GrainId id;
     Ending ending = Ending::none;
@@ -86,7 +86,7 @@ struct WriteEnding {
 };
 struct RemoveDir { GrainId id; };
 struct Look { GrainId id; };                         // answered by Looked
-// Build from the directory and send. If that cannot be: ReportUnsendable.
+// Build the report from the directory and send it. On failure: ReportUnsendable.
 struct SendReport {
     GrainId id;
     std::uint32_t first = 1, last = 0;
@@ -95,28 +95,28 @@ struct SendReport {
     bool ended = false;
     std::int32_t exit_code = 0, signal = 0;
     bool innocent = false;
-    bool limit = false;                              // it would meet it again wherever it ran
-    bool cut = false;                                // output may be longer than the limit: the first part goes
+    bool limit = false;                              // it would exceed this limit on any host
+    bool cut = false;                                // output may exceed the limit: send its first part
     std::string reason;
     wire::GivenBack given_back = wire::GivenBack::no;
-    std::vector<wire::GrainFile> files;              // that it brings back
+    std::vector<wire::GrainFile> files;              // its outputs
 };
-// Its files, from the library into its directory. Answered by FilesPlaced, FilesMissing or FilesUnplaced.
+// Copy its files from the library into its directory. Answered by FilesPlaced, FilesMissing or FilesUnplaced.
 struct PlaceFiles { GrainId id; };
 struct KeepPiece {                                   // answered by PieceKept or PieceUnkept
     std::string digest;
     std::uint64_t total = 0, offset = 0;
     std::string bytes;
 };
-struct DropPieces { std::string digest; };           // what came of it is not wanted any more
+struct DropPieces { std::string digest; };           // the received pieces are not needed any more
 struct KeepOutputs { GrainId id; };                  // answered by OutputsKept or OutputsUnkept
-struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: nothing was sent
+struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: no part was sent
 struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch, backup_store, backup_number
 struct SetLogLevel { std::string level; };
 enum class Level : std::uint8_t { debug, info, warning, error };
-// `always`: to whoever started the server, even if nothing is logged.
+// `always`: also to the process that started the server, even if logging is off.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
     ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles,

@@ -1,4 +1,4 @@
-// Whom to call and when.
+// Which peer to connect to, and when.
 #include <algorithm>
 
 #include "base/planted.h"
@@ -27,8 +27,8 @@ void rest(Turn &t, Duration pause) {
     t.state.link_at = t.now + pause;
 }
 
-// 0.2 s, doubled each time, at most the interval or 30 s; a quarter more or less, so that many
-// servers do not come back in step.
+// 0.2 s, doubled each time, at most the interval or 30 s; plus or minus a quarter, so that many
+// servers do not reconnect at the same time.
 Duration back_off(int failures, Duration interval, double jitter) {
     DCS_REQUIRE(interval.ns > 0 && jitter >= 0 && jitter < 1, "a pause has a length");
     const Duration most = std::max(std::min(interval, retry_max), first_retry);
@@ -56,7 +56,7 @@ void link_opened(Turn &t) {
     call.boot_id = t.state.boot_id;
     call.instance = t.state.instance;
     call.confinement = t.state.confinement;
-    const bool to_backup = t.state.peer == Peer::backup;  // whom it does not concern what is held
+    const bool to_backup = t.state.peer == Peer::backup;  // the list of held grains is not for the backup
     for (const auto &[id, g] : t.state.grains)
         if (g.ending != Ending::discard && !to_backup)
             call.held.push_back({wire::wire_of(id.key), id.incarnation, g.cpu_us});
@@ -102,20 +102,20 @@ void configured(Turn &t, const wire::Configure &c) {
     if (c.epoch < s.epoch)
         return ask_later(t, "this server refuses the scheduler: it is in epoch " + std::to_string(c.epoch) +
                                 ", but this server has worked for epoch " + std::to_string(s.epoch) +
-                                ", so its state is an old one, of which a copy was promoted since (if this is a new "
+                                ", so its state is out of date: a copy of it was promoted since then (if this is a new "
                                 "pool, remove `configured` from this server's directory while it is stopped)");
     const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch || s.backup_number != 0;
     s.interval = interval;
     s.slots = slots;
     s.epoch = c.epoch;
-    s.backup_store = s.backup_number = 0;  // it has what the backup had, or goes on without
+    s.backup_store = s.backup_number = 0;  // the scheduler has the backup's reports, or continues without them
     if (changed) t.emit(SaveConfig{});
-    if (s.link == Link::greeting) t.log(Level::info, "the scheduler has taken this server in");
+    if (s.link == Link::greeting) t.log(Level::info, "the scheduler has accepted this server");
     s.link = Link::ready;
     s.link_at = Instant::never();
     s.failures = 0;
     s.told_down = false;
-    call_in(t, false);  // no slice ends with it
+    call_in(t, false);  // not at the end of a slice
     tell_staged(t);
     start_queued(t);
 }

@@ -1,4 +1,4 @@
-// What is reported, in which order, and what an answer means.
+// What is reported, in which order, and the effect of an answer.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace dcs::server {
 namespace {
 constexpr int exit_write_error = 74;  // D_EXIT_WRITE_ERROR of grainlib.h
 constexpr int exit_again = 85;        // D_EXIT_AGAIN
-constexpr std::int32_t signal_file_size = 25;  // SIGXFSZ: the nearest word that the system has for too much output
+constexpr std::int32_t signal_file_size = 25;  // SIGXFSZ: the closest signal for too much output
 constexpr int unreadable_max = 4;
 
 std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) {
@@ -21,15 +21,15 @@ std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) 
     return sum;
 }
 
-// The last of the increments that follow the acknowledged ones without a gap.
+// The last increment that follows the acknowledged ones without a gap.
 std::uint32_t last_increment(const Grain &g) {
     std::uint32_t last = g.acked;
-    DCS_REQUIRE(g.acked != UINT32_MAX, "the last number is never acknowledged");
+    DCS_REQUIRE(g.acked != UINT32_MAX, "UINT32_MAX is never acknowledged");
     while (g.facts.increments.count(last + 1) != 0) ++last;
     return last;
 }
 
-// The newest checkpoint that is believed and whose increments are all there; 0: none.
+// The newest checkpoint that is valid and whose increments all exist; 0: none.
 std::uint32_t newest_checkpoint(const Grain &g) {
     const std::uint32_t last = last_increment(g);
     for (auto it = g.facts.checkpoints.rbegin(); it != g.facts.checkpoints.rend(); ++it)
@@ -45,7 +45,7 @@ void too_much(Turn &t, const GrainId &id, Grain &g) {
     overrun(t, id, g, limit_words("between two checkpoints"), signal_file_size);
 }
 
-// A running grain beyond the limit is ended now, not when it fills the disk.
+// Ends a running grain beyond the limit at once, before it fills the disk.
 void check_limits(Turn &t, const GrainId &id, Grain &g) {
     const std::uint32_t checkpoint = newest_checkpoint(g);
     const std::uint64_t tail = bytes_of(g, checkpoint != 0 ? checkpoint + 1 : g.acked + 1, UINT32_MAX);
@@ -57,14 +57,14 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
     lose(t, id, limit_words("while the scheduler took nothing"), Code::limit);
 }
 
-// The two marks count for a grain that speaks the protocol. Of any other program they are results like all codes: 74 is
-// EX_IOERR of sysexits.h.
+// The two exit codes have a meaning for a grain that uses the grain protocol. For any other program they are ordinary
+// results: 74 is EX_IOERR of sysexits.h.
 bool ended_with(const Grain &g, std::int32_t mark) {
-    DCS_REQUIRE(g.exit.has_value(), "only what has ended has an exit code");
+    DCS_REQUIRE(g.exit.has_value(), "only an ended grain has an exit code");
     return g.exit->known && !g.exit->innocent && g.exit->signal == 0 && g.exit->code == mark;
 }
 
-// Its checkpoints go first, so whichever this run took and was believed is acknowledged by now.
+// Checkpoints are sent first, so a valid one of this run is acknowledged by now.
 bool took_checkpoint(const Grain &g) { return g.acked >= g.next_seq; }
 
 bool could_not_write(const Grain &g) {
@@ -79,7 +79,7 @@ void put_mark(SendReport &report, const char *reason) {
     report.reason = reason;
 }
 
-// How the grain ended, in the words of the report.
+// Describes the grain's end in the report.
 void put_end(const Grain &g, bool too_much, SendReport &report) {
     DCS_REQUIRE(g.phase == Phase::ended && g.exit, "the last report is of a grain that has ended");
     report.ended = true;
@@ -112,7 +112,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
 
 struct Planned { SendReport report; std::uint64_t bytes = 0; bool any = false; };
 
-// First the checkpoint that is pending, then, if it ended, the rest.
+// First the pending checkpoint, then, if the grain has ended, the rest.
 Planned plan(const GrainId &id, const Grain &g) {
     Planned p;
     p.report.id = id;
@@ -141,7 +141,7 @@ std::uint64_t in_flight(const State &state) {
 }
 
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
-    DCS_REQUIRE(!g.outstanding, "one report of a grain is on its way at a time");
+    DCS_REQUIRE(!g.outstanding, "a grain has at most one outstanding report");
     g.report_even_nothing = false;
     SendReport report;
     report.id = id;
@@ -165,9 +165,9 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
         return;
     }
-    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows what was acknowledged");
+    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows the acknowledged increments");
     const std::uint64_t busy = in_flight(t.state);
-    if (busy != 0 && busy + p.bytes > in_flight_max) return;  // goes when an answer makes room
+    if (busy != 0 && busy + p.bytes > in_flight_max) return;  // sent when an answer frees capacity
     g.report_even_nothing = false;
     g.outstanding = Outstanding{p.report.first, p.report.last, p.report.ended, p.bytes, t.now};
     const bool ended = p.report.ended;
@@ -177,7 +177,7 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         g.acked = last;
         t.emit(WriteAcked{id, last});
     }
-    if (ended && t.state.with_scheduler()) t.emit(Gauge{});  // an early call-in: there is a free slot
+    if (ended && t.state.with_scheduler()) t.emit(Gauge{});  // an early call-in: a slot is free
 }
 
 void consider_all(Turn &t) {
@@ -214,9 +214,9 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
     const GrainId id{wire::key_of(ack.key), ack.incarnation};
     Grain *g = t.find(id);
     if (g == nullptr || g->ending == Ending::discard) return;
-    if (ack.last_seq == UINT32_MAX) return;  // no increment can come after it, so none has that number
+    if (ack.last_seq == UINT32_MAX) return;  // the highest number is never used
     if (ack.verdict == wire::Verdict::stale) return discard(t, id, "its lease is over");
-    if (!ack.ended && (g->phase == Phase::queued || g->phase == Phase::starting)) return;  // it reported nothing
+    if (!ack.ended && (g->phase == Phase::queued || g->phase == Phase::starting)) return;  // it has reported nothing
     if (ack.verdict == wire::Verdict::later) {
         if (g->outstanding && g->outstanding->ended) put_again(*g);
         g->outstanding.reset();
@@ -224,7 +224,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
         return;
     }
     if (ack.ended) {
-        t.log(Level::debug, to_text(id) + " is done with");
+        t.log(Level::debug, to_text(id) + " is complete");
         if (g->phase != Phase::ended) return discard(t, id, "the scheduler has its result");
         t.emit(RemoveDir{id});
         t.state.grains.erase(id);
@@ -236,7 +236,7 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
         t.emit(WriteAcked{id, g->acked});
     }
     if (g->outstanding && ack.last_seq >= g->outstanding->first) {
-        // A last report that was taken as if it were not the last: no use repeating it at once.
+        // The last report was acknowledged, but not as the last: an immediate repetition would not help.
         g->hold = g->outstanding->ended && ack.last_seq >= g->outstanding->last;
         g->outstanding.reset();
     }

@@ -1,4 +1,4 @@
-// The time slice: call in at its end, ask for a checkpoint before that.
+// The time slice: a call-in at its end, and a request for a checkpoint before that.
 #include <algorithm>
 
 #include "base/require.h"
@@ -7,19 +7,19 @@
 namespace dcs::server {
 namespace {
 constexpr Duration lead_min = seconds(2);
-constexpr Duration look_interval_max = seconds(5);  // so that output beyond the limit is noticed soon
+constexpr Duration look_interval_max = seconds(5);  // so that excessive output is noticed soon
 constexpr int resend_slices = 3;
 constexpr Duration resend_min = seconds(60);
 }  // namespace
 
-// Minutes of notice, at most the slice; without notice enough for a checkpoint to arrive with this call-in.
+// The minutes of notice, at most the slice; without notice, enough for a checkpoint to arrive with this call-in.
 Duration lead_of(std::int32_t notice_minutes, Duration interval) {
     const Duration asked = seconds(60) * std::clamp(notice_minutes, 0, 100'000);
     return std::min(std::max(asked, std::min(lead_min, interval / 3)), interval);
 }
 
-// `from`: the grain's start or the slice's, whichever is later. A grain that started after the moment
-// of warning is left alone until the next slice.
+// `from`: the start of the grain or of the slice, whichever is later. A grain that started after the moment
+// of warning gets no signal before the next slice.
 void plan_signal(const State &state, Grain &grain, Instant from) {
     DCS_REQUIRE(grain.phase == Phase::running, "only a process gets a signal");
     const Duration lead = lead_of(grain.notice, state.interval);
@@ -70,7 +70,7 @@ void slice_tick(Turn &t) {
     if (t.now >= s.next_call_in) call_in(t, true);
 }
 
-// Load and memory follow the reports of the same call-in.
+// Load and memory are sent after the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
     if (!t.state.with_scheduler()) return;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut}});

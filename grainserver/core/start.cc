@@ -1,4 +1,4 @@
-// From a Launch message to a process.
+// From a Launch message to a running process.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -8,10 +8,10 @@
 namespace dcs::server {
 namespace {
 constexpr Duration slot_retry = milliseconds(200);
-constexpr Duration slot_patience = seconds(15);  // a grain that is being killed frees its slot within
+constexpr Duration slot_patience = seconds(15);  // a killed grain frees its slot within this time
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
-    if (!t.state.with_scheduler()) return;  // the next FirstCall says whether it is held
+    if (!t.state.with_scheduler()) return;  // the next FirstCall states whether it is held
     t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code),
                                    text}});
 }
@@ -29,7 +29,7 @@ int occupied(const State &state) {
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
     const Grain *g = t.find(id);
     if (g == nullptr) return;
-    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "what runs or ran is reported, not dropped");
+    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "a grain with a process is reported, not dropped");
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
     t.emit(RemoveDir{id});
@@ -45,17 +45,17 @@ void launch(Turn &t, wire::Launch message) {
         if (g->ending == Ending::discard) answer(t, id, false, Code::refused, "it is being ended on this host");
         else if (g->phase == Phase::running || g->phase == Phase::ended) answer(t, id, true, Code::ok, "");
         else if (g->staged) answer_staged(t, id);
-        return;  // otherwise the answer comes when it is known
+        return;  // otherwise the answer follows when it is known
     }
     std::vector<GrainId> older;
     auto it = t.state.grains.lower_bound({id.key, 0});
     for (; it != t.state.grains.end() && it->first.key == id.key; ++it) {
-        if (it->first.incarnation > id.incarnation) return;  // a late message
+        if (it->first.incarnation > id.incarnation) return;  // an old message
         if (it->second.ending != Ending::discard) older.push_back(it->first);
     }
     for (const GrainId &old : older) discard(t, old, "the grain was leased anew");
     if (message.checkpoint_length > message.input.size() || message.next_seq == 0 || message.argv.empty()) {
-        answer(t, id, false, Code::invalid, "the launch message does not fit together");
+        answer(t, id, false, Code::invalid, "the launch message is inconsistent");
         return;
     }
     if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
@@ -70,7 +70,7 @@ void launch(Turn &t, wire::Launch message) {
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
     const bool fresh = t.state.grains.emplace(id, std::move(g)).second;
-    DCS_REQUIRE(fresh, "a lease is taken once");
+    DCS_REQUIRE(fresh, "a lease is accepted once");
     t.emit(WriteLaunch{id, std::move(message)});
 }
 
@@ -83,14 +83,14 @@ void launch_written(Turn &t, const GrainId &id) {
 
 void complete(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(g.phase == Phase::queued && !g.written, "a directory becomes complete once, before its grain starts");
-    DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files are there");
+    DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files exist");
     g.written = true;
     g.give_up_start = give_up_at(t, g);
     if (g.tentative && t.state.launcher_up) t.emit(ProveGrain{id});
     start_queued(t);
 }
 
-// The grain that a tentative one displaces is asked for a checkpoint first, and may take its time to die.
+// The grain that a tentative one displaces is first asked for a checkpoint, and may take time to end.
 Instant give_up_at(const Turn &t, const Grain &g) {
     return t.now + (g.tentative ? t.state.interval + slot_patience : std::max(t.state.interval, slot_patience));
 }
@@ -113,7 +113,7 @@ void tell_staged(Turn &t) {
         if (g.phase == Phase::queued && g.staged) answer_staged(t, id);
 }
 
-// A grain that was withdrawn may still be dying while its slot has been given away.
+// A withdrawn grain may still be exiting after its slot has been assigned to another.
 void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
     std::map<std::pair<bool, std::uint64_t>, GrainId> queue;  // staged ones first
@@ -124,7 +124,7 @@ void start_queued(Turn &t) {
     for (const auto &[order, id] : queue) {
         if (free-- <= 0) break;
         Grain *g = t.find(id);
-        DCS_REQUIRE(g != nullptr && g->written, "the queue is made of grains that are there, and complete");
+        DCS_REQUIRE(g != nullptr && g->written, "queued grains exist and are complete");
         g->phase = Phase::starting;
         t.emit(StartGrain{id});
     }
@@ -140,7 +140,7 @@ void started(Turn &t, const GrainId &id) {
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);
-    DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "its time counts from its start");
+    DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
     if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
     repeat_ending(t, id, *g);
 }

@@ -40,7 +40,7 @@ struct Happened {
         if (t.state.link != Link::greeting && t.state.link != Link::ready) return;
         if (for_backup(x.message) == (t.state.peer == Peer::backup)) return std::visit(Message{t}, x.message);
         if (const auto *no = std::get_if<wire::Refused>(&x.message); no && t.state.peer == Peer::backup)
-            return t.log(Level::warning, "the backup refuses this server: " + no->text);  // and closes
+            return t.log(Level::warning, "the backup refuses this server: " + no->text);  // and closes the connection
         t.log(Level::warning, "a message that is not for grain servers");
         reconnect(t);
     }
@@ -75,13 +75,13 @@ struct Happened {
 }  // namespace
 
 std::vector<Effect> step(State &state, Instant now, double jitter, Input input) {
-    DCS_REQUIRE(jitter >= 0 && jitter < 1, "the random number is a part of one");
+    DCS_REQUIRE(jitter >= 0 && jitter < 1, "jitter is in [0, 1)");
     Turn t{state, now, jitter, {}};
     std::visit(Happened{t}, input);
     fetch_on(t);
     put_on(t);
     leave_backup(t);
-    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a configuration is put right when it comes");
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
 }
 
@@ -111,10 +111,10 @@ std::string check_contents(const State &state) {
         if (c.to_place && (g.written || g.phase != Phase::queued)) return who + "it starts without its files";
         if (c.placing && !c.missing.empty()) return who + "files are placed whose contents are missing";
         for (const std::string &digest : c.missing)
-            if (state.fetches.count(digest) == 0) return who + "a content is missing and nobody fetches it";
+            if (state.fetches.count(digest) == 0) return who + "a content is missing and not being fetched";
         for (const std::string &digest : c.unsent)
             if (g.looked_after_end && state.puts.count(digest) == 0)
-                return who + "an output is not sent and nobody puts it";
+                return who + "an output is not sent and no transfer exists";
         if (g.outstanding && g.outstanding->ended && !c.unsent.empty() && !g.hold)
             return who + "its end was reported before its outputs were there";
     }
@@ -141,7 +141,7 @@ std::string check(const State &state) {
         if (g.outstanding && state.link != Link::ready) return who + "a report is on its way without a connection";
         if (g.ending == Ending::discard && g.outstanding) return who + "a discarded grain is reported";
         if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
-        if (g.staged && !g.tentative) return who + "it is staged, and nobody wanted to know";
+        if (g.staged && !g.tentative) return who + "it is staged without being tentative";
         if (g.phase == Phase::starting && g.tentative && !g.staged) return who + "started before it was verified";
         if (g.phase != Phase::running && g.wall_at != Instant::never()) return who + "its time counts without a run";
         if (g.given_back != wire::GivenBack::no && g.ending != Ending::asked && g.ending != Ending::terminated)

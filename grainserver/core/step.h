@@ -1,6 +1,6 @@
 #pragma once
-// The grain server's decisions: what happened goes in, what must be done comes out, in that order.
-// Pure: no clock, no file, no process; time and the random number are handed in.
+// The grain server's decisions: inputs in, effects out, in order.
+// Pure: no clock, no file, no process; time and the random number are arguments.
 #include <vector>
 
 #include "grainserver/core/input_effect.h"

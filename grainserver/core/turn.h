@@ -1,5 +1,5 @@
 #pragma once
-// One step while it is made: the parts of step(), one file each. Private to this folder.
+// One step in progress: the parts of step(), one file each. Private to this folder.
 #include "grainserver/core/input_effect.h"
 
 namespace dcs::server {
@@ -25,20 +25,20 @@ void link_closed(Turn &t, const std::string &why);
 void configured(Turn &t, const wire::Configure &c);
 void refused(Turn &t, const wire::Refused &r);
 void link_tick(Turn &t);
-void reconnect(Turn &t);  // drop the connection on purpose: the next FirstCall says anew what is held
+void reconnect(Turn &t);  // drops the connection on purpose: the next FirstCall states again what this server holds
 Duration back_off(int failures, Duration interval, double jitter);
 
-void rest(Turn &t, Duration pause);  // no link until then
+void rest(Turn &t, Duration pause);  // no link for that time
 void connect_to(Turn &t, Peer peer);
 
 // backup.cc
-void scheduler_away(Turn &t);   // a try of the scheduler failed: the next one, or the backup
+void scheduler_away(Turn &t);   // a try of the scheduler failed: try again, or use the backup
 void backup_failed(Turn &t, const std::string &why);
 void backup_is(Turn &t, wire::BackupPlace place);
 void backup_ready(Turn &t, const wire::BackupReady &ready);
 void backup_has(Turn &t, const wire::BackupHas &has);
 void backup_tick(Turn &t);      // time to try the scheduler
-void leave_backup(Turn &t);     // after every step: whether it may
+void leave_backup(Turn &t);     // after every step: disconnects if possible
 bool for_backup(const wire::AnyMessage &message);
 
 // slice.cc
@@ -51,14 +51,14 @@ void gauged(Turn &t, const Gauged &g);
 // start.cc
 void launch(Turn &t, wire::Launch message);
 void launch_written(Turn &t, const GrainId &id);
-void complete(Turn &t, const GrainId &id, Grain &g);  // its directory is: it may start
+void complete(Turn &t, const GrainId &id, Grain &g);  // its directory is complete: it may start
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text);
 void launch_unwritten(Turn &t, const LaunchUnwritten &x);
 void start_queued(Turn &t);
 void drop_queued(Turn &t, const std::string &why);
 Instant give_up_at(const Turn &t, const Grain &g);
 void proved(Turn &t, const GrainId &id);
-void tell_staged(Turn &t);  // anew, to a scheduler that may not have heard of it
+void tell_staged(Turn &t);  // again, to a scheduler that may not have received it
 void started(Turn &t, const GrainId &id);
 void start_failed(Turn &t, const StartFailed &x);
 void launcher_up(Turn &t);
@@ -75,7 +75,7 @@ bool innocent_end(const Grain &g);
 // courtesy.cc
 void watched(Turn &t, Watched x);
 void courtesy_tick(Turn &t);
-void courtesy_idle(Turn &t);   // at a call-in: a host without grains is looked at that often
+void courtesy_idle(Turn &t);   // at a call-in: the frequency of looks at a host without grains
 void courtesy_begins(Turn &t); // a grain runs
 
 // ending.cc
@@ -85,18 +85,18 @@ void withdraw(Turn &t, const wire::Withdraw &w);
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
 void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain
 void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal);
-// It cannot be reported: the scheduler hears that this host does not have it any more. Code::limit: and that it is not
-// because of the grain.
+// It cannot be reported: tells the scheduler that this host no longer has it. Code::limit: and that the grain is not
+// the cause.
 void lose(Turn &t, const GrainId &id, const std::string &reason, Code code = Code::io_error);
 void exited(Turn &t, const GrainExited &x);
 void ending_tick(Turn &t);
-void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have heard of it
+void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have received it
 void adopted(Turn &t, const Adopted &a);
 bool has_process(const Grain &g);
 Instant wall_end(const Grain &g, Instant since);
 
 // content_fetch.cc
-// The one to go on with, if none is busy: it waits from now on. `lost`: for those that had a connection.
+// The next transfer to continue, if none is busy; marks it as waiting. `lost`: called for those that had a connection.
 std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
                                                         void (*lost)(Transfer &));
 void take_files(Grain &g, const std::vector<wire::GrainFile> &files);
@@ -106,10 +106,10 @@ void files_unplaced(Turn &t, const FilesUnplaced &x);
 void content_piece(Turn &t, wire::ContentPiece &piece);
 void piece_kept(Turn &t, const PieceKept &x);
 void piece_unkept(Turn &t, const PieceUnkept &x);
-void fetch_on(Turn &t);  // after every step: whatever of this is due
+void fetch_on(Turn &t);  // after every step: continues the due transfers
 
 // content_put.cc
-bool outputs_are_there(const Grain &g);  // at the scheduler: its last report may go
+bool outputs_are_there(const Grain &g);  // the scheduler has them: its last report may be sent
 void put_again(Grain &g);
 void outputs_kept(Turn &t, const OutputsKept &x);
 void outputs_unkept(Turn &t, const OutputsUnkept &x);

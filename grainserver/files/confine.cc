@@ -25,7 +25,7 @@ constexpr std::uint64_t all_writes = right_write | landlock::remove_directory | 
                                      landlock::move;
 constexpr const char *scratch[] = {"/tmp", "/var/tmp", "/dev/shm"};
 constexpr const char *scratch_name = "tmp";  // in the room
-constexpr const char *devices[] = {"/dev", "/proc"};  // written to, never made: permissions say the rest
+constexpr const char *devices[] = {"/dev", "/proc"};  // writable, no new files: their permissions apply
 
 Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
     const int error = landlock::allow(ruleset, directory, rights);
@@ -48,7 +48,7 @@ Status open_what_it_may_write(int ruleset, const ConfinementWish &wish) {
     return Status::ok();
 }
 
-// In the present directory. Made with the rights of its owner: nothing that others put in its place is touched.
+// In the working directory. Made with the rights of the room's owner, so nothing that others put there is affected.
 int open_scratch(uid_t uid, gid_t gid) noexcept {
     ::syscall(SYS_setfsgid, gid);
     ::syscall(SYS_setfsuid, uid);
@@ -68,7 +68,7 @@ int open_scratch(uid_t uid, gid_t gid) noexcept {
 
 int own_mounts(int scratch_fd) noexcept {
     if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
-    // Processes of other users are not even seen. Older kernels know the number only.
+    // Hides processes of other users. Older kernels accept the number only.
     const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     if (::mount("proc", "/proc", "proc", plain, "hidepid=invisible") != 0 &&
         ::mount("proc", "/proc", "proc", plain, "hidepid=2") != 0)
@@ -80,7 +80,7 @@ int own_mounts(int scratch_fd) noexcept {
     return 0;
 }
 
-// In a process of its own; whether it came through.
+// Runs `attempt` in a child process; whether it succeeded.
 template <class Try> bool tried(Try attempt) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(attempt() == 0 ? 0 : 1);
@@ -122,14 +122,14 @@ Result<Confinement> make_confinement(const ConfinementWish &wish) {
 int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept {
     if (!(confinement.rungs & rung_namespaces)) return 0;
     const int network = (confinement.rungs & rung_no_network) ? CLONE_NEWNET : 0;
-    // A descriptor stays in the mounts that it was opened in, and would be a way back to them; the present
-    // directory goes along.
+    // A descriptor stays in the mounts in which it was opened, and would be a way back to them; the working
+    // directory moves to the new ones.
     if (::fchdir(room) != 0 || ::unshare(CLONE_NEWNS | CLONE_NEWIPC | network) != 0) return errno;
     const int here = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int fd = here < 0 || ::dup3(here, room, O_CLOEXEC) < 0 ? -1 : open_scratch(uid, gid);
     if (fd < 0) return errno;
     int error = own_mounts(fd);
-    // Seen from /tmp it does not lie in the room any more.
+    // Opened through /tmp, it is not a part of the room any more.
     if (error == 0 && (confinement.rungs & rung_files))
         error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
     ::close(here);

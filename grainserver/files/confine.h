@@ -1,6 +1,6 @@
 #pragma once
-// What confines a grain besides its account and its limits (base/confinement.h names the rungs). Made before the
-// fork, put on between fork and exec, where nothing may allocate.
+// The confinement of a grain besides its account and its limits (base/confinement.h lists the rungs). Prepared before
+// the fork, applied between fork and exec, where no memory may be allocated.
 #include <string>
 #include <vector>
 
@@ -15,31 +15,31 @@ namespace dcs::files {
 struct Confinement {
     Rungs rungs = 0;
     std::vector<sock_filter> filter;  // empty: none
-    Fd ruleset;                       // of the kernel's Landlock; none: not that
+    Fd ruleset;                       // of the kernel's Landlock; not open: none
 };
 struct ConfinementWish {
     Rungs rungs = 0;
-    int room = -1;                      // the grain's, open
-    std::vector<std::string> writable;  // directories besides it, for rung_files; those that are not there are left out
+    int room = -1;                      // descriptor of the grain's room
+    std::vector<std::string> writable;  // further directories for rung_files; missing ones are ignored
 };
 Result<Confinement> make_confinement(const ConfinementWish &wish);
 
-// First half, with the rights of the server: scratch, IPC and /proc of its own (rung_namespaces). /tmp, /var/tmp
-// and /dev/shm are the directory `tmp` in the room from then on; the descriptor `room` and the present directory,
-// which is the room, lie in the new mounts, all other descriptors do not. An errno, or 0.
+// First half, with the privileges of the server: private scratch directories, IPC and /proc (rung_namespaces). Makes
+// /tmp, /var/tmp and /dev/shm the directory `tmp` in the room; the descriptor `room` and the working directory,
+// which is the room, are in the new mounts, all other descriptors are not. Returns an errno, or 0.
 int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept;
-// Second half, with the grain's own rights and no new privileges. An errno, or 0.
+// Second half, with the grain's own rights and no_new_privs. Returns an errno, or 0.
 int put_confinement_on(const Confinement &confinement) noexcept;
 
-// Directories that everybody may write to.
+// Whether the path is below a directory that all users can write.
 bool is_below_scratch(const std::string &path);
 struct Lack { Rungs rungs; std::string why; };
 struct Available {
     Rungs rungs = 0;
-    std::vector<Lack> lacks;  // the others
+    std::vector<Lack> lacks;  // the unavailable rungs
 };
-// What this host can give to grains of a server whose directory is `directory` (real path); each is tried in a
-// process of its own. `users`: they get accounts of their own.
+// The rungs that this host supports for grains of a server whose directory is `directory` (real path); each is tried in
+// a separate process. `users`: grains run under accounts of their own.
 Available rungs_available(bool users, const std::string &directory);
 
 }  // namespace dcs::files

@@ -14,10 +14,10 @@ namespace {
 
 Status check(const std::string &name) {
     const bool plain = !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
-    return plain ? Status::ok() : fail(Code::invalid, "no name of a directory of this server's: " + name);
+    return plain ? Status::ok() : fail(Code::invalid, "not the name of a directory of this server: " + name);
 }
 
-// Some folder of the server's directory, then one in it. No step follows a link.
+// Opens a folder of the server's directory, then one in it. Follows no link.
 Result<Fd> open_in(const std::string &directory, const char *folder, const std::string &name) {
     const Result<Fd> base = open_directory(AT_FDCWD, directory);
     const Result<Fd> in = base ? open_directory(base->get(), folder) : Result<Fd>(base.status());

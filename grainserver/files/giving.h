@@ -1,5 +1,5 @@
 #pragma once
-// Rooms and homes change hands: a room is the server's while it is furnished, and the grain's from then on.
+// Changes the owner of rooms and homes: a room belongs to the server while it is filled, and then to the grain.
 #include <string>
 
 #include "base/status.h"
@@ -8,18 +8,18 @@
 
 namespace dcs::files {
 
-// Names are those of directories below DIR/grains and DIR/home. Nothing is done for an account that is the server's
+// Names are those of directories below DIR/grains and DIR/home. Has no effect for an account that is the server's
 // own.
 struct Giving {
     virtual ~Giving() = default;
-    // All that is in the room, which nobody else could enter so far, and the room at last.
+    // Gives the content of the room, which no other account could enter so far, and then the room.
     virtual Status give_room(const std::string &grain, const Account &account) const = 0;
-    // The room alone: nobody else can enter it any more.
+    // Takes the room alone back: the account cannot enter it any more.
     virtual Status take_room(const std::string &grain, const Account &account) const = 0;
     virtual Status give_home(const std::string &user, const Account &account) const = 0;
 };
 
-// By who may do so.
+// For a process that has the privilege.
 class DirectGiving final : public Giving {
 public:
     explicit DirectGiving(std::string directory) : directory_(std::move(directory)) {}  // the server's; absolute

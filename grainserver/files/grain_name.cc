@@ -33,14 +33,14 @@ Result<LeaseName> parse_directory_name(std::string_view name) {
     std::string_view rest = name;
     for (int i = 0; i < 5; ++i) {
         const std::size_t comma = i < 4 ? rest.find(',') : rest.size();
-        if (comma == std::string_view::npos) return fail(Code::invalid, "no directory of a grain");
+        if (comma == std::string_view::npos) return fail(Code::invalid, "not the directory of a grain");
         parts[i] = rest.substr(0, comma);
         if (i < 4) rest.remove_prefix(comma + 1);
     }
     if (!decode_name(parts[0], lease.host) || !decode_name(parts[1], lease.key.session.user) ||
         !number(parts[2], lease.key.session.number) || !number(parts[3], lease.key.grain) ||
         !number(parts[4], lease.incarnation) || directory_name(lease.host, lease.key, lease.incarnation) != name)
-        return fail(Code::invalid, "no directory of a grain");
+        return fail(Code::invalid, "not the directory of a grain");
     return lease;
 }
 

@@ -18,9 +18,9 @@ struct LeaseName {
 };
 
 std::string directory_name(const std::string &host, const GrainKey &key, Incarnation incarnation);
-// Only the names that directory_name() makes; anything else is Code::invalid.
+// Accepts only results of directory_name(); otherwise Code::invalid.
 Result<LeaseName> parse_directory_name(std::string_view name);
-// One name alone (home directories of users on this host).
+// Encodes a single name (home directories of users on this host).
 std::string encoded_name(std::string_view name);
 
 }  // namespace dcs::files

@@ -24,7 +24,7 @@ template <class A> void serialize(A &a, Account &x, unsigned) {
 template <class A> void serialize(A &a, Limits &x, unsigned) {
     a & DCS_FIELD(memory_mb) & DCS_FIELD(processes) & DCS_FIELD(cpu_s) & DCS_FIELD(disk_mb) & DCS_FIELD(file_mb);
 }
-// Of the demands release 0.1 knew these two here; memory is among the limits. Others of later releases have numbers.
+// Release 0.1 stored only these two demands here; memory is among the limits. Later ones have numbers.
 template <class A> void list_of_launch_record_8(A &a, LaunchRecord &x) {
     a & DCS_FIELD(boot_id) & DCS_FIELD(program) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory)
       & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(demands.notice)
@@ -50,7 +50,7 @@ template <class A> void serialize(A &a, OutputsRecord &x, unsigned) { a & DCS_FI
 // clang-format on
 
 namespace {
-// As release 0.1 wrote them, whose launcher may still run; what it does not know follows.
+// In the format of release 0.1, whose launcher may still run; newer fields follow.
 template <class Record> std::string packed(const char *kind, const Record &record) {
     return seal(kind, wire::Writer::stored(record));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The small files of a grain's directory that say what is known about it. Each is replaced whole and
-// carries a checksum; what does not verify counts as not there.
+// The record files in a grain's directory. Each is replaced as a whole and
+// has a checksum; a file with a wrong checksum counts as missing.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,26 +14,26 @@
 
 namespace dcs::files {
 
-// File names inside a grain's directory, where only we write.
-inline constexpr const char *launch_name = "launch";       // LaunchRecord; there before the process is
-inline constexpr const char *pid_name = "pid";             // PidRecord; by the grain itself just before its exec
-inline constexpr const char *exit_name = "exit";           // ExitRecord; when the whole tree of processes is gone
+// File names inside a grain's directory, which only the server writes.
+inline constexpr const char *launch_name = "launch";       // LaunchRecord; exists before the process
+inline constexpr const char *pid_name = "pid";             // PidRecord; written by the grain just before its exec
+inline constexpr const char *exit_name = "exit";           // ExitRecord; written after the whole process tree has ended
 inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
-inline constexpr const char *outputs_name = "outputs";     // OutputsRecord; what it made is kept in the library
+inline constexpr const char *outputs_name = "outputs";     // OutputsRecord; its outputs are in the library
 inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
-inline constexpr const char *room_name = "room";           // what the grain sees and may change: see room.h
+inline constexpr const char *room_name = "room";           // the part that the grain sees and may change: see room.h
 // File names inside the room.
 inline constexpr const char *input_name = "input";         // standard input
 inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
-inline constexpr const char *work_name = "work";           // working directory, if none was asked for
-inline constexpr const char *program_folder = "program";   // a brought program, where the grain has its own account
+inline constexpr const char *work_name = "work";           // working directory, if none was requested
+inline constexpr const char *program_folder = "program";   // a submitted program, if the grain has its own account
 std::string out_name(std::uint32_t sequence);
 std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);
 // "out.17" with prefix "out." gives 17; 0 if the name is not of that form.
 std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
 
-// A file that goes with the grain or comes back; the fields of wire::GrainFile.
+// An input or output file of the grain; the fields of wire::GrainFile.
 struct FileRecord {
     wire::FileRole role = wire::FileRole::data;
     std::string name, digest;
@@ -41,44 +41,44 @@ struct FileRecord {
     std::string binary_class;
 };
 
-// Under which account the grain's processes run.
+// The account of the grain's processes.
 struct Account {
-    bool change = false;           // false: that of the server
+    bool change = false;           // false: the server's account
     std::uint32_t uid = 0, gid = 0;
     std::vector<std::uint32_t> groups;
-    bool made_up = false;          // nobody but grains of this one user has this uid
+    bool made_up = false;          // only grains of this one user have this uid
     bool operator==(const Account &) const = default;
 };
-// What it may use, all its processes together; 0: no limit.
+// Limits for all its processes together; 0: no limit.
 struct Limits {
     std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, disk_mb = 0;
-    std::int64_t file_mb = 0;      // its largest file
+    std::int64_t file_mb = 0;      // size of a file
     bool operator==(const Limits &) const = default;
 };
 
 struct LaunchRecord {
-    std::string boot_id;            // of the boot in which this was written
+    std::string boot_id;            // of the boot in which the record was written
     std::string program;            // absolute path
     std::vector<std::string> argv;  // argv[0] is the last component of the path
     std::vector<std::string> env;   // as given, without the two of the grain protocol
     std::string directory;          // absolute; empty: work/
     std::uint64_t checkpoint_length = 0, input_base = 0;
     std::uint32_t next_seq = 1;
-    wire::Demands demands;          // that this host sees to: notice, wall_s
+    wire::Demands demands;          // that this host enforces: notice, wall_s
     std::uint64_t epoch = 0;
     bool tentative = false;         // verified before it is started
     Account account;
     Limits limits;
     std::vector<FileRecord> files;
-    bool placed = true;              // false: `files` are still to be put into the room, and `program` chosen
-    std::uint32_t rungs = 0;         // Rungs that it must have, or it is not started
-    std::vector<std::string> writable;  // what it may write besides its room and directory, where that is fenced
+    bool placed = true;              // false: `files` are not in the room yet, and `program` is not chosen
+    std::uint32_t rungs = 0;         // Rungs that it must have; it is not started without them
+    std::vector<std::string> writable;  // writable directories besides its room and directory, under rung_files
     std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);
 
-// Text "PID STARTTIME BOOTID\n": written between vfork and exec, where nothing may allocate.
+// Text "PID STARTTIME BOOTID\n"; written between vfork and exec, where no memory may be allocated.
 struct PidRecord {
     pid_t pid = 0;
     std::uint64_t start_time = 0;
@@ -90,11 +90,11 @@ std::size_t format_pid(char *buffer, std::size_t size, pid_t pid, std::uint64_t 
 Result<PidRecord> parse_pid(std::string_view text);
 
 struct ExitRecord {
-    bool known = false;      // false: the launcher died, nobody saw the status
+    bool known = false;      // false: the launcher died, so the status is not known
     std::int32_t status = 0; // as of wait(2)
     bool innocent = false;   // ended by the launcher itself, or unknown
     std::string reason;
-    std::int32_t limit_signal = 0;  // not 0: ended because of a limit (reason says which); what its result says
+    std::int32_t limit_signal = 0;  // not 0: ended at a limit (named in reason); the signal in its result
     std::int64_t user_us = 0, system_us = 0, max_rss_kb = 0, minor_faults = 0, major_faults = 0;
     std::int64_t in_blocks = 0, out_blocks = 0;
 };
@@ -103,15 +103,15 @@ Result<ExitRecord> unpack_exit(std::string_view bytes);
 
 enum class Ending : std::uint8_t {
     none,
-    discard,    // kill and forget: nobody wants the result
+    discard,    // kill and remove: the result is not needed
     asked,      // withdrawn: a checkpoint may still come; an exit now is the grain's own
     terminated, // withdrawn, and TERM or KILL may have been sent: an exit now is not its own
-    overrun     // broke a limit: ended, and that is its result
+    overrun     // exceeded a limit: ended, which is its result
 };
 struct EndingRecord {
     Ending kind = Ending::none;
     std::string reason;
-    std::int32_t limit_signal = 0;  // overrun: what its result says
+    std::int32_t limit_signal = 0;  // overrun: the signal in its result
     std::uint8_t given_back = 0;    // asked, terminated: a wire::GivenBack
 };
 std::string pack(const EndingRecord &record);
@@ -119,7 +119,7 @@ Result<EndingRecord> unpack_ending(std::string_view bytes);
 
 struct OutputsRecord {
     std::vector<FileRecord> files;  // digest empty: not made
-    std::string words;              // why some of them do not count
+    std::string words;              // why some of them are ignored
 };
 std::string pack(const OutputsRecord &record);
 Result<OutputsRecord> unpack_outputs(std::string_view bytes);

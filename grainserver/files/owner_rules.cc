@@ -11,11 +11,11 @@ namespace dcs::files {
 namespace {
 
 Status beyond(const std::string &what) {
-    return fail(Code::refused, what + ", which the owner of this host does not allow: the launch record is not this "
+    return fail(Code::refused, what + ", which the owner of this host does not permit: the launch record is not this "
                                       "grain server's, or was written under other options");
 }
 
-// The owner's limit, 0 for none, is not exceeded.
+// Whether the owner's limit, 0 for none, is respected.
 bool within(std::int64_t asked, std::int64_t allowed) { return allowed == 0 || (asked > 0 && asked <= allowed); }
 
 bool is_home(const std::string &path, const std::string &homes) {
@@ -50,14 +50,14 @@ public:
         const passwd *login = ::getpwnam(name.c_str());
         if (login == nullptr || name != login->pw_name) return fail(Code::not_found, "this host has no such login");
         if (login->pw_uid < first_login || login->pw_uid == nobody_id)
-            return fail(Code::refused, "that is an account of the system");
+            return fail(Code::refused, "it is a system account");
         Account account;
         account.change = true;
         account.uid = login->pw_uid;
         account.gid = login->pw_gid;
         gid_t groups[256];
         int count = 256;
-        if (::getgrouplist(login->pw_name, login->pw_gid, groups, &count) < 0) count = 0;  // in more: in none
+        if (::getgrouplist(login->pw_name, login->pw_gid, groups, &count) < 0) count = 0;  // too many: none
         for (int i = 0; i < count; ++i) account.groups.push_back(groups[i]);
         return account;
     }
@@ -112,9 +112,9 @@ Status permits(const OwnerRules &rules, const Account &account, const Logins &lo
     if (!account.made_up) return permits_login(rules, account, logins);
     const std::string uid = std::to_string(account.uid);
     if (account.uid < rules.first || account.uid > rules.last || account.gid != account.uid || !account.groups.empty())
-        return beyond("it asks for the made-up uid " + uid + " and gid " + std::to_string(account.gid));
+        return beyond("it asks for the anonymous uid " + uid + " and gid " + std::to_string(account.gid));
     if (const auto whose = logins.name_of(account.uid))
-        return beyond("it asks for uid " + uid + ", which is " + *whose + "'s");
+        return beyond("it asks for uid " + uid + ", which belongs to " + *whose);
     return Status::ok();
 }
 
@@ -130,7 +130,7 @@ Status permits(const OwnerRules &rules, const LaunchRecord &record, const Logins
     for (const std::string &path : record.writable)
         if (std::find(rules.writable.begin(), rules.writable.end(), path) == rules.writable.end() &&
             !is_home(path, rules.homes))
-            return beyond("it wants to write to " + path);
+            return beyond("it asks for write access to " + path);
     return Status::ok();
 }
 

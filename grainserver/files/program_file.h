@@ -7,8 +7,8 @@
 
 namespace dcs::files {
 
-// A program by a path that is a user's word, open for reading: what the account may not read is not read for it, and no
-// device hears of it. Code::refused: nobody may execute it.
+// Opens a program by a path from a user, for reading, with the rights of the account; devices are not opened.
+// Code::refused: it is not executable for any user.
 Result<Fd> open_program(const std::string &path, const Account &account);
 
 }  // namespace dcs::files

@@ -13,7 +13,7 @@
 namespace dcs::files {
 namespace {
 Status strange(const std::string &name, const std::string &what) {
-    return fail(Code::refused, name + " is " + what + " and does not count");
+    return fail(Code::refused, name + " is " + what + " and is ignored");
 }
 Result<std::string> read_some(const Room &room, const std::string &name, std::size_t max, bool cut) {
     const Result<Fd> fd = open_foreign(room, name);
@@ -41,7 +41,7 @@ Result<Fd> open_foreign(const Room &room, const std::string &name) {
                    : open_beneath(room.fd.get(), name.c_str(), O_RDONLY));
     if (!fd && errno == ELOOP) return strange(name, "reached by a symbolic link");
     if (!fd && errno == EXDEV) return strange(name, "reached through another file system");
-    if (!fd && errno == ENXIO) return strange(name, "no regular file");  // a socket
+    if (!fd && errno == ENXIO) return strange(name, "not a regular file");  // a socket
     if (!fd) return file_error(name, errno);
     struct stat st{};
     if (::fstat(fd.get(), &st) != 0) return file_error(name, errno);

@@ -1,7 +1,7 @@
 #pragma once
-// The room: the part of a grain's directory that the grain sees (DCS_GRAIN_DIR) and may change. What lies
-// there is foreign. A file counts only if it is a regular one with a single name that belongs to whom the
-// room belongs: no symbolic link, FIFO or socket, and no second name of somebody else's file.
+// The room: the part of a grain's directory that the grain sees (DCS_GRAIN_DIR) and may change. Its content is
+// not trusted. A file is accepted only if it is a regular file with a single link that belongs to the owner of the
+// room: no symbolic link, FIFO or socket, and no link to another user's file.
 #include <cstdint>
 #include <string>
 
@@ -19,15 +19,15 @@ struct Room {
 
 // `grain`: the grain's directory.
 Result<Room> open_room(int grain);
-// Makes an empty one of mode 0700, still ours: fill it, then give it away (giving.h).
+// Makes an empty room of mode 0700 that belongs to the server: fill it, then give it away (giving.h).
 Result<Fd> make_room(int grain);
 
-// To read. Code::not_found if there is no such file; Code::refused, in words, if it does not count.
+// Opens for reading. Code::not_found if there is no such file; Code::refused with the reason if it is not accepted.
 Result<Fd> open_foreign(const Room &room, const std::string &name);
-// As read_file() of our own files; the second takes the first `max` bytes of a longer one.
+// As read_file() for the server's own files; the second reads the first `max` bytes of a longer one.
 Result<std::string> read_foreign(const Room &room, const std::string &name, std::size_t max);
 Result<std::string> read_foreign_start(const Room &room, const std::string &name, std::size_t max);
-// Its size, or -1. `strange` gets a sentence if there is something of this name that does not count.
+// Its size, or -1. `strange` receives a sentence if a file of this name exists but is not accepted.
 std::int64_t foreign_size(const Room &room, const std::string &name, std::string *strange = nullptr);
 
 }  // namespace dcs::files

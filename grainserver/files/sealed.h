@@ -1,5 +1,5 @@
 #pragma once
-// The form that the small binary files of a grain server have in common.
+// The common format of the binary record files of a grain server.
 #include <string>
 #include <string_view>
 #include <vector>

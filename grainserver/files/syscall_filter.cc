@@ -16,14 +16,14 @@
 
 namespace dcs::files {
 namespace {
-// Numbers of one kind of machine; -1: it has no such call.
+// System call numbers of one architecture; -1: it has no such call.
 struct Numbers {
     std::uint32_t arch;
     std::initializer_list<int> never, tracing;
     int ptrace, clone, clone3, unshare, ioctl, socket, socketcall;
 };
 
-// Numbers from 424 on are the same everywhere; headers of older systems lack some.
+// Numbers from 424 on are common to all architectures; headers of older systems lack some.
 constexpr int nr_pidfd_getfd = 438, nr_clone3 = 435, nr_mount_setattr = 442, nr_quotactl_fd = 443;
 
 const Numbers own_numbers{
@@ -46,7 +46,7 @@ const Numbers own_numbers{
     SYS_ptrace, SYS_clone, nr_clone3, SYS_unshare, SYS_ioctl, SYS_socket, -1};
 
 #if defined(__x86_64__)
-// What "int 0x80" reaches from any process, whatever it was compiled for.
+// The table of "int 0x80", which any process can use, whatever it was compiled for.
 const Numbers numbers_of_i386{
     AUDIT_ARCH_I386,
     {21 /* mount */, 22 /* umount */, 52 /* umount2 */, 217 /* pivot_root */, 61 /* chroot */, 429 /* move_mount */,
@@ -67,9 +67,9 @@ const Numbers numbers_of_i386{
 constexpr std::uint32_t new_namespaces =
     CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
     0x80u /* CLONE_NEWTIME; in clone() part of the signal number, which is below it */;
-constexpr std::uint32_t traceme = 0;                  // PTRACE_TRACEME: whoever started it may look
+constexpr std::uint32_t traceme = 0;                  // PTRACE_TRACEME: permits tracing by the parent
 constexpr std::uint32_t subcode_linux = 0x541c;       // TIOCLINUX: like TIOCSTI, puts input into a terminal
-constexpr std::uint32_t x32_bit = 0x40000000;         // the third table of numbers on x86_64
+constexpr std::uint32_t x32_bit = 0x40000000;         // marks the x32 table of numbers on x86_64
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
 constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
 
@@ -86,7 +86,7 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     p.load_number();
     if (n.arch == AUDIT_ARCH_X86_64) p.answer_if_any(x32_bit, absent);
     for (const int number : n.never) p.answer_if(static_cast<std::uint32_t>(number), denied);
-    // Its flags lie in memory, out of a filter's sight: without it, clone is used.
+    // Its flags are in memory, which a filter cannot read: without clone3, programs use clone.
     p.answer_if(static_cast<std::uint32_t>(n.clone3), absent);
     about_flags(p, n.clone, new_namespaces & ~0xffu);
     about_flags(p, n.unshare, new_namespaces);
@@ -95,7 +95,7 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
         for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), denied);
         p.about_call(n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, denied);
     }
-    // Families of sockets that programs use; the others are seldom looked after.
+    // The socket families that programs use; the others are seldom reviewed.
     if (wish.network) {
         p.about_call(n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
     } else {
@@ -115,8 +115,8 @@ std::vector<sock_filter> syscall_filter(const FilterWish &wish) {
 #if defined(__x86_64__)
     block(p, numbers_of_i386, wish);
 #endif
-    p.answer(absent);  // calls of another kind of machine
-    DCS_REQUIRE(p.code.size() <= BPF_MAXINSNS, "the kernel takes a program of this length");
+    p.answer(absent);  // calls of another architecture
+    DCS_REQUIRE(p.code.size() <= BPF_MAXINSNS, "the filter does not exceed BPF_MAXINSNS");
     return std::move(p.code);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A filter of system calls for grains (seccomp). What no computation needs is refused with EPERM, so that mistakes
-// in those parts of the kernel are out of a grain's reach; everything else goes through unseen.
+// A filter of system calls for grains (seccomp). Calls that no computation needs fail with EPERM, which puts bugs in
+// those parts of the kernel out of a grain's reach; all other calls are permitted.
 #include <vector>
 
 #include <linux/filter.h>
@@ -8,14 +8,14 @@
 namespace dcs::files {
 
 struct FilterWish {
-    bool may_trace = false;  // ptrace and its kin are fenced by other means
-    bool network = true;     // false: no sockets but Unix ones
+    bool may_trace = false;  // other means restrict ptrace and related calls
+    bool network = true;     // false: only Unix sockets
 };
-// Also for 32-bit calls of an x86_64 process. Empty: there is none for this kind of machine.
+// Also for 32-bit calls of an x86_64 process. Empty: this machine type is not supported.
 std::vector<sock_filter> syscall_filter(const FilterWish &wish);
-// The kernel can do it.
+// Whether the kernel supports it.
 bool filter_available();
-// For this process and all that it starts, for good; no new privileges must be set. An errno, or 0. Allocates nothing.
+// Applies to this process and its descendants, irrevocably; needs no_new_privs. An errno, or 0. Allocates nothing.
 int put_filter_on(const std::vector<sock_filter> &program) noexcept;
 
 }  // namespace dcs::files

@@ -21,7 +21,7 @@ namespace dcs::launcher {
 namespace {
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
     Failure failure{step, error, There::nothing};
-    // Here, with the grain's rights: what it may not see, nobody hears of.
+    // Checked here with the grain's rights, so that the existence of files that it cannot see is not revealed.
     const char *program = step == Step::runner ? plan.runner : plan.program;
     struct stat st{};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
@@ -32,7 +32,7 @@ namespace {
     ::_exit(127);
 }
 
-// Before the exec, so that there is never a grain that runs and that nobody can find.
+// Before the exec, so that every running grain can be found.
 void write_pid_file(const Plan &plan) noexcept {
     ProcessStat self;
     char text[128];
@@ -46,10 +46,10 @@ void write_pid_file(const Plan &plan) noexcept {
     if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
 }
 
-// From linux/ioprio.h, which newer releases no longer let C++ include (a parameter named `class`).
+// From linux/ioprio.h, which newer C++ compilers reject (a parameter named `class`).
 constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
 
-// Courtesy. What the kernel refuses here does not stop the grain.
+// Courtesy. An error here does not stop the grain.
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
@@ -88,9 +88,9 @@ void enter_namespaces(const Plan &plan) noexcept {
         give_up(plan, Step::confinement, error);
 }
 
-// Exactly those of the plan: a call that says it is done is not believed.
+// Whether the groups are exactly those of the plan; the result of setgroups is not relied upon.
 bool has_groups(const Plan &plan) noexcept {
-    static gid_t groups[NGROUPS_MAX];  // the launcher stands still meanwhile
+    static gid_t groups[NGROUPS_MAX];  // the launcher is suspended meanwhile
     const long n = ::syscall(SYS_getgroups, NGROUPS_MAX, groups);
     if (n != static_cast<long>(plan.group_count)) return false;
     for (long i = 0; i < n; ++i) {
@@ -100,7 +100,7 @@ bool has_groups(const Plan &plan) noexcept {
     return true;
 }
 
-// For good: nothing that runs from here on gets other rights than these.
+// Irrevocable: no process from here on gets other rights.
 void change_identity(const Plan &plan) noexcept {
     if (plan.change_user) {
         if (::syscall(SYS_setgroups, plan.group_count, plan.groups) != 0 ||
@@ -114,13 +114,13 @@ void change_identity(const Plan &plan) noexcept {
         for (int i = 0; i < 3; ++i)
             if (uids[i] != plan.uid || gids[i] != plan.gid) give_up(plan, Step::identity, EPERM);
         if (!has_groups(plan)) give_up(plan, Step::identity, EPERM);
-        if (::syscall(SYS_setresuid, 0, 0, 0) == 0) give_up(plan, Step::identity, EPERM);  // root was to be left
+        if (::syscall(SYS_setresuid, 0, 0, 0) == 0) give_up(plan, Step::identity, EPERM);  // root must be dropped
     }
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::identity, errno);
 }
 
-// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, so does it:
-// by this signal, and else by the SIGTRAP that the exec left it. Without ptrace a look must do.
+// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, the child dies
+// too: by this signal, or by the SIGTRAP pending from the exec. Without ptrace the program is only examined.
 void only_prove(const Plan &plan) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
@@ -128,7 +128,7 @@ void only_prove(const Plan &plan) noexcept {
     ::_exit(0);
 }
 
-// What an exec of the program itself would find; its runner would run, and fail in the grain's name.
+// Checks what an exec of the program would check; its runner would start anyway, and fail as the grain.
 void see_program(const Plan &plan) noexcept {
     struct stat st{};
     if (::stat(plan.program, &st) != 0) give_up(plan, Step::exec, errno);
@@ -136,13 +136,13 @@ void see_program(const Plan &plan) noexcept {
     if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
 }
 
-// With the grain's own rights, as others of its user may have been in its room before.
+// With the grain's own rights, because other processes of its user may have changed its room.
 void open_streams(const Plan &plan) noexcept {
     const int in = ::openat(plan.room, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (in < 0 || ::fcntl(in, F_SETFL, 0) != 0 || ::dup2(in, 0) < 0) give_up(plan, Step::streams, errno);
     int to = 1;
     for (const char *name : {plan.out, plan.err}) {
-        ::unlinkat(plan.room, name, 0);  // of a proof
+        ::unlinkat(plan.room, name, 0);  // left by prove_grain
         const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 || ::dup2(fd, to++) < 0) give_up(plan, Step::streams, errno);
     }
@@ -162,8 +162,8 @@ void enter_directory(const Plan &plan) noexcept {
     ::setsid();
     be_modest();
     if (!plan.only_prove) write_pid_file(plan);
-    // If our launcher died before this line the next one has not looked yet, or has looked and not
-    // seen us; then nobody would ever know us. If it dies after it, the pid file is there to be found.
+    // If the launcher died before this line, the next one may already have searched for grains without
+    // finding this one. If it dies after it, the next one finds the pid file.
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
     join_groups(plan);
     set_limits(plan);
@@ -185,7 +185,7 @@ void enter_directory(const Plan &plan) noexcept {
 }
 }  // namespace
 
-// A function of its own, so that the child cannot disturb the frame of whoever goes on.
+// A separate function, so that the child cannot damage the stack frame of the parent.
 [[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
     const pid_t pid = ::vfork();
     if (pid == 0) become_grain(plan);

@@ -1,6 +1,6 @@
 #pragma once
-// What happens between fork and exec. The child shares the launcher's memory until its exec, so nothing here
-// allocates, and identities change by the bare system calls: libc's would tell threads that are not ours.
+// The steps between fork and exec. The child shares the launcher's memory until its exec, so nothing here
+// allocates memory, and identities change by raw system calls: libc's wrappers would notify threads of the launcher.
 #include <cstdint>
 
 #include <sys/types.h>
@@ -10,15 +10,15 @@
 namespace dcs::launcher {
 
 enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
-enum class There : std::int32_t { nothing, something, directory };  // as the grain itself sees it
+enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
 struct Failure { Step step; std::int32_t error; There program; };
 
-// Everything that the child needs, made before the fork.
+// The data for the child, prepared before the fork.
 struct Plan {
     int grain = -1, room = -1, report = -1;
-    const char *out = nullptr, *err = nullptr;  // names of its streams
+    const char *out = nullptr, *err = nullptr;  // names of its output files
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
-    const char *runner = nullptr;  // executed in the program's place, which is among its arguments
+    const char *runner = nullptr;  // executed instead of the program, which is among its arguments
     char *const *argv = nullptr;
     char *const *env = nullptr;
     pid_t launcher = 0;
@@ -30,12 +30,12 @@ struct Plan {
     gid_t gid = 0;
     const gid_t *groups = nullptr;
     unsigned group_count = 0;
-    std::uint64_t file_bytes = 0;      // 0: no limit, both
-    std::uint64_t user_processes = 0;  // of all processes of that uid
+    std::uint64_t file_bytes = 0;      // maximum size of a file; 0: no limit
+    std::uint64_t user_processes = 0;  // maximum number of processes of the uid; 0: no limit
     const files::Confinement *confinement = nullptr;
 };
 
-// vfork: the launcher is suspended until the exec, its few pages are not copied. The child says through
+// vfork: the launcher is suspended until the exec, and its pages are not copied. The child reports through
 // plan.report why it could not become the grain.
 pid_t fork_grain(const Plan &plan);
 

@@ -16,7 +16,7 @@
 namespace dcs::launcher {
 namespace {
 constexpr std::size_t text_max = 1u << 20;
-constexpr const char *daemons_name = "dcs-daemons";  // version 2: where we go, as only leaves may hold processes
+constexpr const char *daemons_name = "dcs-daemons";  // version 2: the daemons' own leaf
 
 std::string read_text(const std::string &path) { return kernel_text(path, text_max); }
 bool is_leaf_name(const std::string &name) {
@@ -24,7 +24,7 @@ bool is_leaf_name(const std::string &name) {
 }
 bool make_group_directory(const std::string &path) { return ::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST; }
 
-// The number behind a word at the start of a line: "max 3" in pids.events.
+// The number after a word at the start of a line: "max 3" in pids.events.
 std::int64_t count_of(const std::string &text, const std::string &word) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);)
@@ -36,8 +36,8 @@ std::int64_t count_of(const std::string &text, const std::string &word) {
     return 0;
 }
 
-// Version 2 gives controllers only to groups whose parent holds no processes. If nobody but we and whoever
-// started us is there, we move aside.
+// Version 2 gives controllers only to groups whose parent contains no processes. If the launcher and the
+// processes that started it are alone there, they move to a group of their own.
 bool hand_down(const std::string &own, const std::string &controllers) {
     const std::string control = own + "/cgroup.subtree_control";
     if (write_control(control, controllers)) return true;
@@ -52,15 +52,15 @@ bool hand_down(const std::string &own, const std::string &controllers) {
 }
 }  // namespace
 
-// Whoever else wants a processor comes first. The kernel weighs a group among its brothers: what its leaves
-// have counts only among themselves, so the group itself must give way, too.
+// Other processes of the host have priority. The kernel weighs a group against its siblings, and its leaves
+// only among themselves, so the group itself must have low weight, too.
 void Cgroups::Hierarchy::give_way(const std::string &group) const {
     if (!cpu || write_control(group + "/cpu.idle", "1")) return;
     if (unified) write_control(group + "/cpu.weight", "1");
     else write_control(group + "/cpu.shares", "2");
 }
 
-// The keeper of a dead launcher may have removed it meanwhile.
+// The keeper of a dead launcher may have removed the group.
 bool Cgroups::Hierarchy::make_group() const {
     if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST;
     give_way(path);
@@ -84,7 +84,7 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
         return;
     }
     h.give_way(h.path);
-    const std::string probe = h.path + "/probe";  // what we may not make for a grain is of no use
+    const std::string probe = h.path + "/probe";  // a hierarchy in which no group can be made is not used
     if (!make_group_directory(probe)) return;
     const bool joinable = ::access((probe + "/cgroup.procs").c_str(), W_OK) == 0;
     ::rmdir(probe.c_str());
@@ -107,7 +107,7 @@ std::string Cgroups::open(const std::string &group, const std::string &root) {
             own = root + own;
             const std::string aside = std::string("/") + daemons_name;
             if (own.size() > aside.size() && own.compare(own.size() - aside.size(), aside.size(), aside) == 0)
-                own.resize(own.size() - aside.size());  // a launcher before us has moved us all
+                own.resize(own.size() - aside.size());  // an earlier launcher has moved these processes
             h.path = own + "/" + group;
             use(h, own);
             break;
@@ -119,7 +119,7 @@ std::string Cgroups::open(const std::string &group, const std::string &root) {
         found += std::string(h.unified ? "v2" : "v1") + (h.memory ? " memory" : "") + (h.pids ? " pids" : "") +
                  (h.cpu ? " cpu" : "") + (h.unified ? " kill" : "") + " in " + h.path;
     }
-    return found.empty() ? "control groups cannot be used; grains are watched by their processes"
+    return found.empty() ? "control groups cannot be used; grains are tracked by their processes"
                          : "control groups: " + found;
 }
 
@@ -144,10 +144,10 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
 }
 
 Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
-    DCS_REQUIRE(is_leaf_name(name), "a leaf lies right below our own group");
+    DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf made;
     for (const Hierarchy &h : hierarchies_) {
-        // One only for memory costs the most and names no process that the others do not.
+        // A hierarchy for memory alone is expensive and lists no processes that the others do not.
         if (h.memory && !h.unified && !h.pids && !h.cpu && limits.memory_mb == 0) continue;
         const std::string leaf = h.path + "/" + name;
         if (h.make_group() && make_group_directory(leaf) && set_limits(h, leaf, limits, made)) {
@@ -180,7 +180,7 @@ std::vector<pid_t> Cgroups::members(const std::string &name) const {
 }
 
 void Cgroups::seal(const std::string &name) const {
-    DCS_REQUIRE(is_leaf_name(name), "another group's processes would be killed");
+    DCS_REQUIRE(is_leaf_name(name), "the name is that of a leaf");
     for (const Hierarchy &h : hierarchies_) {
         const std::string leaf = h.path + "/" + name;
         if (h.pids) write_control(leaf + "/pids.max", "0");
@@ -205,7 +205,7 @@ bool Cgroups::ran_out_of_processes(const std::string &name) const {
 }
 
 bool Cgroups::remove(const std::string &name) const {
-    DCS_REQUIRE(is_leaf_name(name), "only a leaf of our own is removed");
+    DCS_REQUIRE(is_leaf_name(name), "only leaves of grains are removed");
     bool gone = true;
     for (const Hierarchy &h : hierarchies_)
         if (::rmdir((h.path + "/" + name).c_str()) != 0 && errno != ENOENT) gone = false;

@@ -1,8 +1,8 @@
 #pragma once
-// Control groups of the kernel, where we may use them: one leaf for each grain, below our own group. What a
-// leaf does: it names every process of a grain however it tries to hide, it holds memory and numbers of
-// processes down, and it makes the grain yield to the rest of the host. Version 2 and version 1, each
-// hierarchy for what it has. Everything here may be missing; then the other means must do.
+// Control groups of the kernel, if they are available: one leaf for each grain, below the launcher's own group. A
+// leaf contains every process of a grain, limits memory and the number of processes, and lowers
+// the grain's priority against the rest of the host. Versions 1 and 2, each hierarchy with its
+// controllers. If any of this is missing, other means are used.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,34 +14,34 @@
 
 namespace dcs::launcher {
 
-// What a leaf watches by itself.
+// A leaf, and the limits that it enforces.
 struct Leaf {
-    std::vector<Fd> joins;  // writing "0" there moves the writer in; all or the grain does not start
+    std::vector<Fd> joins;  // writing "0" moves the writer into it; if one fails, the grain does not start
     bool there = false, memory = false, processes = false;
 };
 
 class Cgroups {
 public:
-    // `group`: name of the group for all our leaves. Returns what was found, a sentence for the log. `root` is
-    // "" but in tests: there /proc/self/cgroup and /proc/self/mountinfo are read below it.
+    // `group`: name of the group for all leaves. Returns a sentence about the result, for the log. `root` is
+    // "" except in tests: then /proc/self/cgroup and /proc/self/mountinfo are read below it.
     std::string open(const std::string &group, const std::string &root = "");
 
     Leaf make(const std::string &name, const files::Limits &limits) const;
     std::vector<std::string> leaves() const;
     std::vector<pid_t> members(const std::string &name) const;
-    // No process of it starts another one from now on; where the kernel can, all are killed at once.
+    // Keeps its processes from starting others; kills all at once if the kernel can.
     void seal(const std::string &name) const;
-    // Did the kernel kill for memory, or refuse a process?
+    // Whether the kernel killed for lack of memory, or refused a process.
     bool ran_out_of_memory(const std::string &name) const;
     bool ran_out_of_processes(const std::string &name) const;
-    // False while processes are left.
+    // False while processes are left in it.
     bool remove(const std::string &name) const;
-    // Our own group, when there are no leaves any more.
+    // Removes the group of all leaves, when there are none left.
     void remove_group() const;
 
 private:
     struct Hierarchy {
-        std::string path;  // of our group
+        std::string path;  // of the group of all leaves
         bool unified = false, memory = false, pids = false, cpu = false;
         std::string handed_down;  // version 2: the controllers of the leaves
         bool make_group() const;

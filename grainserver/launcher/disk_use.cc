@@ -5,8 +5,8 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr std::size_t depth_max = 64;           // descriptors that are open at a time
-constexpr std::int64_t bytes_of_a_name = 1024;  // what an empty file costs as well
+constexpr std::size_t depth_max = 64;           // open descriptors
+constexpr std::int64_t bytes_of_a_name = 1024;  // counted for each file in addition to its blocks
 }  // namespace
 
 bool DiskUse::enter(Fd fd) {

@@ -1,6 +1,6 @@
 #pragma once
-// How much a grain keeps in its room: counted bit by bit, so that a look never takes long however many files
-// there are. Blocks on disk, and something for every name. What is open but has no name is not seen.
+// The disk space of a grain's room, counted in small portions, so that a look is short however many files
+// there are. Counts blocks on disk, and a constant for every name. Open files without a name are not counted.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace dcs::launcher {
 
 class DiskUse {
 public:
-    // Looks at `names` more names at most, and returns the bytes found so far in this round.
+    // Examines at most `names` more names, and returns the bytes found so far in this round.
     std::int64_t look(int room, int names);
     bool resting() const { return open_.empty(); }  // between two rounds
 

@@ -53,7 +53,7 @@ FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups) {
 }
 
 bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
-    DCS_REQUIRE(!orphan.directory.empty() && !orphan.leaf.empty(), "an orphan is told by its directory");
+    DCS_REQUIRE(!orphan.directory.empty() && !orphan.leaf.empty(), "an orphan has a directory and a leaf");
     const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_time;
     for (;;) {
         cgroups.seal(orphan.leaf);

@@ -1,5 +1,5 @@
 #pragma once
-// Which processes belong to a grain besides its first one, and how they are ended.
+// Finds and ends the processes of a grain besides its first one.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace dcs::launcher {
 
-// The value that every process of a grain inherits, unless it cleared its environment. Anybody may write it into an
-// environment, so it tells only the grains of one account from each other.
+// The value that every process of a grain inherits, unless it cleared its environment. Any process may put it into an
+// environment, so it only distinguishes the grains of one account.
 std::string cookie(const std::string &grain_directory);
 
 // A grain whose launcher is dead.
@@ -21,12 +21,12 @@ struct Orphan {
     std::uint64_t start_time = 0;
     std::string directory;         // of the grain
     std::string leaf;
-    std::optional<uid_t> account;  // whose processes are its own by their cookie; not known: nobody's
+    std::optional<uid_t> account;  // whose processes with its cookie are its own; no value: none are
 };
-// Of the grain in `grain`, a directory's descriptor: the room belongs to it as long as it runs.
+// The account of the grain in `grain`, a directory's descriptor: its room belongs to it while it runs.
 std::optional<uid_t> account_of(int grain);
 FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups);
-// Ends it. Waits until its processes are gone, at most `seconds`; false if some are left (in the kernel's
+// Ends it. Waits until its processes have ended, at most `seconds`; false if some are left (in the kernel's
 // uninterruptible sleep).
 bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds);
 

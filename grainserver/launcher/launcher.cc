@@ -33,7 +33,7 @@ constexpr Duration look_around = seconds(30);
 constexpr Duration lower_every = seconds(1);
 
 Status take_signals(Fd &fd) {
-    // What we inherited must not reach the grains; by the bare call, as libc keeps two numbers to itself.
+    // Inherited handlers must not reach the grains; by raw system call, as libc reserves two signals.
     const unsigned long by_default[4] = {};
     for (int n = 1; n <= 64; ++n) ::syscall(SYS_rt_sigaction, n, by_default, nullptr, 8);
     ::signal(SIGPIPE, SIG_IGN);
@@ -85,7 +85,7 @@ Status Launcher::open(const LauncherOptions &options) {
     return listen();
 }
 
-// By way of the directory's descriptor: a socket's address holds 107 bytes, a path more.
+// Through the directory's descriptor: a socket address holds 107 bytes, a path may be longer.
 Status Launcher::listen() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -93,7 +93,7 @@ Status Launcher::listen() {
                   files::launcher_socket);
     listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!listener_) return fail_errno(Code::io_error, "socket", errno);
-    remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: we hold the lock
+    remove_file(base_.get(), files::launcher_socket);  // of a dead launcher: this one holds the lock
     const mode_t old = ::umask(0177);
     const int bound = ::bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address);
     const int error = errno;
@@ -104,11 +104,11 @@ Status Launcher::listen() {
 }
 
 void Launcher::bury(const std::string &dir, int grain) {
-    DCS_REQUIRE(grains_.empty(), "what is buried was begun by another launcher");
+    DCS_REQUIRE(grains_.empty(), "only grains of an earlier launcher are buried");
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
-        std::printf("%s: its launcher died; ending what is left of it\n", dir.c_str());
+        std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
         const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir,
                             account_of(grain)};
         if (!kill_orphan(orphan, cgroups_, 10))
@@ -142,13 +142,13 @@ void Launcher::run() {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
-    DCS_REQUIRE(ended_, "only what ended the launcher ends the loop");
+    DCS_REQUIRE(ended_, "the loop ends only with the launcher");
     if (grains_.empty()) keeper_.finish();
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
 
-// One poll, then everything that it showed. The time-out is finite only while something was refused
-// that must be tried again, or to notice that our directory is gone.
+// One poll, and the handling of all its events. The time-out is finite while a refused operation must be
+// retried, and to notice the removal of the server's directory.
 void Launcher::wait_once(Instant now) {
     bool again = stopping_ || !stale_leaves_.empty();
     for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
@@ -157,7 +157,7 @@ void Launcher::wait_once(Instant now) {
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
-    DCS_REQUIRE(wait.ns >= 0, "poll would take it for no limit at all");
+    DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
     for (std::size_t i = fds.size(); i-- > 3;)
@@ -215,7 +215,7 @@ void Launcher::drop_peer(int fd) {
 }
 
 void Launcher::read_peer(std::size_t index) {
-    DCS_REQUIRE(index < peers_.size(), "from the last on, so that one that goes moves no other");
+    DCS_REQUIRE(index < peers_.size(), "the index of the peer is valid");
     const int peer = peers_[index];
     std::string packet(files::launcher_packet_max, '\0');
     const ssize_t n = ::recv(peer, packet.data(), packet.size(), MSG_DONTWAIT);
@@ -228,7 +228,7 @@ void Launcher::read_peer(std::size_t index) {
 void Launcher::send_to(int peer, const files::LauncherCall &call) {
     const std::string packet = files::format(call);
     if (::send(peer, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
-    // A server that does not read any more connects again and looks at the directories.
+    // A server that has stopped reading connects again and reads the directories.
     ::shutdown(peer, SHUT_RDWR);
 }
 
@@ -244,7 +244,7 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
         return;
     case Verb::term:
         if (!lives) return;
-        DCS_REQUIRE(found->second.pid > 1, "a signal to group 0 or 1 would be to others");
+        DCS_REQUIRE(found->second.pid > 1, "the pid of a grain is greater than 1");
         ::kill(-found->second.pid, SIGTERM);
         ::kill(-found->second.pid, SIGCONT);
         return;
@@ -311,14 +311,14 @@ void Launcher::prove(int peer, const files::LauncherCall &call) {
     failpoint("launcher.prove.after_answer");
 }
 
-// Another one when it is gone. What it held, the new one holds before anything else happens.
+// Replaces the keeper if it has ended. The new one takes all slots before anything else happens.
 void Launcher::keep_keeper() {
     pollfd state{keeper_.fd(), POLLIN, 0};
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
-    std::printf("the keeper of slots is gone; starting another\n");
+    std::printf("the keeper of slots has ended; starting another\n");
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_) {
-        DCS_REQUIRE(grain.slot.held(), "a grain has its slot until nothing of it is left");
+        DCS_REQUIRE(grain.slot.held(), "a grain has its slot until its last process has ended");
         if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
             s = fail(Code::io_error, "the keeper of slots does not listen");
     }

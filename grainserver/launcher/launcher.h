@@ -1,6 +1,6 @@
 #pragma once
-// Parent of all grains of one server directory. It lives on while the grain server dies and comes
-// back, so that exit statuses are never lost; it knows directories and processes, and nothing of
+// The parent of all grains of one server directory. It survives the grain server's end and
+// restart, so that no exit status is lost; it handles directories and processes, and does not know
 // sessions, schedulers or networks.
 #include <cstdint>
 #include <map>
@@ -26,13 +26,13 @@ namespace dcs::launcher {
 struct LauncherOptions {
     std::string directory, name;
     std::string slots;    // empty: DIR/slots
-    bool cgroups = true;  // use those that can be used
+    bool cgroups = true;  // use control groups if available
 };
 
 class Launcher {
 public:
     // Takes DIR/launcher.lock (Code::refused: another launcher serves this directory), ends and records
-    // what a dead launcher left behind, and listens on DIR/launcher.sock.
+    // the grains of a dead launcher, and listens on DIR/launcher.sock.
     Status open(const LauncherOptions &options);
     // Serves until SIGTERM or SIGINT (ends all grains first), QUIT, or its directory is removed.
     void run();
@@ -41,7 +41,7 @@ private:
     struct Running {
         pid_t pid = 0;
         locks::Slots slot;
-        bool first_process_ended = false;  // a zombie that holds its pid; `exit` says how it ended
+        bool first_process_ended = false;  // a zombie that keeps its pid; `exit` has its status
         Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
         bool stopped_by_us = false;
         bool low_priority = false;
@@ -54,7 +54,7 @@ private:
     using Grains = std::map<std::string, Running>;
 
     Status listen();
-    void bury_the_dead();  // grains of a launcher that died before us
+    void bury_the_dead();  // grains of an earlier launcher
     void bury(const std::string &dir, int grain);
     void wait_once(Instant now);
     void lower_sessions(Instant now);
@@ -74,14 +74,14 @@ private:
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
     struct Members {
         FoundProcesses found;                                 // of the grain
-        std::vector<ProcessStat> unclaimed;   // its account's, and no grain's that could be told
+        std::vector<ProcessStat> unclaimed;   // of its account, and not attributable to any grain
     };
-    std::set<pid_t> not_strays() const;  // our children that are no grain's left-overs
+    std::set<pid_t> not_strays() const;  // children that are no left-overs of grains
     static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
     RunsAs may_be_of(const Running &grain, pid_t pid) const;
     std::set<pid_t> housed() const;      // processes in the control groups of grains
     Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
-    std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; zombies, too
+    std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; including zombies
     bool has_strays() const;
     void chase(const std::string &dir, const Running &grain);
     FoundProcesses tree_of(const std::string &dir, const Running &grain) const;
@@ -110,11 +110,11 @@ private:
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
     NewSessions new_sessions_;
-    Instant next_lower_{};  // of the sessions that grains begin
+    Instant next_lower_{};  // for sessions that grains create
     bool lower_again_ = false;
-    Instant next_try_{};  // of what the kernel or the disk refused
+    Instant next_try_{};  // for operations that the kernel or the disk refused
     Instant next_watch_{};
-    std::set<std::string> stale_leaves_;  // that could not be removed yet
+    std::set<std::string> stale_leaves_;  // not removable yet
 };
 
 }  // namespace dcs::launcher

@@ -1,4 +1,4 @@
-// Limits that the kernel does not keep by itself: looked at a few times a second, cheaply.
+// Limits that the kernel does not enforce: checked a few times a second, at low cost.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -14,7 +14,7 @@
 namespace dcs::launcher {
 namespace {
 constexpr Duration look_often = milliseconds(250);
-constexpr int look_share = 50;          // a look takes at most this part of the time
+constexpr int look_share = 50;          // a check takes at most one part in this number of the time
 constexpr int names_at_a_time = 2000;   // of files
 
 bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
@@ -43,7 +43,7 @@ Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended)
     return use;
 }
 
-// What of its own processes breaks; nothing: none.
+// The limit that its processes exceed; signal 0: none.
 struct Broken { int signal = 0; std::string words; };
 Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, bool processes_by_group) {
     if (l.memory_mb > 0 && !memory_by_group && use.bytes > l.memory_mb << 20) return {SIGKILL, memory_words(l)};
@@ -59,7 +59,7 @@ bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by
 }  // namespace
 
 void Launcher::over(const std::string &dir, Running &grain, int signal, const std::string &words) {
-    DCS_REQUIRE(signal > 0 && !words.empty(), "a limit has a signal and words");
+    DCS_REQUIRE(signal > 0 && !words.empty(), "a limit has a signal and a text");
     if (grain.exit.limit_signal != 0 || grain.stopped_by_us) return;
     grain.exit.limit_signal = signal;
     grain.exit.reason = words;
@@ -68,9 +68,9 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
     kill_tree(dir, grain);
 }
 
-// Its first process has just ended: was it because of a limit that the kernel keeps? Success is success.
+// Its first process has just ended: notes a limit that the kernel enforces as the cause. Not for success.
 void Launcher::note_limit(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.exit.known, "how it ended tells of the limit");
+    DCS_REQUIRE(grain.exit.known, "the exit status is known");
     const int status = grain.exit.status;
     if (status == 0 || grain.exit.limit_signal != 0) return;
     if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir))
@@ -120,7 +120,7 @@ void Launcher::watch(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended || !watches(grain.limits)) continue;
         const bool by_table = needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
-        DCS_REQUIRE(!by_table || table, "who needs the list of processes was counted before");
+        DCS_REQUIRE(!by_table || table, "the need for the process table was determined before");
         watch_one(dir, grain, by_table ? &*table : nullptr);
     }
     const Instant after = boot_clock();

@@ -1,4 +1,4 @@
-// dcs_launcher --dir DIR --name NAME …: started by dcs_grainserver, which need not live as long.
+// dcs_launcher --dir DIR --name NAME ...: started by dcs_grainserver, which it may survive.
 #include <cstdio>
 #include <string>
 

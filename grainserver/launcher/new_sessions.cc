@@ -11,7 +11,7 @@
 
 namespace dcs::launcher {
 namespace {
-// One look stays short, also beside a grain that forks for ever.
+// Bounds one scan, also if a grain forks endlessly.
 constexpr std::size_t processes_max = 512;
 
 void add_children(pid_t pid, std::vector<pid_t> &pids) {
@@ -24,7 +24,7 @@ void add_children(pid_t pid, std::vector<pid_t> &pids) {
 
 bool NewSessions::matter() { return ::access("/proc/self/autogroup", W_OK) == 0; }
 
-// From our own children on: what lost its parent is one of them.
+// Starts at the launcher's own children, which include all orphans.
 bool NewSessions::lower(const std::set<pid_t> &grains) {
     std::map<pid_t, bool> seen;
     std::vector<pid_t> tree = own_children();
@@ -41,7 +41,7 @@ bool NewSessions::lower(const std::set<pid_t> &grains) {
         seen[stat.session] = done;
         all = all && done;
     }
-    seen_ = std::move(seen);  // numbers of sessions that have ended come again
+    seen_ = std::move(seen);  // forgets ended sessions, whose numbers are reused
     return all;
 }
 

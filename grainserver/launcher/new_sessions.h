@@ -1,6 +1,6 @@
 #pragma once
-// Where the kernel weighs sessions against each other (autogroup), a child of a grain that begins a
-// session of its own has the full weight again, whatever its nice value says.
+// If the kernel weighs sessions against each other (autogroup), a child of a grain that creates a
+// session has full weight again, whatever its nice value.
 #include <map>
 #include <set>
 
@@ -10,10 +10,10 @@ namespace dcs::launcher {
 
 class NewSessions {
 public:
-    // Looks through the grains' trees and lowers the sessions that it has not lowered yet. `grains`: their
-    // first processes. False: the kernel refused one for now, look again soon.
+    // Scans the grains' trees and lowers the sessions that are not lowered yet. `grains`: their
+    // first processes. False: the kernel refused one for now; repeat soon.
     bool lower(const std::set<pid_t> &grains);
-    // Is there such a thing on this kernel?
+    // Whether this kernel has autogroup.
     static bool matter();
 
 private:

@@ -1,4 +1,4 @@
-// The end of grains: noticing it, ending what a grain left running, writing `exit`.
+// The end of grains: detects it, ends the processes that a grain left, writes `exit`.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -19,8 +19,8 @@
 namespace dcs::launcher {
 namespace {
 constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
-constexpr Duration exec_patience = seconds(2);  // for a stray that shows no environment yet
-constexpr Duration patience = seconds(5);  // for processes that do not even die of KILL
+constexpr Duration exec_patience = seconds(2);  // for a stray whose environment is not visible yet
+constexpr Duration patience = seconds(5);  // for processes that KILL does not end
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
 
@@ -34,16 +34,16 @@ void add_usage(files::ExitRecord &exit, const rusage &used) {
     exit.out_blocks += used.ru_oublock;
 }
 
-// wait(2)'s status word from what waitid tells.
+// The status word of wait(2) from the result of waitid.
 std::int32_t status_word(const siginfo_t &info) {
     if (info.si_code == CLD_EXITED) return (info.si_status & 0xff) << 8;
     return (info.si_status & 0x7f) | (info.si_code == CLD_DUMPED ? 0x80 : 0);
 }
 }  // namespace
 
-// Leaves the zombie: as long as it is there nobody else can get its pid, session or group number.
+// Leaves the zombie: while it exists, its pid, session and group number are not reused.
 bool Launcher::note_end(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.pid > 1 && !grain.first_process_ended, "an end is noted once");
+    DCS_REQUIRE(grain.pid > 1 && !grain.first_process_ended, "an end is recorded once");
     siginfo_t info{};
     rusage used{};
     const long n = ::syscall(SYS_waitid, P_PID, grain.pid, &info, WEXITED | WNOHANG | WNOWAIT, &used);
@@ -61,7 +61,7 @@ bool Launcher::note_end(const std::string &dir, Running &grain) {
     return true;
 }
 
-// Descendants of grains whose own parents are gone. Those that ended are waited for; their CPU time
+// Orphaned descendants of grains. Collects those that ended; their CPU time
 // counts for the grain whose session they were in.
 void Launcher::reap_strays() {
     const std::set<pid_t> known = not_strays();
@@ -76,14 +76,14 @@ void Launcher::reap_strays() {
 }
 
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
+    DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
     if (grain.in_group) cgroups_.seal(dir);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
 }
 
-// Kills what is left of a grain whose first process ended. True when nothing is left: the usual case, which
-// must not cost a look at all processes of the host.
+// Kills the remaining processes of a grain whose first process has ended. True if there are none: the usual case, which
+// must not require a scan of all processes of the host.
 bool Launcher::clear_tree(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.first_process_ended, "the tree is cleared when its first process has ended");
     const bool in_leaf = grain.in_group && !members_of(dir, cgroups_).empty();
@@ -96,13 +96,13 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain) {
 }
 
 bool Launcher::finish(const std::string &dir, Running &grain) {
-    DCS_REQUIRE(grain.first_process_ended && grain.exit.known, "the record says how the first process ended");
+    DCS_REQUIRE(grain.first_process_ended && grain.exit.known, "the exit record of the first process is complete");
     const Result<Fd> fd = open_directory(grains_fd_.get(), dir);
     if (fd) {
         failpoint("launcher.exit_record.before_write");
         const Status s = replace_file(fd->get(), files::exit_name, files::pack(grain.exit));
         failpoint("launcher.exit_record.after_write");
-        if (!s) {  // disk full: the zombie keeps the status until there is room
+        if (!s) {  // disk full: the zombie keeps the status until there is space
             std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
             std::fflush(stdout);
             return false;
@@ -125,7 +125,7 @@ void Launcher::look_at_children() {
             continue;
         }
         const std::string dir = it->first;
-        grain.slot.release();  // the keeper's copy too
+        grain.slot.release();  // also for the keeper's copy
         it = grains_.erase(it);
         if (!keeper_.drop(dir)) keep_keeper();
         failpoint("launcher.exit.before_send");
@@ -139,7 +139,7 @@ void Launcher::stop_all(Instant now) {
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended) continue;
         grain.stopped_by_us = true;
-        DCS_REQUIRE(grain.pid > 1, "a signal to group 0 or 1 would be to others");
+        DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
         ::kill(-grain.pid, SIGTERM);
         ::kill(-grain.pid, SIGCONT);
     }
@@ -151,7 +151,7 @@ void Launcher::push_stop(Instant now) {
     if (leave_at_ == Instant::never()) leave_at_ = now + patience;
     for (auto &[dir, grain] : grains_)
         if (!grain.first_process_ended) kill_tree(dir, grain);
-    if (now >= leave_at_) ended_ = true;  // processes in uninterruptible sleep; they still hold their slots
+    if (now >= leave_at_) ended_ = true;  // processes in uninterruptible sleep remain, and hold their slots
 }
 
 }  // namespace dcs::launcher

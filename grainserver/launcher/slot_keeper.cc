@@ -21,8 +21,8 @@
 namespace dcs::launcher {
 namespace {
 constexpr std::size_t packet_max = 512;
-constexpr int answer_ms = 2000;  // one that is stopped is as good as dead
-constexpr int first_look_ms = 50, last_look_ms = 5000;  // for the end of grains, when the launcher is dead
+constexpr int answer_ms = 2000;  // a stopped keeper counts as dead
+constexpr int first_look_ms = 50, last_look_ms = 5000;  // interval of checks for the end of grains after the launcher's
 
 // The keeper's side: everything below runs in its process.
 struct Kept {
@@ -31,7 +31,7 @@ struct Kept {
     int socket;
     std::map<std::string, Fd> slots;
 
-    // "hold <dir>" with a descriptor, or "drop <dir>". False when the launcher is gone.
+    // Handles "hold <dir>" with a descriptor, or "drop <dir>". False: the launcher has ended.
     bool take_call() {
         Fd slot;
         const auto packet = receive_packet(socket, packet_max, slot);
@@ -93,7 +93,7 @@ struct Kept {
 }  // namespace
 
 Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
-    if (pid_ > 0) {  // ours, and of no use any more
+    if (pid_ > 0) {  // the former keeper, which is not usable any more
         ::kill(pid_, SIGKILL);
         while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
     }
@@ -101,13 +101,13 @@ Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
     socket_ = Fd();
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return fail_errno(Code::io_error, "socket to the keeper of slots", errno);
+        return fail_errno(Code::io_error, "cannot create a socket to the keeper of slots", errno);
     Fd ours(ends[0]);
     const Fd its(ends[1]);
     const pid_t pid = ::fork();
     if (pid == 0) keep(grains, cgroups, its.get());
-    if (pid < 0) return fail_errno(Code::io_error, "no process for the keeper of slots", errno);
-    DCS_REQUIRE(pid > 1, "the other process stays in keep()");
+    if (pid < 0) return fail_errno(Code::io_error, "cannot start the keeper of slots", errno);
+    DCS_REQUIRE(pid > 1, "only the parent returns from fork");
     pid_ = pid;
     socket_ = std::move(ours);
     return Status::ok();
@@ -116,14 +116,14 @@ Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
 void SlotKeeper::finish() {
     socket_ = Fd();
     if (pid_ <= 0) return;
-    DCS_REQUIRE(pid_ != ::getpid(), "nobody waits for itself");
+    DCS_REQUIRE(pid_ != ::getpid(), "the keeper is another process");
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
     pid_ = 0;
 }
 
 bool SlotKeeper::hold(const std::string &dir, int slot) {
     const std::string text = "hold " + dir;
-    DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the name of a directory and the lock of a slot");
+    DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the call has a slot and fits a packet");
     return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT));
 }
 
@@ -139,7 +139,7 @@ bool SlotKeeper::drop(const std::string &dir) {
     return known(ready == 1 && ::recv(socket_.get(), word, sizeof word, MSG_DONTWAIT) > 0);
 }
 
-// One that does not answer is none: what it holds, start() ends with it.
+// A keeper that does not answer counts as lost: start() ends it, and with it what it holds.
 bool SlotKeeper::known(bool good) {
     if (!good) socket_ = Fd();
     return good;

@@ -1,7 +1,7 @@
 #pragma once
 // The slot keeper: a process beside each launcher that holds copies of the grains' slots. The kernel frees a slot with
-// its last copy, and no grain has one; so a slot stays taken though launcher and server are killed, until
-// the keeper has seen that the grain's last process is gone.
+// its last copy, and no grain has one. So a slot stays taken even if launcher and server are killed, until
+// the keeper has seen the end of the grain's last process.
 #include <string>
 
 #include <sys/types.h>
@@ -13,15 +13,15 @@ namespace dcs::launcher {
 
 class SlotKeeper {
 public:
-    // A new process. `grains`: path of the directory that holds the grains' directories.
+    // Starts the process. `grains`: path of the directory that contains the grains' directories.
     Status start(const std::string &grains, const Cgroups &cgroups);
     pid_t pid() const { return pid_; }
-    int fd() const { return socket_.get(); }  // -1 or readable: the keeper is gone
-    // From now on it has a copy, whatever becomes of us. False: it is gone, start another and tell it everything.
+    int fd() const { return socket_.get(); }  // -1 or readable: the keeper has ended
+    // On return the keeper has a copy, independent of the launcher. False: it has ended; start another and repeat all.
     bool hold(const std::string &dir, int slot);
-    // When it returns the keeper has none any more. False: as above.
+    // On return the keeper has no copy any more. False: as above.
     bool drop(const std::string &dir);
-    // An orderly end of ours: waits until it has gone too. Only if it holds nothing any more.
+    // For an orderly exit of the launcher: waits until the keeper has ended. Only if it holds no slot.
     void finish();
 
 private:

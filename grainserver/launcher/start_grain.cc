@@ -36,16 +36,16 @@ std::string exec_words(const std::string &program, const Failure &failure) {
     const int error = failure.error;
     const bool there = failure.program != There::nothing;
     if (failure.program == There::directory) return program + " is a directory, not a program";
-    if (error == ENOENT && there) return program + " is there, but the interpreter or loader that it names is not";
+    if (error == ENOENT && there) return program + " exists, but its interpreter or loader does not";
     if (error == EACCES && there) return program + " is not executable for this user";
     if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";
     if (error == E2BIG)
-        return "an argument or the environment is longer than this host's system takes: " +
+        return "an argument or the environment is longer than this host's system accepts: " +
                std::string(std::strerror(error));
     return "cannot start " + program + ": " + std::strerror(error);
 }
 
-// Trouble of the host now, as opposed to what the grain asks for and this host does not have.
+// A temporary error of the host, as opposed to a request that this host cannot fulfil.
 bool host_trouble(int error) {
     for (const int passing :
          {ENOMEM, EAGAIN, EMFILE, ENFILE, EIO, ENOSPC, EDQUOT, ETXTBSY, ESTALE, ENOTCONN, ETIMEDOUT})
@@ -53,8 +53,8 @@ bool host_trouble(int error) {
     return false;
 }
 
-// Whose fault a failed step is (wire::LaunchResult). not_found marks the program on this host for all of its user's
-// grains; invalid is about this grain alone: its arguments and environment, its working directory.
+// The cause of a failed step (wire::LaunchResult). not_found marks the program on this host for all of its user's
+// grains; invalid concerns this grain alone: its arguments and environment, its working directory.
 Code fault_of(const Failure &failure) {
     if (failure.error == ENOSPC || failure.error == EDQUOT) return Code::no_space;
     if (host_trouble(failure.error)) return Code::io_error;
@@ -89,7 +89,7 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
     return list;
 }
 
-// What is executed: the program, or the host's runner with the program's path and arguments behind its words.
+// The command to execute: the program, or the host's runner followed by the program's path and arguments.
 std::vector<std::string> command(const files::LaunchRecord &launch) {
     DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
     if (launch.runner.empty()) return launch.argv;
@@ -122,12 +122,12 @@ bool read_failure(int pipe, Failure &failure) {
 void wait_for_end(pid_t pid) {
     int status = 0;
     for (;;) {
-        const pid_t ended = ::waitpid(pid, &status, 0);  // also tells of a stop at the exec
+        const pid_t ended = ::waitpid(pid, &status, 0);  // also reports the stop at the exec
         if (ended < 0 ? errno != EINTR : WIFEXITED(status) || WIFSIGNALED(status)) return;
     }
 }
 
-// Makes what the plan points to; it lives as long as the fork.
+// Owns the data that the plan points to; lives until after the fork.
 struct StartMaterial {
     files::Room room;
     std::string out, err, directory;
@@ -143,7 +143,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
                int slot_limit) {
     DCS_REQUIRE(grain && p.room.fd, "the directory of the grain and its room are open");
     DCS_REQUIRE(!p.argv_list.empty() && p.argv_list.back() == nullptr && p.env_list.back() == nullptr,
-                "execve finds the end of both lists");
+                "both lists for execve are terminated");
     Plan &plan = p.plan;
     plan.grain = grain.get();
     plan.room = p.room.fd.get();
@@ -165,7 +165,8 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
     plan.confinement = &p.confinement;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
-    // As many as all grains of the user on this host may have: a first barrier; the limit itself is watched.
+    // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
+
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
         plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes * slot_limit);
 }
@@ -177,9 +178,9 @@ locks::Place slots_file(const std::string &directory) {
     return place;
 }
 
-// For who lists the slots: the grain works in it, and the launcher stands by.
+// For listings of the slots: the grain works in it, and the launcher supervises.
 void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
-    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is the grain's that runs in it");
+    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
     if (const auto process = identify(pid)) owner.process = *process;
@@ -191,7 +192,7 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
     slot.set_owner(world, owner);
 }
 
-// Without a slot: only to prove that it could run.
+// Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
                  std::optional<locks::Slots> slot, int slot_limit) {
     StartMaterial p;
@@ -223,9 +224,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     if (pid < 0) {
         const int error = errno;
         if (p.leaf.there) place.cgroups->remove(dir);
-        return failed(Code::io_error, std::string("no process for the grain: ") + std::strerror(error));
+        return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
     }
-    DCS_REQUIRE(pid > 1, "the grain becomes a process in fork_grain, and never comes back from there");
+    DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
     report_out = Fd();
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
@@ -255,14 +256,14 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     return outcome;
 }
 
-// What the owner says now: the server may have been started anew with other options.
+// Checks the owner's present rules: the server may have been restarted with other options.
 Status allowed(const Place &place, const files::LaunchRecord &launch) {
     const Result<std::string> bytes = read_file(place.base, files::rules_name, files::record_bytes_max);
     const Result<files::OwnerRules> rules =
         bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
     if (!rules)
-        return fail(Code::io_error, "what the owner of this host allows cannot be read (" + rules.status().text +
-                                        "): dcs_grainserver writes it when it starts");
+        return fail(Code::io_error, "the rules of this host's owner cannot be read (" + rules.status().text +
+                                        "): dcs_grainserver writes them when it starts");
     return files::permits(*rules, launch, files::logins_of_this_host());
 }
 
@@ -270,7 +271,7 @@ struct Ready {
     Fd grain;
     files::LaunchRecord launch;
 };
-// What is to be run. Otherwise `outcome` says why not, or that it is running or ended.
+// Finds the grain to run. Otherwise `outcome` gives the reason, or states that it is running or has ended.
 std::optional<Ready> find(const Place &place, const std::string &dir, StartOutcome &outcome) {
     Result<Fd> grain = open_directory(place.grains, dir);
     if (!grain) {
@@ -308,8 +309,8 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
                                                    locks::Deadline::none(), "grain " + dir);
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit was asked for, so there is one lock");
-    // Before there is a process: then there is none without a slot, whoever is killed.
+    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit has one lock");
+    // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
     if (!place.keeper->hold(dir, slot->lock_fds()[0]))
         return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
@@ -323,7 +324,7 @@ bool lower_session_priority(pid_t pid) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/autogroup", static_cast<int>(pid));
     const Fd fd(::open(path, O_WRONLY | O_CLOEXEC));
-    if (!fd) return true;  // no such thing on this kernel, or no such process any more
+    if (!fd) return true;  // the kernel lacks it, or the process has ended
     return ::write(fd.get(), "19", 2) == 2 || errno != EAGAIN;
 }
 

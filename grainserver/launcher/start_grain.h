@@ -1,6 +1,6 @@
 #pragma once
-// One grain becomes a process. Everything that can fail before the fork fails there; what fails
-// between fork and exec comes back through a pipe and is told in words.
+// Starts a grain as a process. As much as possible is checked before the fork; errors
+// between fork and exec are received through a pipe and described in words.
 #include <string>
 
 #include <sys/types.h>
@@ -27,25 +27,25 @@ struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
     pid_t pid = 0;            // started
     locks::Slots slot;        // started: keep it as long as the grain has a process
-    files::Limits limits;     // started; and which of them its control group sees to, if it has one
+    files::Limits limits;     // started; and which of them its control group enforces, if it has one
     bool in_group = false, memory_by_group = false, processes_by_group = false;
-    files::Account account;   // started: as its record says
-    Code code = Code::ok;     // failed. not_found, invalid: see wire::LaunchResult; others: the host's trouble
+    files::Account account;   // started: as in its record
+    Code code = Code::ok;     // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
     bool again = false;       // failed: no slot is free just now
-    std::string text;         // failed: in words
+    std::string text;         // failed: the reason
 };
 
-// `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is left alone (have_it). On
-// failure nothing is left behind but the directory as it was.
+// `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On
+// failure the directory is unchanged.
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit);
 
-// Would start_grain run it, slots aside? Everything is done as there, but the process is stopped
-// by the kernel right after its exec, before its first instruction, and killed. `started` without pid
+// Whether start_grain could run it, slots aside. Takes the same steps, but the kernel stops the process
+// right after its exec, before its first instruction, and it is killed. `started` without pid
 // and slot: yes.
 StartOutcome prove_grain(const Place &place, const std::string &dir);
 
-// Weight of the grain's session against other sessions, where the kernel groups them (nice alone does
-// nothing across sessions there). False: refused for now, try again after a while.
+// Lowers the weight of the grain's session against other sessions, if the kernel groups them (nice alone has no
+// effect across sessions then). False: refused for now; repeat after a while.
 bool lower_session_priority(pid_t pid);
 
 }  // namespace dcs::launcher

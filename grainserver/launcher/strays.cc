@@ -1,6 +1,6 @@
-// Whose a process is that lost its parents. Those of all grains are children of the launcher then, so it is told by
-// what the kernel says of them: the control group that it cannot leave, and the account that it cannot change. What
-// its environment says tells only the grains of one account from each other, who could signal each other anyway.
+// Attributes orphaned processes to grains. All orphans become children of the launcher, so they are identified by
+// properties that the kernel guarantees: the control group that a process cannot leave, and the account that it cannot
+// change. The environment only distinguishes grains of one account, which could signal each other anyway.
 #include <csignal>
 #include <cstdio>
 
@@ -13,7 +13,7 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr Duration chase_time = milliseconds(100);  // then others are served; the next chase comes soon
+constexpr Duration chase_time = milliseconds(100);  // bounds the time without other work; the next chase follows soon
 
 bool same_account(const files::Account &a, const files::Account &b) {
     return planted("launcher.believe_environment") || (a.change == b.change && (!a.change || a.uid == b.uid));
@@ -27,7 +27,7 @@ std::set<pid_t> Launcher::not_strays() const {
     return pids;
 }
 
-// A grain that is root may have begun processes under any account but that of another grain.
+// A grain that runs as root may have started processes under any account but that of another grain.
 RunsAs Launcher::may_be_of(const Running &grain, pid_t pid) const {
     if (planted("launcher.believe_environment")) return RunsAs::yes;
     if (grain.account.change || ::geteuid() != 0)
@@ -50,7 +50,7 @@ std::set<pid_t> Launcher::housed() const {
     return pids;
 }
 
-// Of several grains of one account that have no control group, who carries whose cookie. Who carries none of theirs
+// Among several grains of one account without control groups the cookie decides. A process without any of their cookies
 // is ended with the last of them.
 Launcher::Whose Launcher::whose(pid_t stray, const std::string &dir, const Running &grain,
                                 const std::set<pid_t> &housed) const {
@@ -73,7 +73,7 @@ FoundProcesses Launcher::tree_of(const std::string &dir, const Running &grain) c
     return members_in(ProcessTable(), dir, grain).found;
 }
 
-// Every process of it that can be told. One that shows no environment may be in the middle of an exec.
+// All processes attributable to the grain. A process without a visible environment may be in the middle of an exec.
 Launcher::Members Launcher::members_in(const ProcessTable &table, const std::string &dir, const Running &grain) const {
     const std::set<pid_t> known = not_strays();
     const std::set<pid_t> in_groups = enclosed(grain) ? std::set<pid_t>() : housed();
@@ -93,9 +93,9 @@ Launcher::Members Launcher::members_in(const ProcessTable &table, const std::str
     return members;
 }
 
-// What lost its parents is our child from that moment on, and stays in our list as a zombie until we wait for it.
-// So a list that shows nobody proves that nobody is there; one that shows only zombies does not, as the last of
-// them may have begun another while we read.
+// An orphan is immediately a child of the launcher, and stays in its list as a zombie until it is waited for.
+// So a list without any process proves that there is none; a list of zombies only does not, because the last of
+// them may have started another during the scan.
 bool Launcher::has_strays() const {
     const std::set<pid_t> known = not_strays();
     for (const pid_t pid : own_children())
@@ -111,24 +111,24 @@ std::vector<pid_t> Launcher::strays_of(const std::string &dir, const Running &gr
     return pids;
 }
 
-// Runs after processes that live shorter than a look at the whole host takes. Nobody else can get the number of
-// a child before we wait for it, so nothing has to be looked up before the signal.
+// Kills processes that live shorter than a scan of the whole host takes. The pid of a child is not reused before it is
+// waited for, so no check is needed before the signal.
 void Launcher::chase(const std::string &dir, const Running &grain) {
     const Instant end = boot_clock() + chase_time;
     for (std::vector<pid_t> pids = strays_of(dir, grain); !pids.empty() && boot_clock() < end;
          pids = strays_of(dir, grain)) {
         for (const pid_t pid : pids) {
-            DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only children that grains left behind are chased");
+            DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only orphans of grains are chased");
             ::kill(pid, SIGKILL);
         }
         reap_strays();
     }
 }
 
-// Processes of the grain's account that hide from their own grain use what is its account's to use. They are no
-// reason to end a grain that may not be theirs.
+// Processes of the grain's account that no grain can be identified for use that account's resources. They do not
+// justify ending a grain to which they may not belong.
 void Launcher::end_unclaimed(const std::string &dir, const Running &grain, const std::string &words) {
-    std::printf("%s: together with processes of its account that no grain claims %s; these are ended\n", dir.c_str(),
+    std::printf("%s: together with unattributed processes of its account it %s; these are ended\n", dir.c_str(),
                 words.c_str());
     std::fflush(stdout);
     (void)strike([&] { return FoundProcesses{members_in(ProcessTable(), dir, grain).unclaimed, false}; });

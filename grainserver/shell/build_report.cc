@@ -1,4 +1,4 @@
-// A report, made from the grain's directory at the moment when it is sent.
+// Builds a report from the grain's directory at the moment of sending.
 #include <algorithm>
 #include <cerrno>
 #include <unistd.h>
@@ -24,12 +24,12 @@ struct Building {
         trouble = ReportUnsendable{plan.id, why, plan.checkpoint, text};
         return false;
     }
-    // The fault of the grain, which can still end well; nothing that is waited for, or tried on another host.
+    // An error of the grain, which can still end well; it is neither retried nor tried on another host.
     bool ignore_checkpoint(const std::string &why) {
         return give_up(Why::bad_checkpoint, files::checkpoint_name(plan.checkpoint) + " is ignored: " + why);
     }
     bool take_room(std::size_t bytes) {
-        if (bytes > room) return give_up(Why::too_big, "a report of more than the permitted size");
+        if (bytes > room) return give_up(Why::too_big, "the report exceeds the permitted size");
         room -= bytes;
         return true;
     }
@@ -55,7 +55,7 @@ bool put_checkpoint(Building &b, const files::Room &room, const files::LaunchRec
     if (!bytes) return b.give_up(Why::bad_checkpoint, bytes.status().text);
     std::string strange;
     const std::int64_t input_size = files::foreign_size(room, files::input_name, &strange);
-    if (input_size < 0) return b.ignore_checkpoint(strange.empty() ? "the grain's input is not there" : strange);
+    if (input_size < 0) return b.ignore_checkpoint(strange.empty() ? "the grain's input is missing" : strange);
     const Result<Checkpoint> found = parse_checkpoint(*bytes, static_cast<std::uint64_t>(input_size));
     if (!found) return b.ignore_checkpoint(found.status().text);
     if (!b.take_room(found->state.size())) return false;
@@ -80,7 +80,7 @@ bool append(Building &b, const files::Room &room, const std::string &name, std::
     return b.take_room(bytes->size());
 }
 
-// Where it must be cut a quarter is kept free for standard error, which tells more.
+// If the output must be cut, a quarter is reserved for standard error, which is more informative.
 bool put_increments(Building &b, const files::Room &room) {
     const std::size_t kept = b.plan.cut ? b.room / 4 : 0;
     for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
@@ -114,7 +114,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     const Result<files::Room> room = files::open_room(grain->get());
     if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
     const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, *launch)) && put_increments(b, *room);
-    DCS_REQUIRE(whole == !b.trouble, "what is not whole says why");
+    DCS_REQUIRE(whole == !b.trouble, "an incomplete report has a reason");
     if (!whole) return *b.trouble;
     return std::move(b.report);
 }

@@ -15,7 +15,7 @@ constexpr std::size_t file_bytes = 1024;
 }  // namespace
 
 // Text: interval in nanoseconds, slots, epoch; name of the backup's store and number; name, address and key of a backup
-// of another host. Each group is there as of some version on.
+// on another host. Later groups are missing in files of older versions.
 void load_configured(int directory, State &state) {
     const Result<std::string> text = read_file(directory, configured_name, file_bytes);
     std::int64_t interval = 0;
@@ -41,7 +41,7 @@ void load_configured(int directory, State &state) {
 }
 
 Status save_configured(int directory, const State &state) {
-    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "what is saved can be loaded again");
+    DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "saved values are valid");
     std::string text = std::to_string(state.interval.ns) + " " + std::to_string(state.slots) + " " +
                        std::to_string(state.epoch) + " " + std::to_string(state.backup_store) + " " +
                        std::to_string(state.backup_number);

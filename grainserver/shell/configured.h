@@ -1,5 +1,5 @@
 #pragma once
-// What the scheduler has said to this server, kept for its next start: the file `configured` of its directory `server`.
+// The scheduler's configuration of this server, for its next start: the file `configured` in the directory `server`.
 #include "base/status.h"
 #include "grainserver/core/state.h"
 
@@ -7,9 +7,9 @@ namespace dcs::server {
 
 inline constexpr const char *configured_name = "configured";
 
-// Leaves `state` alone if there is no such file, or it holds something else. `directory` is open.
+// Does not change `state` if there is no such file, or its content is invalid. `directory` is a descriptor.
 void load_configured(int directory, State &state);
-// After a power failure there is the old file or the new one.
+// Atomic: after a power failure the file is the old or the new one.
 Status save_configured(int directory, const State &state);
 
 }  // namespace dcs::server

@@ -17,7 +17,7 @@
 namespace dcs::server {
 namespace {
 constexpr const char *content_name = "content", *incoming_name = "incoming";
-constexpr std::uint64_t block = 4096;             // a content takes at least so much
+constexpr std::uint64_t block = 4096;             // minimum size of a content on the disk
 constexpr std::int64_t stale_s = 7 * 24 * 3600;
 constexpr int swept_at_once = 64;
 constexpr std::size_t names_max = 64;             // of one program
@@ -85,7 +85,7 @@ void ContentCache::find_in(int fan, const std::string &name) {
 void ContentCache::set(const std::string &digest, std::uint64_t size, std::int64_t used_s) {
     DCS_REQUIRE(digest.size() == limits::digest_bytes, "a content is named by its digest");
     Content &content = contents_[digest];
-    DCS_REQUIRE(bytes_ >= content.bytes, "the sum counts all that is known");
+    DCS_REQUIRE(bytes_ >= content.bytes, "the sum covers all known contents");
     bytes_ += on_disk(size) - content.bytes;
     content = Content{on_disk(size), used_s};
 }
@@ -103,12 +103,12 @@ Result<Fd> ContentCache::open_content(const std::string &digest, std::int64_t no
     Fd fd(::openat(folder->get(), content_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!fd) return file_error(wire::digest_text(digest), errno);
     const timespec now{now_s, 0}, times[] = {now, now};
-    (void)::futimens(fd.get(), times);  // only the sweep looks at it
+    (void)::futimens(fd.get(), times);  // used by the sweep only
     if (const auto found = contents_.find(digest); found != contents_.end()) found->second.used_s = now_s;
     return fd;
 }
 
-// One file under every name that it is run by.
+// The content has a link for every name under which it is executed.
 Result<std::string> ContentCache::program(const std::string &digest, const std::string &name) {
     const Result<Fd> folder = folder_of(digest, false);
     if (!folder) return folder.status();
@@ -128,7 +128,7 @@ Result<std::string> ContentCache::program(const std::string &digest, const std::
 void ContentCache::remove(const std::string &digest) {
     verified_.erase(digest);
     if (const auto found = contents_.find(digest); found != contents_.end()) {
-        DCS_REQUIRE(bytes_ >= found->second.bytes, "the sum counts all that is known");
+        DCS_REQUIRE(bytes_ >= found->second.bytes, "the sum covers all known contents");
         bytes_ -= found->second.bytes;
         contents_.erase(found);
     }
@@ -136,11 +136,11 @@ void ContentCache::remove(const std::string &digest) {
     const Result<Fd> fan = open_directory(library_.get(), hex.substr(0, 2));
     if (!fan) return;
     if (const Result<Fd> folder = open_directory(fan->get(), hex))
-        remove_file(folder->get(), content_name);  // first: without it the rest is a left-over
+        remove_file(folder->get(), content_name);  // first: without it the rest counts as incomplete
     if (!remove_tree(fan->get(), hex)) return;
 }
 
-// ---- what comes in ------------------------------------------------------------------------
+// ---- incoming contents --------------------------------------------------------------------
 
 Result<Incoming> ContentCache::begin() {
     const std::string name = std::to_string(++number_);
@@ -170,7 +170,7 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
     if (offset == 0) coming_.erase(digest);
     auto it = coming_.find(digest);
     if (it == coming_.end()) {
-        if (offset != 0) return fail(Code::invalid, "the beginning of a content is not here any more");
+        if (offset != 0) return fail(Code::invalid, "the beginning of the content is missing");
         Result<Incoming> file = begin();
         if (!file) return file.status();
         it = coming_.try_emplace(digest).first;
@@ -179,18 +179,18 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
     }
     Coming &coming = it->second;
     Status s = offset == coming.next && total == coming.total ? append(coming, bytes)
-                                                              : fail(Code::invalid, "a piece came out of order");
+                                                              : fail(Code::invalid, "a piece arrived out of order");
     const std::uint64_t next = coming.next;
     if (s && next < total) return next;
-    if (s && coming.sum.finish() != digest) s = fail(Code::io_error, "what came is not what its name says");
+    if (s && coming.sum.finish() != digest) s = fail(Code::io_error, "the content does not match its digest");
     if (s) s = take(std::move(coming.file), digest, total, now_s);
     coming_.erase(digest);
     return s ? Result<std::uint64_t>(next) : Result<std::uint64_t>(s);
 }
 
 Status ContentCache::take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s) {
-    DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "it lies among what comes in");
-    if (has(digest)) remove(digest);  // damaged, or of somebody who brought the same meanwhile
+    DCS_REQUIRE(incoming.fd && incoming.folder == incoming_.get(), "the file is in the incoming directory");
+    if (has(digest)) remove(digest);  // damaged, or brought by another grain meanwhile
     const Result<Fd> folder = folder_of(digest, true);
     if (!folder) return folder.status();
     failpoint("server.content.before_rename");
@@ -203,7 +203,7 @@ Status ContentCache::take(Incoming incoming, const std::string &digest, std::uin
     return Status::ok();
 }
 
-// ---- what goes ----------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------
 
 bool ContentCache::free_oldest(const Names &needed) {
     auto oldest = contents_.end();
@@ -231,7 +231,7 @@ bool ContentCache::sweep(std::int64_t now_s) {
     return gone > 0;
 }
 
-// The disk is full: all that nobody needs goes.
+// The disk is full: removes all contents that are not needed.
 bool ContentCache::make_room() {
     const Names needed = needed_();
     bool some = false;

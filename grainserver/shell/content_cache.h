@@ -1,8 +1,8 @@
 #pragma once
-// The library on this host: DIR/library/<2 hex>/<all hex>/content, named by the SHA-256 of what is in it.
-// A content is there whole or not at all. It is verified once per server process before it is used, as fetched
-// ones were when they came. Contents belong to the server, and no other account gets here, however much it knows of
-// their names: grains get copies. Only grains under the server's own account execute a program where it lies.
+// The library on this host: DIR/library/<2 hex>/<all hex>/content, named by the SHA-256 of the content.
+// A content is present whole or not at all. It is verified once per server process before its use; fetched
+// contents are verified on arrival. Contents belong to the server, and no other account can access them, even if it
+// knows their names: grains get copies. Only grains under the server's own account execute a program in place.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,7 +17,7 @@ namespace dcs::server {
 
 inline constexpr const char *library_folder = "library";  // in the server's directory
 
-// A content that is being written; its name goes with it.
+// A content that is being written; the destructor removes its name.
 struct Incoming {
     Incoming() = default;
     Incoming(int folder_fd, std::string its_name, Fd file)
@@ -35,37 +35,37 @@ class ContentCache {
 public:
     using Names = std::set<std::string>;
 
-    // Removes what came only half. `needed`: contents that stay, however old they are.
+    // Removes incomplete contents. `needed`: contents that are kept, however old they are.
     Status open(const std::string &directory, std::uint64_t max_bytes, std::function<Names()> needed);
 
     bool has(const std::string &digest) const { return contents_.count(digest) != 0; }
     bool verified(const std::string &digest) const { return verified_.count(digest) != 0; }
     void set_verified(const std::string &digest) { verified_.insert(digest); }
-    // To read it; it counts as used now.
+    // Opens it for reading; counts as a use.
     Result<Fd> open_content(const std::string &digest, std::int64_t now_s);
-    // Its path under `name`, for an exec by the server's own account.
+    // A path to it with the file name `name`, for an exec by the server's own account.
     Result<std::string> program(const std::string &digest, const std::string &name);
     void remove(const std::string &digest);
 
     // ---- from the scheduler, in order ----
-    // How much is here now; at `total` it is verified and in the library. On failure nothing of it is kept.
+    // Returns how much is present; at `total` it is verified and in the library. On failure all of it is removed.
     Result<std::uint64_t> keep(const std::string &digest, std::uint64_t total, std::uint64_t offset,
                                const std::string &bytes, std::int64_t now_s);
     void drop(const std::string &digest) { coming_.erase(digest); }
 
     // ---- from a grain ----
     Result<Incoming> begin();
-    // What was written there, and has this digest.
+    // Adds the content of `incoming`, which has this digest.
     Status take(Incoming incoming, const std::string &digest, std::uint64_t size, std::int64_t now_s);
 
-    // Removes a few that nobody needs: those that were not used for long, and the least recently used ones as
-    // long as all are too large. False: there was nothing to do.
+    // Removes a few contents that are not needed: those unused for long, and the least recently used ones as
+    // long as the total is too large. False: there was nothing to do.
     bool sweep(std::int64_t now_s);
     std::uint64_t bytes() const { return bytes_; }
 
 private:
     struct Content {
-        std::uint64_t bytes = 0;  // that it takes on the disk, about
+        std::uint64_t bytes = 0;  // approximate size on the disk
         std::int64_t used_s = 0;
     };
     struct Coming {
@@ -84,12 +84,12 @@ private:
 
     std::string path_;
     Fd library_, incoming_;
-    std::uint64_t number_ = 0;  // of the last one that came in
+    std::uint64_t number_ = 0;  // of the last incoming file
     std::uint64_t max_bytes_ = 0, bytes_ = 0;
     std::function<Names()> needed_;
     std::map<std::string, Content> contents_;
     Names verified_;
-    std::map<std::string, Coming> coming_;  // after incoming_: their names are in it
+    std::map<std::string, Coming> coming_;  // declared after incoming_, which contains their names
 };
 
 }  // namespace dcs::server

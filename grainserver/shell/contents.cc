@@ -49,7 +49,7 @@ Work Contents::read_digest(int fd, std::string *digest) {
     *digest = done ? reading.digest() : std::string();
 }
 
-// Kept by an earlier server: nobody else sees whether the disk still has the same bytes.
+// For contents of an earlier server process: checks that the disk still has the same bytes.
 Work Contents::verify(std::string digest) {
     if (!cache_.has(digest) || cache_.verified(digest)) co_return;
     const Result<Fd> fd = cache_.open_content(digest, wall_seconds());
@@ -63,7 +63,7 @@ Work Contents::verify(std::string digest) {
 Work Contents::send_piece(SendPiece piece) {
     for (Work verifying = verify(piece.digest); verifying.go_on();) co_yield Slice{};
     if (cache_.has(piece.digest)) send_now(piece);
-    else tell_(PieceUnreadable{piece.digest, wire::digest_text(piece.digest) + " is gone, or damaged"});
+    else tell_(PieceUnreadable{piece.digest, wire::digest_text(piece.digest) + " is missing or damaged"});
 }
 
 void Contents::send_now(const SendPiece &piece) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the server does with contents (core/content_state.h): keeps those that come, places them for grains, keeps
-// what grains made. Long work is done a slice at a time.
+// The server's operations on contents (core/content_state.h): keeps those that arrive, places them for grains, keeps
+// the outputs of grains. Long operations are done in slices.
 #include <array>
 #include <deque>
 #include <functional>
@@ -25,34 +25,34 @@ public:
     Contents(GrainFiles &files, Tell tell, Say say) : files_(files), tell_(std::move(tell)), say_(std::move(say)) {}
     Status open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                 std::function<ContentCache::Names()> needed);
-    // How programs outside the library are opened: files/program_file.h, by whoever may.
+    // The function that opens programs outside the library: files/program_file.h, or a privileged process.
     using OpenProgram = std::function<Result<Fd>(const std::string &path, const files::Account &account)>;
     void open_programs_by(OpenProgram open) { open_program_ = std::move(open); }
 
-    // ---- the effects, each answered as core/step.h says ----
+    // ---- the effects, each answered as in core/input_effect.h ----
     void place(const GrainId &id) { begin(id, place_files(id)); }
     void keep(const KeepPiece &piece);
     void drop(const std::string &digest) { cache_.drop(digest); }
     void keep_outputs(const GrainId &id) { begin(id, take_outputs(id)); }
     void send(const SendPiece &piece) { begin({}, send_piece(piece)); }
-    // The grain's directory goes: nothing more is done there.
+    // The grain's directory will be removed: stops all work there.
     void give_up(const GrainId &id);
 
     // ---- the loop ----
     bool busy() const { return !jobs_.empty(); }
     void go_on();           // one slice
-    void tidy();            // now and then, when nothing else is to be done
+    void tidy();            // from time to time, when idle
 
 private:
     struct Job { GrainId id; Work work; };
-    // Which file it was whose digest was computed.
+    // Identifies a file whose digest was computed.
     using Identity = std::array<std::int64_t, 7>;
 
     void begin(const GrainId &id, Work work) { jobs_.push_back({id, std::move(work)}); }
     Work place_files(GrainId id);
     // Steps of these: `for (Work w = step(...); w.go_on();) co_yield Slice{};`
     static Work read_digest(int fd, std::string *digest);  // of the whole file; empty if it cannot be read
-    Work verify(std::string digest);                       // otherwise it is not here any more
+    Work verify(std::string digest);                       // removes the content if it is damaged
     Work know_program(const files::LaunchRecord *record, const files::FileRecord **program);
     Work fill_room(const files::LaunchRecord *record, const files::Room *room, const files::FileRecord *program,
                    Status *status);

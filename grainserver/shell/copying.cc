@@ -13,7 +13,7 @@
 
 namespace dcs::server {
 namespace {
-constexpr std::uint64_t slice = 4u << 20;  // some milliseconds
+constexpr std::uint64_t slice = 4u << 20;  // takes some milliseconds
 constexpr std::size_t buffer_bytes = 256u << 10;
 
 }  // namespace
@@ -23,7 +23,7 @@ Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool
       sum_(digest ? std::make_unique<pki::Sha256>() : nullptr) {}
 
 Result<bool> Copying::go_on() {
-    DCS_REQUIRE(copied_ <= max_, "no more is copied than was asked for");
+    DCS_REQUIRE(copied_ <= max_, "the copied bytes do not exceed the maximum");
     return kernel_ ? by_kernel() : by_hand();
 }
 
@@ -43,7 +43,7 @@ Result<bool> Copying::by_kernel() {
     if (n > 0) copied_ += static_cast<std::uint64_t>(n);
     if (n > 0 || (n < 0 && errno == EINTR)) return false;
     if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)) return file_error("a copy", errno);
-    kernel_ = false;  // it cannot between these two, or says that there is no more: a read knows
+    kernel_ = false;  // unsupported between these files, or the end is reported, which a read verifies
     return false;
 }
 
@@ -54,7 +54,7 @@ Result<bool> Copying::by_hand() {
         if (wanted == 0) return true;
         const ssize_t n = ::pread(from_, buffer.data(), wanted, static_cast<off_t>(offset_ + copied_));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return file_error("reading what is copied", errno);
+        if (n < 0) return file_error("reading the source of a copy", errno);
         if (n == 0) return true;
         const auto count = static_cast<std::size_t>(n);
         if (sum_) sum_->add({buffer.data(), count});

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes from one open file to another, a slice at a time.
+// Copies bytes from one open file to another, in slices.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,13 +11,13 @@ namespace dcs::server {
 
 class Copying {
 public:
-    // From `offset` of `from` to its end, at most `max` bytes, to the place where `to` stands. No `to` (-1): only
-    // read. With `digest` the bytes pass through us, else the kernel copies them or lets the files share them.
+    // Copies from `offset` of `from` to its end, at most `max` bytes, to the present position of `to`. `to` -1: only
+    // reads. With `digest` the bytes pass through this process, else the kernel copies or shares them.
     Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool digest);
-    // One slice. True: there is no more.
+    // One slice. True: the end is reached.
     Result<bool> go_on();
     std::uint64_t copied() const { return copied_; }
-    std::string digest() { return sum_->finish(); }  // once
+    std::string digest() { return sum_->finish(); }  // call once
 
 private:
     Result<bool> by_kernel();

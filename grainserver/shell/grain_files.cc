@@ -29,7 +29,7 @@ ExitFacts facts_of(const files::ExitRecord &record) {
     return facts;
 }
 
-// The grain's first process, if it still runs.
+// Finds the grain's first process, if it still runs.
 bool find_process(int grain, const std::string &boot_id, ProcessStat &stat) {
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     if (!text) return false;
@@ -49,8 +49,8 @@ wire::Usage usage_of(int grain, const std::string &boot_id) {
     return usage;
 }
 
-// Its process's, by the record that it leaves at its start; the boot clock and /proc count alike. Now, if
-// that is damaged.
+// The start time from the pid record; the boot clock and /proc use the same scale. Now, if the record
+// is damaged.
 Instant start_of(int grain) {
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> pid = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
@@ -59,7 +59,7 @@ Instant start_of(int grain) {
     return Instant{static_cast<std::int64_t>(std::min<std::uint64_t>(pid->start_time, INT64_MAX / tick_ns) * tick_ns)};
 }
 
-// Both count alike: what is on disk outlives this program, what is in the core does not.
+// The enums have equal values: the one on disk must stay compatible, the one in the core need not.
 constexpr bool same(Ending ending, files::Ending recorded) {
     return static_cast<std::uint8_t>(ending) == static_cast<std::uint8_t>(recorded);
 }
@@ -81,18 +81,18 @@ void adopt_outputs(int grain, Adopted &a) {
     const Result<std::string> bytes = read_file(grain, files::outputs_name, files::record_bytes_max);
     const Result<files::OutputsRecord> outputs =
         bytes ? files::unpack_outputs(*bytes) : Result<files::OutputsRecord>(bytes.status());
-    if (!outputs) return;  // they are kept again
+    if (!outputs) return;  // they will be kept again
     a.outputs = in_core(outputs->files);
     a.output_words = outputs->words;
 }
 
-// Everything that the grain finds.
+// Makes the room with the grain's input.
 Status furnish(int grain, const std::string &bytes) {
     const Result<Fd> room = files::make_room(grain);
     return room ? replace_file(room->get(), files::input_name, bytes) : room.status();
 }
 
-// Grains under other accounts must get to their rooms and homes; the directories on the way show them nothing.
+// Grains under other accounts must reach their rooms and homes; the directories above cannot be listed.
 Status let_pass(const std::string &path) {
     if (::chmod(path.c_str(), 0711) != 0) return file_error(path, errno);
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
@@ -100,11 +100,11 @@ Status let_pass(const std::string &path) {
         struct stat st{};
         if (::stat(part.c_str(), &st) != 0) return file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
-            return fail(Code::invalid, "grains under accounts of their own cannot get to " + path + ", because " +
+            return fail(Code::invalid, "grains under accounts of their own cannot reach " + path + ", because " +
                                            part + " is closed to others: chmod o+x " + part +
                                            ", or choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
-            return fail(Code::invalid, part + ", on the way to " + path + ", can be written by everybody");
+            return fail(Code::invalid, part + ", above " + path + ", is writable for all users");
         if (slash == std::string::npos) return Status::ok();
     }
 }
@@ -114,7 +114,7 @@ std::int64_t smaller(std::int64_t a, std::int64_t b) { return a == 0 || b == 0 ?
 
 Status GrainFiles::open(const std::string &directory, const std::string &host, const std::string &boot_id,
                         const GrainRules &rules) {
-    DCS_REQUIRE(rules.logins != nullptr && directory[0] == '/', "the server has found out where and who it is");
+    DCS_REQUIRE(rules.logins != nullptr && directory[0] == '/', "the directory and the logins are known");
     const std::string path = directory + "/" + files::grains_folder;
     if (Status s = make_directories(path); !s) return s;
     Result<Fd> fd = open_directory(AT_FDCWD, path);
@@ -178,7 +178,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
     for (const auto *list : {&launch.argv, &launch.env})
         for (const std::string &item : *list)
-            if (item.find('\0') != std::string::npos) return fail(Code::invalid, "an argument holds a NUL byte");
+            if (item.find('\0') != std::string::npos) return fail(Code::invalid, "an argument contains a NUL byte");
     record.env = launch.env;
     record.runner = runner_;
     if (!launch.directory.empty()) record.directory = absolute(launch.directory);
@@ -201,7 +201,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = make_home(files::encoded_name(id.key.session.user), *account); !s) return s;
     if (Status s = furnish(grain, launch.input); !s) return s;
-    // Where files are still to come, the room stays ours until they have (staging.cc).
+    // If files are still missing, the room belongs to the server until they are placed (staging.cc).
     if (record.placed)
         if (Status s = giving_->give_room(name_of(id), *account); !s) return s;
     return replace_file(grain, files::launch_name, files::pack(record));
@@ -223,7 +223,7 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
     return s;
 }
 
-// The record goes first: a directory without it is a left-over, whatever else is in it.
+// Removes the record first: a directory without it counts as incomplete, whatever else is in it.
 Status GrainFiles::remove(const GrainId &id) {
     const std::string name = name_of(id);
     if (const Result<Fd> grain = open_directory(grains_.get(), name))
@@ -244,8 +244,8 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     const Result<files::LaunchRecord> launch = launch_of(fd);
     const bool runs = a.started && !a.exit;
     if (!launch || launch->boot_id != boot_id_) {
-        // Of another boot: its processes are gone, and what was not reported may not have reached the
-        // disk whole. The scheduler learns that it is not held any more and restarts it.
+        // Of another boot: its processes have ended, and unreported output may not have reached the
+        // disk. The scheduler learns that it is no longer held and restarts it.
         if (launch || !runs) {
             if (!remove(*id)) return;
             return;

@@ -1,7 +1,7 @@
 #pragma once
-// The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: between what lies there
-// and what the core and the scheduler say. All truth about grains on this host is here; every file
-// of ours is complete or absent at any instant. What the grain may touch is in room/ below (files/room.h).
+// The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: converts between their content
+// and the types of core and wire. They are the authoritative state of the grains on this host; every file
+// of the server is complete or absent at any instant. What the grain may change is in room/ below (files/room.h).
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,51 +18,51 @@
 
 namespace dcs::server {
 
-// What the owner of this host lets grains do.
+// The rules of this host's owner for grains.
 struct GrainRules {
     IdentityOptions identity;
-    std::string uids_directory;  // where made-up uids are remembered; empty: the server's own directory
+    std::string uids_directory;  // where anonymous uids are recorded; empty: the server's own directory
     files::Limits limits;
-    Rungs rungs = 0;                    // how grains are confined
-    std::vector<std::string> writable;  // and what they may write then
+    Rungs rungs = 0;                    // confinement of grains
+    std::vector<std::string> writable;  // directories that they may write in spite of it
     const files::Logins *logins = &files::logins_of_this_host();
-    std::shared_ptr<const files::Giving> giving;  // none: this process may do so itself
+    std::shared_ptr<const files::Giving> giving;  // null: this process has the privilege
 };
 
 class GrainFiles {
 public:
-    // Makes DIR/grains if it is missing. `directory` is absolute. Code::invalid if it has grains of a server
+    // Makes DIR/grains if it is missing. `directory` is absolute. Code::invalid if it contains grains of a server
     // of another name.
     Status open(const std::string &directory, const std::string &host, const std::string &boot_id,
                 const GrainRules &rules = {});
 
-    // Programs are started through these words (files/grain_record.h).
+    // Programs are started by this command (LaunchRecord::runner).
     void run_by(std::vector<std::string> runner) { runner_ = std::move(runner); }
 
     std::string name_of(const GrainId &id) const;
     std::optional<GrainId> id_of(const std::string &name) const;
 
-    // Everything that a start needs, the record `launch` last. On failure nothing is left; Code::no_space
+    // Makes a grain's directory, the record `launch` last. On failure nothing is left; Code::no_space
     // for a full disk.
     Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     std::string take_note() { return std::exchange(note_, {}); }  // of the last prepare(), for the log; or empty
-    // What was left by an earlier server. Directories of another boot and half-made ones are removed.
+    // The grains of an earlier server process. Directories of another boot and incomplete ones are removed.
     std::vector<Adopted> adopt();
 
     DirFacts look(const GrainId &id) const;
-    pid_t process_of(const GrainId &id) const;  // the grain's first one; 0 if it does not run
+    pid_t process_of(const GrainId &id) const;  // the grain's first process; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
-    // The report that `plan` asks for, or why it cannot be.
+    // The report for `plan`, or why it cannot be built.
     std::variant<wire::GrainReport, ReportUnsendable> build(const SendReport &plan) const;
 
-    // Records first, then removes the increments and checkpoints that are not needed any more.
+    // Writes the record, then removes the increments and checkpoints that are no longer needed.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
     Status write_ending(const WriteEnding &what);
     Status write_outputs(const GrainId &id, const files::OutputsRecord &record);
-    // The launch record with its files in their places: from now on the grain may start.
+    // Writes the launch record after its files are placed: the grain may then start.
     Status write_placed(const GrainId &id, files::LaunchRecord record);
     Status remove(const GrainId &id);
-    // The room, to be filled or to be the grain's.
+    // Takes the room to fill it, and gives it to the grain.
     Status take_room(const GrainId &id, const files::Account &to) { return giving_->take_room(name_of(id), to); }
     Status give_room(const GrainId &id, const files::Account &to) { return giving_->give_room(name_of(id), to); }
 

@@ -10,13 +10,13 @@
 
 namespace dcs::server {
 namespace {
-// A grain of more processes or threads is known by its first ones: a look must stay cheap.
+// Only the first processes or threads of a grain are counted, to bound the cost of a look.
 constexpr std::size_t tasks_max = 64;
 constexpr std::size_t text_max = 4u << 20;
 
 std::int64_t tick_us() { return 1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l); }
 
-// The line "cpu" of /proc/stat: user nice system idle iowait irq softirq steal; and one line for each core.
+// Parses the line "cpu" of /proc/stat: user nice system idle iowait irq softirq steal; and one line for each core.
 void put_processors(const std::string &text, HostSample &sample) {
     std::int64_t v[8] = {};
     std::sscanf(text.c_str(),
@@ -52,13 +52,13 @@ std::int64_t number_after(const std::string &text, const std::string &name) {
         const std::size_t end = at + name.size();
         if ((at != 0 && text[at - 1] != '\n' && text[at - 1] != ' ') || end >= text.size()) continue;
         if (text[end] == ' ' || text[end] == ':' || text[end] == '=')
-            return std::max(std::strtoll(text.c_str() + end + 1, nullptr, 10), -1ll);  // the kernel has none below 0
+            return std::max(std::strtoll(text.c_str() + end + 1, nullptr, 10), -1ll);  // none is below 0
     }
     return -1;
 }
 
 HostFigures HostGauge::figures() {
-    groups_ = memory_groups(root_);  // now and then: somebody may have moved us
+    groups_ = memory_groups(root_);  // repeated, because the server may be moved to another group
     HostFigures figures;
     figures.load = std::atof(text_of(root_ + "/proc/loadavg").c_str());
     HostSample sample;

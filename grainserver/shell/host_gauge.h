@@ -1,6 +1,6 @@
 #pragma once
-// What the host says about itself, in few reads of /proc: load, memory, processor time; and what the
-// processes of a grain use of it.
+// Measurements of the host from a few reads of /proc: load, memory, processor time; and the usage of a grain's
+// processes.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,20 +14,20 @@ namespace dcs::server {
 
 struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0; };
 
-// A file of /proc or of control groups; empty if it cannot be read.
+// The text of a file of /proc or of control groups; empty if it cannot be read.
 std::string text_of(const std::string &path);
-// The number behind `name` in lines of "name 17" or "name: 17 kB"; -1 if there is none.
+// The number after `name` in lines of "name 17" or "name: 17 kB"; -1 if there is none.
 std::int64_t number_after(const std::string &text, const std::string &name);
 
-// Directories of the memory control groups (v1 or v2) that bound the server, its own first.
+// The memory control groups (v1 or v2) that limit the server, its own first.
 struct MemoryGroup { std::string directory, name; bool second_version = false; };
 std::vector<MemoryGroup> memory_groups(const std::string &root);
-// Its limit and what is left below it, contents of files that can be read again left out. False: no limit.
+// The limit of a group and the memory left in it, counting reclaimable file pages as free. False: no limit.
 bool read_group(const MemoryGroup &group, std::int64_t &memory_kb, std::int64_t &free_kb);
 
 class HostGauge {
 public:
-    // `root`: where proc and sys are found, for tests; nothing: where they are.
+    // `root`: the directory of proc and sys in tests; empty: the real ones.
     explicit HostGauge(std::string root = "") : root_(std::move(root)) {}
     HostFigures figures();
     HostSample host();

@@ -16,7 +16,7 @@ namespace dcs::server {
 namespace {
 constexpr const char *lock_name = "anonymous-uids.lock";
 constexpr std::size_t table_max = 64u << 20;
-constexpr std::int64_t turn_patience = 5'000'000'000;  // another server is adding a user
+constexpr std::int64_t turn_patience = 5'000'000'000;  // while another server adds a user
 
 std::string_view next_line(std::string_view &rest) {
     const std::size_t end = rest.find('\n');
@@ -67,7 +67,7 @@ Status Identities::open(const std::string &directory, const IdentityOptions &opt
     return read();
 }
 
-// Text: a line "<uid> <encoded user>" for each, and a last line "end".
+// Text: a line "<uid> <encoded user>" per user, and a last line "end".
 Status Identities::read() {
     const std::string path = directory_ + "/" + made_up_name;
     const Result<std::string> text = read_file(fd_.get(), made_up_name, table_max);
@@ -88,7 +88,7 @@ Status Identities::read() {
             return fail(Code::io_error, path + " is damaged at `" + std::string(line) + "`; correct it, or remove it "
                                                "together with all homes and grains of this server");
     }
-    if (!complete) return fail(Code::io_error, path + " is not complete; restore it, or remove it together with all "
+    if (!complete) return fail(Code::io_error, path + " is incomplete; restore it, or remove it together with all "
                                                       "homes and grains of this server");
     uids_ = std::move(uids);
     return Status::ok();
@@ -103,8 +103,8 @@ Result<files::Account> Identities::made_up(const std::string &user) {
         if (Status s = add(name); !s) return s;
         known = uids_.find(name);
     }
-    DCS_REQUIRE(known != uids_.end(), "it was remembered before it is used");
-    DCS_REQUIRE(known->second >= files::first_login, "a made-up account is none of the system's");
+    DCS_REQUIRE(known != uids_.end(), "a uid is recorded before its use");
+    DCS_REQUIRE(known->second >= files::first_login, "an anonymous account is not a system account");
     account.uid = account.gid = known->second;
     return account;
 }
@@ -113,7 +113,7 @@ Status Identities::make_lock(const std::string &directory) {
     return locks::take_dcs_atom(locks::DcsAtom::accounts, directory + "/" + lock_name, turn_patience).status();
 }
 
-// One server at a time, by what all of them have remembered so far.
+// Under the lock, because the servers share the table.
 Status Identities::add(const std::string &name) {
     const auto turn = locks::take_dcs_atom(locks::DcsAtom::accounts, directory_ + "/" + lock_name, turn_patience);
     if (!turn) return turn.status();
@@ -138,7 +138,7 @@ Result<files::Account> Identities::of(const std::string &user, bool own_account,
     if (own_account) {
         Result<files::Account> login = logins_->login(rules_, user);
         if (login) return login;
-        note = "the login " + user + " is not used, " + login.status().text + "; an anonymous uid is";
+        note = "the login " + user + " is not used, " + login.status().text + "; an anonymous uid is used instead";
     }
     return made_up(user);
 }

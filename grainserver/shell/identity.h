@@ -1,7 +1,7 @@
 #pragma once
-// Under which account a grain runs. Where the server is root: under the user's own login, if both the
-// scheduler and the owner of this host say so, else under a uid that is made up for this user alone and
-// remembered, so that no two users of a host ever share one.
+// The account of a grain. If the server is root: the user's own login, if both the
+// scheduler and the owner of this host permit it, else an anonymous uid that is assigned to this user and
+// recorded, so that no two users of a host ever share one.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,28 +14,29 @@
 
 namespace dcs::server {
 
-inline constexpr const char *made_up_name = "anonymous-uids";  // what is remembered of made-up uids
+inline constexpr const char *made_up_name = "anonymous-uids";  // the record of anonymous uids
 
 struct IdentityOptions {
-    bool users = false;                         // false: every grain runs as the server does
-    std::vector<std::string> accounts;          // logins that may be used; the host owner's word
+    bool users = false;                         // false: every grain runs under the server's account
+    std::vector<std::string> accounts;          // logins that may be used, set by the host's owner
     std::uint32_t first = files::first_made_up, last = files::last_made_up;  // above all logins
 };
 
-// "ann,bob" or "none"; "2000000000-2000065535". Code::invalid says what is wrong.
+// "ann,bob" or "none"; "2000000000-2000065535". Code::invalid with the reason.
 Result<std::vector<std::string>> parse_accounts(const std::string &text);
 Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last);
 
 class Identities {
 public:
-    // The file by which servers that share the directory take turns: while this process may still set its mode.
+    // The lock file of servers that share the directory; created while this process may still set its mode.
     static Status make_lock(const std::string &directory);
-    // `directory`: absolute, where the made-up uids are remembered, for all servers that share it. Code::io_error
-    // if what is remembered cannot be understood: handing out uids anew could give one user another's files.
+    // `directory`: absolute, contains the record of anonymous uids, for all servers that share it. Code::io_error
+    // if the record is unreadable: assigning uids again could give one user another's files.
     Status open(const std::string &directory, const IdentityOptions &options,
                 const files::Logins &logins = files::logins_of_this_host());
     bool users() const { return rules_.users; }
-    // `own_account`: the scheduler wants the user's login. `note`: why that is not used.
+    // `own_account`: the scheduler requests the user's login. `note`: why it is not used.
+
     Result<files::Account> of(const std::string &user, bool own_account, std::string &note);
 
 private:

@@ -15,7 +15,7 @@
 
 namespace dcs::server {
 namespace {
-constexpr Duration soon = milliseconds(20);   // a new launcher needs a moment to listen
+constexpr Duration soon = milliseconds(20);   // a new launcher needs some time to listen
 constexpr Duration later = seconds(1);
 constexpr int quick_tries = 100;
 constexpr std::size_t waiting_max = 100'000;
@@ -66,7 +66,7 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
         retry_at_ = Instant::never();
         return true;
     }
-    DCS_REQUIRE(!socket_ && waiting_.empty(), "what waited for the connection before is forgotten");
+    DCS_REQUIRE(!socket_ && waiting_.empty(), "calls of the previous connection are dropped");
     ++tries_;
     retry_at_ = now + (tries_ < quick_tries ? soon : later);
     if (tries_ == quick_tries) why = "the launcher does not answer; see " + directory_ + "/launcher.log";

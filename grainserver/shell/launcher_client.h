@@ -1,6 +1,6 @@
 #pragma once
-// The server's side of the launcher's socket. The launcher is started when none serves the directory;
-// it is a process of its own session and stays when this server ends.
+// The server's side of the launcher's socket. Starts the launcher if none serves the directory;
+// it is a process of its own session and survives this server.
 #include <deque>
 #include <functional>
 #include <string>
@@ -15,19 +15,19 @@ namespace dcs::server {
 
 class LauncherClient {
 public:
-    // `directory` is absolute. `start` starts the launcher there, unless one that it has started lives.
+    // `directory` is absolute. `start` starts the launcher there, unless one that it started is alive.
     void open(const std::string &directory, std::function<Status()> start);
-    // Connects, starts the launcher, tries again: call it when retry_at() has passed. True when it has
-    // just connected: watch fd(). `why` says what went wrong, once per outage.
+    // Connects, starts the launcher, retries: call it when retry_at() has passed. True if it has
+    // just connected: watch fd(). `why` receives the error, once per outage.
     bool maintain(Instant now, std::string &why);
     Instant retry_at() const { return retry_at_; }
     int fd() const { return socket_.get(); }  // -1 while down
-    // The launcher is gone, and calls may not have reached it. Stop watching fd(), then close().
+    // The launcher has ended, and calls may be lost. Stop watching fd(), then call close().
     bool broken() const { return broken_; }
     void close();
-    // Kept and sent in order when the launcher takes it; dropped while it is down (the core repeats).
+    // Queued and sent in order when the launcher accepts it; dropped while it is down (the core repeats it).
     void send(const files::LauncherCall &call);
-    // Everything that the launcher said so far.
+    // All messages that the launcher has sent since the last call.
     std::vector<files::LauncherCall> read();
     // The launcher was started from another file than `program` is now; also one that does not say from which.
     bool outdated(const std::string &program) const;

@@ -1,5 +1,5 @@
 // dcs_grainserver: runs grains for a scheduler. The processes are children of dcs_launcher, which
-// this program starts and which outlives it.
+// this program starts and which survives it.
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -34,7 +34,7 @@ std::string default_binary_class() {
     return ::uname(&host) == 0 ? std::string(host.machine) + "-linux-gnu" : "unknown";
 }
 
-// Beside our own executable, whatever name it was started by.
+// In the directory of this executable, whatever name it was started by.
 std::string launcher_beside_us() {
     char path[PATH_MAX];
     const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
@@ -53,7 +53,7 @@ std::string wrong_with(const server::ServerOptions &o) {
     if (o.name.size() > limits::name_bytes)
         return "--name is longer than " + std::to_string(limits::name_bytes) + " bytes";
     for (const char c : o.name)
-        if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name holds a space or a control character";
+        if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name contains a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler may not be empty";
     if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
@@ -63,7 +63,7 @@ std::string wrong_with(const server::ServerOptions &o) {
     return {};
 }
 
-// What the owner of the host permits; GRAIN_HOSTS.md has it in words.
+// The owner's options for grains; see GRAIN_HOSTS.md.
 struct OwnerWords {
     std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
     int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
@@ -73,8 +73,8 @@ Status take_words(const OwnerWords &w, server::ServerOptions &o) {
         return fail(Code::invalid, "--run-as must be self or users");
     o.identity.users = w.run_as.empty() ? ::geteuid() == 0 : w.run_as == "users";
     if (o.identity.users && ::geteuid() != 0)
-        return fail(Code::invalid, "--run-as users needs root; an ordinary user can only let grains run as himself "
-                                   "(--run-as self)");
+        return fail(Code::invalid, "--run-as users needs root; an ordinary user can only run grains under his own "
+                                   "account (--run-as self)");
     auto accounts = server::parse_accounts(w.accounts);
     if (!accounts) return accounts.status();
     o.identity.accounts = std::move(*accounts);
@@ -114,33 +114,33 @@ int main(int argc, char **argv) {
         {"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
         {"scheduler", &o.scheduler, "SOCKET|HOST:PORT[,..]",
-         "the scheduler: its socket for grain servers on this host, or where its TLS door is or may be", true},
-        {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or where its door is "
-                                                  "seen from here (default: what the scheduler says)"},
-        {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS door (default: pki in --dir)"},
+         "the scheduler: its socket for grain servers on this host, or the addresses of its TLS port", true},
+        {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or its address "
+                                                  "as seen from here (default: set by the scheduler)"},
+        {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS port (default: pki in --dir)"},
         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
-        {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under an account "
-                                         "of their own (default for root)"},
-        {"accounts", &words.accounts, "LIST", "logins that grains may run under if the scheduler says so too; none "
-                                              "(default): only made-up uids"},
-        {"anonymous-uids", &words.uids, "FIRST-LAST", "uids that are made up for users; default 2000000000-2000065535"},
+        {"run-as", &words.run_as, "WHO", "self: all grains as this server's user; users: each user's under a separate "
+                                         "account (default for root)"},
+        {"accounts", &words.accounts, "LIST", "logins that grains may run under if the scheduler permits it too; none "
+                                              "(default): only anonymous uids"},
+        {"anonymous-uids", &words.uids, "FIRST-LAST", "range of anonymous uids; default 2000000000-2000065535"},
         {"slots-dir", &o.slots_directory, "DIR", "directory of slots that servers of this host share"},
         {"max-memory-mb", &words.memory_mb, "N", "memory of a grain; 0 (default): no limit"},
         {"max-processes", &words.processes, "N", "processes and threads of a grain; default 512, 0: no limit"},
         {"max-cpu-s", &words.cpu_s, "N", "processor seconds of a grain; 0 (default): no limit"},
-        {"max-file-mb", &words.file_mb, "N", "largest file that a grain may write; 0 (default): no limit"},
-        {"max-disk-mb", &words.disk_mb, "N", "all that a grain keeps in its directory; 0 (default): no limit"},
-        {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host can do without taking from programs; or "
+        {"max-file-mb", &words.file_mb, "N", "size of a file that a grain writes; 0 (default): no limit"},
+        {"max-disk-mb", &words.disk_mb, "N", "size of a grain's directory; 0 (default): no limit"},
+        {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; or "
                                             "limits, filter, scope, files, namespaces, each with those before it"},
-        {"grain-network", &words.network, "yes|none", "none: grains get no sockets but Unix ones"},
-        {"writable", &words.writable, "DIR,...", "where grains may write besides, with --confine files"},
-        {"cgroups", &words.cgroups, "WHICH", "auto (default): those that can be used; none"},
-        {"library-mb", &o.library_mb, "N", "contents kept for grains to come, in megabytes (default 4096)"},
-        {"runner", &runner, "WORDS", "programs are run by it, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
+        {"grain-network", &words.network, "yes|none", "none: grains get only Unix sockets"},
+        {"writable", &words.writable, "DIR,...", "further directories that grains may write with --confine files"},
+        {"cgroups", &words.cgroups, "WHICH", "auto (default): use them if available; none"},
+        {"library-mb", &o.library_mb, "N", "size of the library of contents, in megabytes (default 4096)"},
+        {"runner", &runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
         {"courtesy", &courtesy, "watch|priority",
          "watch (default): grains are given back when the owner needs the host; "
          "priority: they only have the lowest priority"},
-        {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
+        {"ready-fd", &ready_fd, "N", "write \"ready\" to this descriptor when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
     if (const Status s = take_words(words, o); !s) return fail_with(s.text, 2);
@@ -161,6 +161,6 @@ int main(int argc, char **argv) {
     if (const Status s = tell_ready(ready_fd); !s) log_warn(s.text);
     (void)notify_service_manager("READY=1");
     if (const Status s = server.run(*signals); !s) return fail_with(s.text, 1);
-    log_info("stopped; grains run on");
+    log_info("stopped; grains continue to run");
     return 0;
 }

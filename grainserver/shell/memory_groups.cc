@@ -1,4 +1,4 @@
-// Memory control groups: "free" inside a container is what the container may still have.
+// Memory control groups: inside a container, free memory is what the container may still use.
 #include <algorithm>
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 
 namespace dcs::server {
 namespace {
-// Above this a v1 limit means that there is none.
+// A v1 limit above this value means no limit.
 constexpr std::int64_t no_limit = std::int64_t{1} << 60;
 
 std::int64_t number_in(const std::string &path) {
@@ -33,7 +33,7 @@ std::vector<MemoryGroup> memory_groups(const std::string &root) {
                 found.push_back({root + mount.point + path, path, mount.unified});
                 path.erase(path.rfind('/'));
             }
-        // A namespace of control groups shows our own as its root.
+        // In a cgroup namespace the server's own group is the root.
         found.push_back({root + mount.point, "/", mount.unified});
     }
     std::int64_t memory = 0, free = 0;

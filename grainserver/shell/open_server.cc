@@ -1,4 +1,4 @@
-// The beginning of a grain server: its directory, what its owner said, what it gives up, what an earlier one left.
+// The start of a grain server: its directory, its owner's options, its privileges, the grains of an earlier server.
 #include <cerrno>
 #include <cstdlib>
 
@@ -25,7 +25,7 @@ bool lives(pid_t pid) {
     return pid > 0 && read_stat(pid, stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
-// A server that was killed while it started its warden leaves that one with the lock for a moment.
+// If a server is killed while it starts its warden, the warden has the lock for a moment.
 Result<locks::AdaptiveLock> take_lock(const std::string &path) {
     for (const Instant deadline = boot_clock() + lock_patience;;) {
         Result<locks::AdaptiveLock> lock = locks::take_dcs_atom(locks::DcsAtom::grain_server, path);
@@ -50,11 +50,11 @@ files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string 
 
 }  // namespace
 
-// All that is written here later is below these: nothing else of DIR is left to this process.
+// This process writes below these directories only: it will lose access to the rest of DIR.
 Status Server::begin_directory() {
     for (const std::string *path : {&options_.directory, &options_.slots_directory})
         if (Status s = path->empty() ? Status::ok() : trusted_path(*path); !s) return fail(Code::invalid, s.text);
-    // Directories above ours that are missing: more than this one is to lie there.
+    // Missing directories above are made accessible, as they are not for this server alone.
     const mode_t above = ::geteuid() == 0 ? 0711 : 0700;
     if (Status s = make_directories(options_.directory, above); !s) return s;
     char *real = ::realpath(options_.directory.c_str(), nullptr);
@@ -66,8 +66,8 @@ Status Server::begin_directory() {
     lock_ = std::move(*lock);
     for (const char *folder : {files::grains_folder, files::homes_folder, library_folder, own_folder})
         if (Status s = make_directories(options_.directory + "/" + folder); !s) return s;
-    // Earlier releases let everybody pass into the library who knew a digest; behind this door it does not matter what
-    // is open.
+    // Earlier releases made the library passable for all accounts; the mode of this directory closes all below
+    // it.
     const std::string library = options_.directory + "/" + library_folder;
     if (::chmod(library.c_str(), 0700) != 0) return file_error(library, errno);
     if (!options_.slots_directory.empty())
@@ -76,12 +76,12 @@ Status Server::begin_directory() {
     Result<Fd> own = open_directory(AT_FDCWD, options_.directory + "/" + own_folder);
     if (!base || !own) return base ? own.status() : base.status();
     own_ = std::move(*own);
-    for (const char *name : {configured_name, made_up_name})  // where they lay once
+    for (const char *name : {configured_name, made_up_name})  // their former place
         if (!file_exists(own_.get(), name)) (void)::renameat(base->get(), name, own_.get(), name);
     return Status::ok();
 }
 
-// What the owner said, where the launcher finds it and this process cannot change it any more.
+// Writes the owner's rules where the launcher finds them and this process can no longer change them.
 Result<GrainRules> Server::settle_rules() {
     const files::Available host = files::rungs_available(options_.identity.users, options_.directory);
     const Result<Rungs> rungs = rungs_for(options_.rungs, host);
@@ -107,8 +107,8 @@ Result<GrainRules> Server::settle_rules() {
     return rules;
 }
 
-// Root keeps its rights over what lies in the directories below, some of it under accounts of grains, and over nothing
-// else; the warden has the rest.
+// Root keeps its rights over the files in the directories below, some of which belong to accounts of grains, and no
+// others; the warden has the rest.
 Status Server::give_up_the_rest() {
     constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER;
     failpoint("server.start.before_fence");
@@ -122,7 +122,7 @@ Status Server::give_up_the_rest() {
     if (!*given_up)
         log_(Level::warning, "this kernel has no Landlock: the grain server keeps its account's rights to files; "
                              "SECURITY.md says what that means");
-    ::umask(0);  // each file and directory is made with the mode that it is to have; it cannot be changed later
+    ::umask(0);  // each file and directory is created with its final mode, which cannot be changed later
     return Status::ok();
 }
 
@@ -132,7 +132,7 @@ Status Server::open(const ServerOptions &options) {
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
     const Result<GrainRules> rules = settle_rules();
     if (!rules) return rules.status();
-    if (Status s = give_up_the_rest(); !s) return s;  // before a byte is read that somebody else wrote
+    if (Status s = give_up_the_rest(); !s) return s;  // before any foreign data is read
     state_.host = options_.name;
     state_.binary_class = options_.binary_class;
     state_.boot_id = boot_id();

@@ -1,5 +1,5 @@
-// The files that a grain made, from its working directory into the library, after it ended. They are
-// foreign: what is no plain file of the grain's own counts as not made.
+// Copies the files that a grain made from its working directory into the library, after it ended. They are
+// not trusted: anything but a regular file of the grain counts as not made.
 #include <algorithm>
 #include <cerrno>
 
@@ -34,7 +34,7 @@ void add_words(std::string &words, const std::string &more) {
     words += more;
 }
 
-// An output to read, or no descriptor: it was not made, and `words` say what is there instead.
+// Opens an output for reading; no descriptor: it was not made, and `words` describes what is there instead.
 Result<Fd> open_output(const files::Room &room, const std::string &name, std::string &words) {
     const Result<Fd> work = open_directory(room.fd.get(), files::work_name);
     std::string last;
@@ -54,12 +54,12 @@ Result<Fd> open_output(const files::Room &room, const std::string &name, std::st
     if (::fstat(fd->get(), &st) != 0) return file_error(name, errno);
     if (static_cast<std::uint64_t>(st.st_size) <= limits::content_bytes) return fd;
     add_words(words, "output " + name + " is larger than " + std::to_string(limits::content_bytes >> 20) +
-                         " MiB and was left behind");
+                         " MiB and was not copied");
     return Fd();
 }
 }  // namespace
 
-// Copied first: from then on nobody changes it, and its name says what it is.
+// Copied first: the grain's processes cannot change the copy, whose name is its digest.
 Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status) {
     const Result<Fd> from = open_output(*room, output->name, *words);
     if (!from) *status = from.status();
@@ -81,7 +81,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     }
     output->digest = copying.digest();
     output->size = copying.copied();
-    DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "what is copied is summed up");
+    DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "the digest covers all copied bytes");
     *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
 }
 

@@ -9,7 +9,7 @@
 
 namespace dcs::server {
 namespace {
-// One step into what may be changed by others.
+// Opens a component of a path that other processes may change.
 Result<Fd> open_folder(const Fd &in, const std::string &name) {
     Fd fd(open_beneath(in.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
     if (!fd) return file_error(name, errno);
@@ -23,7 +23,7 @@ Result<Fd> enter_folders(const Fd &work, const std::string &name, bool make, std
         const std::size_t slash = name.find('/', from);
         const std::string part = name.substr(from, slash == std::string::npos ? slash : slash - from);
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
-            return fail(Code::invalid, "\"" + name + "\" names no file below the working directory");
+            return fail(Code::invalid, "\"" + name + "\" is not the name of a file below the working directory");
         if (slash == std::string::npos) {
             last = part;
             return here;

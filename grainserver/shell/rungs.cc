@@ -11,7 +11,7 @@ constexpr struct { std::string_view word; Rungs rungs; } levels[] = {
     {"files", rung_filter | rung_scope | rung_files},
     {"namespaces", rung_filter | rung_scope | rung_files | rung_namespaces},
 };
-// What takes nothing from programs that ran without it.
+// The rungs that restrict no ordinary program.
 constexpr Rungs by_itself = rung_filter | rung_scope;
 
 std::optional<Rungs> rungs_of_level(const std::string &word) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the owner of the host said about confinement, against what the host can do.
+// Matches the owner's options for confinement with the capabilities of the host.
 #include <string>
 #include <vector>
 
@@ -10,12 +10,12 @@
 namespace dcs::server {
 
 struct RungOptions {
-    std::string level = "auto";         // or limits, filter, scope, files, namespaces: each with all before it
+    std::string level = "auto";         // or limits, filter, scope, files, namespaces: each includes those before it
     bool network = true;
     std::vector<std::string> writable;  // absolute; for rung_files
 };
 Status check(const RungOptions &options);
-// The rungs that each grain gets. Code::invalid: what was said cannot be had here, and why.
+// The rungs of each grain. Code::invalid: the options require a rung that this host does not support; gives the reason.
 Result<Rungs> rungs_for(const RungOptions &options, const files::Available &host);
 
 }  // namespace dcs::server

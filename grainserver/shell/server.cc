@@ -36,7 +36,7 @@ std::uint64_t random_number() {
     return n;
 }
 
-// One overload per effect.
+// One overload for each effect.
 struct Performer {
     Server &s;
 
@@ -142,7 +142,7 @@ Server::~Server() {
 void Server::warden_is_gone() {
     if (!warden_->process().gone() || stop_) return;
     ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
-                                         ", and the grain server stops: start it again. Its grains run on");
+                                         ", and the grain server stops: start it again. Its grains continue to run");
     log_(Level::error, ended_.text);
     stop_ = true;
 }
@@ -150,7 +150,7 @@ void Server::warden_is_gone() {
 double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
-    DCS_REQUIRE(conn_ == 0, "the connection before is closed");
+    DCS_REQUIRE(conn_ == 0, "the previous connection is closed");
     const std::string &backup = options_.backup.empty() ? state_.backup_place.address : options_.backup;
     Result<ConnId> conn = ConnId{0};
     if (to == Peer::scheduler) conn = link_.connect(*loop_, link_limits());
@@ -193,8 +193,8 @@ void Server::look_for_exit(const GrainId &id) {
     if (std::optional<ExitFacts> exit = files_.exit_of(id)) put(GrainExited{id, std::move(*exit)});
 }
 
-// A new connection counts from the launcher's first answer on: from then on we hear of every end, and
-// whatever ended before has its `exit` file.
+// A new connection counts from the launcher's first answer on: from then on every end is reported, and
+// each earlier one has its `exit` file.
 void Server::launcher_answers() {
     log_(Level::debug, "connected to the launcher");
     put(LauncherUp{});
@@ -220,10 +220,14 @@ void Server::keep_launcher() {
     if (launcher_.broken()) {
         loop_->unwatch(launcher_.fd());
         launcher_.close();
+<<<<<<< HEAD
+        log_(Level::warning, "the launcher has ended; starting another");
+=======
         if (replacing_ == Replacing::asked)
             log_(Level::info, "the launcher was started from a file that has been replaced; starting it anew");
         else log_(Level::warning, "the launcher is gone; starting another");
         if (replacing_ == Replacing::asked) replacing_ = Replacing::done;
+>>>>>>> main
         put(LauncherDown{});
     }
     std::string why;
@@ -268,7 +272,7 @@ void Server::take_frame(const net::Arrival &arrival) {
         return put(FromScheduler{wire::Refused{*wire::refusal(*message)}});
     if (message) return put(FromScheduler{std::move(*message)});
     drop_link();
-    put(LinkClosed{"the scheduler sent what is no message: " + message.status().text});
+    put(LinkClosed{"the scheduler sent an invalid message: " + message.status().text});
 }
 
 void Server::take(net::Arrival &arrival) {
@@ -288,15 +292,15 @@ void Server::take(net::Arrival &arrival) {
     }
 }
 
-// The right backup is the one that the scheduler has named; another one of this pool was it once, or is not yet.
+// Accepts only the backup that the scheduler has named; another one of this pool is a former or a future backup.
 void Server::opened(const net::TlsPeer &peer) {
     const wire::BackupPlace &named = state_.backup_place;
     const std::string key(peer.key.begin(), peer.key.end());
     const bool to_other_host = state_.peer == Peer::backup && state_.asks_for_backup;
     if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
     drop_link();
-    put(LinkClosed{"what answers there is " + peer.name + ", not the backup that the scheduler has named, or its key "
-                   "is another one"});
+    put(LinkClosed{"the peer is " + peer.name + ", not the backup that the scheduler has named, or its key "
+                   "has changed"});
 }
 
 ContentCache::Names Server::needed_contents() const {
@@ -309,7 +313,7 @@ ContentCache::Names Server::needed_contents() const {
     return names;
 }
 
-// Between the things that arrive.
+// Runs between events.
 void Server::keep_contents() {
     contents_.go_on();
     if (contents_.busy() || boot_clock() < tidy_at_) return;

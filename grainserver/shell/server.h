@@ -1,5 +1,5 @@
 #pragma once
-// The grain server around its core: performs the effects, turns what arrives into inputs.
+// The grain server around its core: performs the effects, converts events to inputs.
 #include <deque>
 #include <memory>
 #include <string>
@@ -22,16 +22,16 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
-    std::string backup;           // its socket, or where it is instead of what the scheduler says; empty: nothing said
-    std::string slots_directory;  // empty: one of its own
+    std::string backup;           // its socket, or its address in place of the scheduler's; empty: not given
+    std::string slots_directory;  // empty: the server's own
     std::string pki_directory;    // empty: directory/pki
     bool use_cgroups = true;
     IdentityOptions identity;
     RungOptions rungs;
     files::Limits limits;
-    int library_mb = 4096;            // contents that are kept here for grains to come
-    std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
-    bool watch = true;  // the host's owner comes first
+    int library_mb = 4096;            // size of the library of contents
+    std::vector<std::string> runner;  // runs this host's programs; empty: they are executed directly
+    bool watch = true;  // the host's owner has priority
 };
 
 std::uint64_t random_number();
@@ -40,9 +40,9 @@ class Server {
 public:
     explicit Server(LogLine log) : log_(log) {}
     ~Server();
-    // Takes DIR/lock (Code::refused: another server has the directory), finds the grains of an earlier server.
+    // Takes DIR/lock (Code::refused: another server has the directory) and finds the grains of an earlier server.
     Status open(const ServerOptions &options);
-    // Serves until TERM or INT comes, or the warden is gone (Code::unreachable). Grains run on.
+    // Serves until TERM or INT, or until the warden ends (Code::unreachable). Grains continue to run.
     Status run(Signals &signals);
 
 private:
@@ -85,7 +85,7 @@ private:
     Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
-    Fd own_;  // DIR/server: small files of this process
+    Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_ = 0;
     Signals *signals_ = nullptr;

@@ -1,4 +1,4 @@
-// The files of a grain, from the library into its room, before it starts.
+// Places the files of a grain from the library into its room, before it starts.
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -20,7 +20,7 @@ using files::FileRecord;
 
 bool has_role(const FileRecord &file, wire::FileRole role) { return file.role == role; }
 
-// Of several programs that of exactly this class.
+// The program for this binary class, if there are several.
 const FileRecord *program_of(const std::vector<FileRecord> &files, const std::string &binary_class) {
     const FileRecord *found = nullptr;
     for (const FileRecord &file : files) {
@@ -31,7 +31,7 @@ const FileRecord *program_of(const std::vector<FileRecord> &files, const std::st
     return found;
 }
 
-// Is it a file of that size? `identity` changes with its content.
+// Whether it is a regular file of that size. `identity` changes with its content.
 bool identify(int fd, std::uint64_t size, std::array<std::int64_t, 7> &identity) {
     struct stat st{};
     if (::fstat(fd, &st) != 0 || static_cast<std::uint64_t>(st.st_size) != size) return false;
@@ -40,7 +40,7 @@ bool identify(int fd, std::uint64_t size, std::array<std::int64_t, 7> &identity)
     return true;
 }
 
-constexpr std::size_t known_max = 4096;  // programs whose digests are remembered
+constexpr std::size_t known_max = 4096;  // programs whose digests are cached
 
 wire::GrainFile missing(const FileRecord &file) {
     wire::GrainFile x;
@@ -49,7 +49,7 @@ wire::GrainFile missing(const FileRecord &file) {
     return x;
 }
 
-// What a brought program is called in the grain's room: as the user calls it, if that is a name of a file.
+// The name of a submitted program in the grain's room: the user's name for it, if that is a valid file name.
 std::string program_name(const files::LaunchRecord &record) {
     const std::string &name = record.argv[0];
     const bool good = !name.empty() && name != "." && name != ".." && name.size() <= NAME_MAX &&
@@ -57,8 +57,8 @@ std::string program_name(const files::LaunchRecord &record) {
     return good ? name : "program";
 }
 
-// A grain under another account gets a copy of its program. A link would be a file of root's own, with content of the
-// user's choice, in the user's hands; a path into the library is no secret, as every list of processes shows it.
+// A grain under another account gets a copy of its program. A link would give the user a file of root, with content of
+// the user's choice; and the path into the library is not secret, because process listings show it.
 Result<Fd> make_program(const files::Room &room, const files::LaunchRecord &record) {
     const char *const in = files::program_folder;
     if (::mkdirat(room.fd.get(), in, 0700) != 0) return file_error(in, errno);
@@ -70,8 +70,8 @@ Result<Fd> make_program(const files::Room &room, const files::LaunchRecord &reco
     return fd;
 }
 
-// The room is ours. To start anew, also where a server was killed over it: an empty working directory, no program, and
-// the input as far as it is the checkpoint's text.
+// The room belongs to the server. Resets it, also after a server was killed: an empty working directory, no program,
+// and the input truncated to the checkpoint's text.
 Status clear(const files::Room &room, const files::LaunchRecord &record) {
     for (const char *name : {files::work_name, files::program_folder})
         if (Status s = remove_tree(room.fd.get(), name); !s) return s;
@@ -88,7 +88,7 @@ Status clear(const files::Room &room, const files::LaunchRecord &record) {
     return Status::ok();
 }
 
-// Where the bytes of this file go; nothing for an output, of which only the directory is made.
+// The file to copy to; no descriptor for an output, of which only the directory is made.
 Result<Fd> destination(const files::Room &room, const Fd &work, const files::LaunchRecord &record,
                               const FileRecord &file) {
     if (has_role(file, wire::FileRole::program)) return make_program(room, record);
@@ -109,7 +109,7 @@ Result<Fd> destination(const files::Room &room, const Fd &work, const files::Lau
 }
 }  // namespace
 
-// A program is run from where its name says if that is the very one; then *program is set to null.
+// A program is executed at its own path if its content has the right digest; then sets *program to null.
 Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
     *program = program_of(record->files, binary_class_);
     if (*program == nullptr) co_return;
@@ -125,7 +125,7 @@ Work Contents::know_program(const files::LaunchRecord *record, const FileRecord 
     if (known_[identity] == (*program)->digest) *program = nullptr;
 }
 
-// `program`: what is brought of it; null: nothing.
+// `program`: the program to place; null: none.
 Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *room, const FileRecord *program,
                          Status *status) {
     DCS_REQUIRE(room->fd && !record->argv.empty(), "a grain with a program has an open room");
@@ -176,7 +176,7 @@ Work Contents::place_files(GrainId id) {
     }
     failpoint("server.files.before_place");
     const bool own_account = !record->account.change;
-    // It is the grain's only while nothing is put into it.
+    // The room belongs to the grain only while nothing is put into it.
     Status s = files_.take_room(id, record->account);
     if (s)
         for (Work filling = fill_room(&*record, &*room, own_account ? nullptr : program, &s); filling.go_on();)

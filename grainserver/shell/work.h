@@ -1,13 +1,13 @@
 #pragma once
-// Work that would keep the loop too long if it were done at once: it stops after each slice (co_yield), and
-// the server goes on with it between the things that arrive. To drop a Work is to give it up.
+// An operation that would block the loop for too long: a coroutine that suspends after each slice (co_yield), and
+// which the server resumes between events. Destroying a Work cancels it.
 #include <coroutine>
 #include <exception>
 #include <utility>
 
 namespace dcs::server {
 
-struct Slice {};  // what is yielded: nothing but the time
+struct Slice {};  // the yielded value; empty
 
 class Work {
 public:
@@ -29,7 +29,7 @@ public:
     ~Work() {
         if (handle_) handle_.destroy();
     }
-    // One slice; false: it has ended.
+    // Runs one slice; false: the work has ended.
     bool go_on() {
         handle_.resume();
         return !handle_.done();

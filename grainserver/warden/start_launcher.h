@@ -1,5 +1,5 @@
 #pragma once
-// Starts dcs_launcher: a process of its own session, which stays when the server ends.
+// Starts dcs_launcher: a process of its own session, which survives the server.
 #include <string>
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ struct LauncherOptions {
 class LauncherStarter {
 public:
     explicit LauncherStarter(LauncherOptions options) : options_(std::move(options)) {}
-    // Its output goes to DIR/launcher.log. Nothing is done while one that was started here lives.
+    // Its output goes to DIR/launcher.log. No effect while a launcher that it started is alive.
     Status start();
 
 private:

@@ -8,7 +8,7 @@
 namespace dcs::warden {
 namespace {
 
-// Each field is used by its rows and by no other.
+// Each field is used only by the requests that need it.
 bool is_one(const Request &r) {
     if (r.ask < Ask::launcher || r.ask > Ask::last) return false;
     const bool account = r.ask >= Ask::program;
@@ -48,7 +48,7 @@ std::optional<Request> read_packet(std::string_view packet) {
 
 SideAnswer Warden::answer(std::string_view packet, int *fd) {
     const auto request = read_packet(packet);
-    if (!request) return {fail(Code::invalid, "the warden knows no such request"), ""};
+    if (!request) return {fail(Code::invalid, "the warden does not accept this request"), ""};
     switch (request->ask) {
     case Ask::launcher: return {launcher_.start(), ""};
     case Ask::name_of_uid: {

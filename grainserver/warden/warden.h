@@ -1,16 +1,16 @@
 #pragma once
-// The grain server's warden: a process beside it that keeps the power of who started it. The server's own process,
-// which reads what the scheduler sends and what grains write, has given that up, and may ask for seven things:
+// The grain server's warden: a process beside it that keeps the privileges of the user who started it. The server
+// process, which reads the scheduler's messages and the grains' files, has dropped them, and may request seven things:
 //
 //   the launcher             of this server's directory, started with the options of this server's command line
-//   the name of a uid        as this host's tables have it
+//   the name of a uid        from this host's user database
 //   a login                  uid, gid and groups, if the owner's rules name it
-//   a program                open for reading, if the account may read it, it can be executed, and the rules allow
+//   a program                open for reading, if the account may read it, it is executable, and the rules permit
 //                            the account
-//   a room, given, taken     to the account, if the rules allow it; back, alone
+//   a room, given, taken     given to the account, if the rules permit it; taken back, the directory only
 //   a home, given            as a room
 //
-// A request is one packet of one form, and this is all of it.
+// A request is one packet with one valid encoding.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,20 +33,20 @@ enum class Ask : std::uint8_t {
 struct Request {
     Ask ask = Ask::launcher;
     std::uint32_t uid = 0, gid = 0;  // name_of_uid: uid; of an account: both
-    bool change = false;             // of an account: not the server's own
+    bool change = false;             // of an account: another one than the server's own
     bool made_up = false;            // of an account
     std::string text;                // login: its name; program: its path; room, home: the directory's plain name
     bool operator==(const Request &) const = default;
 };
 std::string to_packet(const Request &request);
-// Nothing unless it is exactly what some request makes.
+// Nothing unless it is exactly the packet of a request.
 std::optional<Request> read_packet(std::string_view packet);
 
 class Warden {
 public:
     Warden(files::OwnerRules rules, LauncherOptions launcher, const files::Logins &logins)
         : rules_(std::move(rules)), giving_(launcher.directory), launcher_(std::move(launcher)), logins_(logins) {}
-    // What it answers to a packet; `fd` is a descriptor to go with it, or -1, and the caller's.
+    // Answers a packet; `fd` receives a descriptor to send with it, or -1; the caller owns it.
     SideAnswer answer(std::string_view packet, int *fd);
 
 private:
@@ -58,17 +58,17 @@ private:
     const files::Logins &logins_;
 };
 
-// The server's side. When the warden is gone its calls fail with `unreachable`, now and ever after.
+// The server's side. After the warden has ended, all calls fail with `unreachable`.
 class WardenClient final : public files::Logins, public files::Giving {
 public:
-    // Forks it. Before any thread starts, and before a byte of anybody is read.
+    // Forks the warden. Call it before any thread starts, and before any input is read.
     static Result<std::shared_ptr<WardenClient>> start(const files::OwnerRules &rules, const LauncherOptions &launcher);
 
     SideProcess &process() { return *process_; }
-    Status start_launcher() const;  // ok also while the one that was started has not ended
+    Status start_launcher() const;  // also ok while an earlier launcher has not ended
     std::optional<std::string> name_of(std::uint32_t uid) const override;
     Result<files::Account> login(const files::OwnerRules &rules, const std::string &name) const override;
-    // Code::refused: not for this account, or it is no program.
+    // Code::refused: the account is not permitted, or the file is not a program.
     Result<Fd> open_program(const std::string &path, const files::Account &account) const;
     Status give_room(const std::string &grain, const files::Account &account) const override;
     Status take_room(const std::string &grain, const files::Account &account) const override;

@@ -44,7 +44,7 @@ Result<std::shared_ptr<WardenClient>> WardenClient::start(const files::OwnerRule
 
 Result<std::string> WardenClient::call(const Request &request, int *fd) const {
     *fd = -1;
-    if (!read_packet(to_packet(request))) return fail(Code::invalid, "that cannot be asked of the warden");
+    if (!read_packet(to_packet(request))) return fail(Code::invalid, "the warden does not accept this request");
     const Result<std::string> answer = process_->ask(to_packet(request), fd);
     if (!answer) return answer.status();
     auto reply = read_side_answer(*answer);
@@ -65,8 +65,9 @@ std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
     request.uid = uid;
     const Result<std::string> name = call(request, &fd);
     if (name) return *name;
-    // Where nobody can say, it counts as somebody's.
-    if (name.status().code != Code::not_found) return "somebody";
+    // If the name service fails, the uid counts as assigned.
+    if (name.status().code != Code::not_found) return "an unknown user";
+
     return {};
 }
 

@@ -175,7 +175,7 @@ Asked Getting::asked(bool held) {
 
 Getting::Next Getting::take(const Ruling &ruling) {
     if (request_.shared) return grant(ruling);
-    DCS_REQUIRE(record.outcome != Outcome::running, "the run before was ended in the record");
+    DCS_REQUIRE(record.outcome != Outcome::running, "the previous run is ended in the record");
     if (!planted("locks.generation")) ++record.generation;
     // A new file starts above every earlier generation, because a token must not repeat.
     if (record.generation <= 1)
@@ -195,7 +195,7 @@ Getting::Next Getting::take(const Ruling &ruling) {
 
 Getting::Next Getting::grant(const Ruling &ruling) {
     DCS_REQUIRE(file.is_open() && (request_.shared || !file.keeps_records() || record.outcome == Outcome::running),
-                "a run is in the record before its lock is granted");
+                "a run is recorded before its lock is granted");
     place_.reset();
     waited = std::max<std::int64_t>(clock_.mono - first_.mono, 0);
     answer_.denied = Denied::no;
@@ -211,7 +211,7 @@ Getting::Next Getting::grant(const Ruling &ruling) {
 }
 
 Getting::Next Getting::deny(Denied why, const Ruling &ruling, const std::string &text) {
-    DCS_REQUIRE(why != Denied::no && !text.empty(), "a refusal says why");
+    DCS_REQUIRE(why != Denied::no && !text.empty(), "a refusal has a reason");
     place_.reset();
     answer_.denied = why;
     answer_.ruling = ruling;

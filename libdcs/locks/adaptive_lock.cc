@@ -42,7 +42,7 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     Getting getting(world, request);
     answer = getting.run();
     if (answer.denied != Denied::no) return answer;
-    DCS_REQUIRE(getting.file.is_open(), "what was granted is held");
+    DCS_REQUIRE(getting.file.is_open(), "a granted lock is held");
     AdaptiveLock granted;
     granted.world_ = &world;
     granted.file_ = std::move(getting.file);
@@ -76,7 +76,7 @@ void AdaptiveLock::adopt() {
 
 void AdaptiveLock::release(const End &end) {
     if (!held()) return;
-    DCS_REQUIRE(world_ != nullptr, "a lock that is held was granted");
+    DCS_REQUIRE(world_ != nullptr, "a held lock was granted");
     if (!shared_ && file_.keeps_records()) {
         const bool said = end.ended.wall != 0 || end.ended.mono != 0 || end.ended.boot != 0;
         RunEnding ending{end.outcome, said ? end.ended : world_->now(), end.cpu, end.io, waited_, end.progressing, ""};

@@ -40,7 +40,7 @@ private:
 }  // namespace
 
 Getting::Next Getting::reap() {
-    DCS_REQUIRE(!request_.shared, "who shares a lock ends no holder");
+    DCS_REQUIRE(!request_.shared, "a shared request ends no holder");
     const Result<bool> got = file.lock(reaper_byte, 1, false, request_.wait);
     if (!got) return fail_with(got.status());
     if (!*got)
@@ -64,7 +64,7 @@ Getting::Next Getting::reap() {
 }
 
 Getting::Next Getting::end_holder() {
-    DCS_REQUIRE(file.is_open() && file.keeps_records(), "a holder is known by its record");
+    DCS_REQUIRE(file.is_open() && file.keeps_records(), "a holder has a record");
     const Ruling ruling = rule(world_, record, true, asked(true));
     const std::string holder = described(record.owner, world_);
     const std::int64_t since = clock_.wall - record.expired_since_wall;

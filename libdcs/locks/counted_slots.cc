@@ -302,7 +302,7 @@ Result<int> Taker::queue_at(Limits &limits, int at) {
         Result<Attempt> made = attempt(limits);
         if (!made) return made.status();
         const auto own = std::find_if(limits.begin(), limits.end(), [&](const Limit &x) { return x.index == index; });
-        DCS_REQUIRE(own != limits.end(), "each wish keeps its limit, whichever file it lies in");
+        DCS_REQUIRE(own != limits.end(), "each wish has a limit");
         if (made->busy < 0 || made->busy != own - limits.begin()) {
             own->owns_turn = false;
             return made->busy;

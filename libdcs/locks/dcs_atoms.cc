@@ -31,7 +31,7 @@ constexpr DcsAtomRow table[] = {
     {DcsAtom::pool_work, "pool", "a `dcs up` or `dcs down`", "a pool's directory", "DIR/up.lock", KeptBy::lock,
      DcsAtom::pool_work, "none, never; another one waits two minutes and gives up",
      "one would start what the other stops. Never expires: its tree are the daemons that it started"},
-    {DcsAtom::accounts, "accounts", "one who gives away an anonymous account", "the host's table of accounts",
+    {DcsAtom::accounts, "accounts", "an assignment of an anonymous account", "the host's table of accounts",
      "DIR/server/anonymous-uids.lock", KeptBy::lock, DcsAtom::accounts, "none, never; held for milliseconds",
      "two servers of a host would give one account to two users"},
     {DcsAtom::slot, "slot", "a grain in each slot", "a slot of a host", "slots", KeptBy::slots, DcsAtom::slot,
@@ -76,7 +76,7 @@ const DcsAtomRow &dcs_atom(DcsAtom atom) {
 
 Result<AdaptiveLock> take_dcs_atom(DcsAtom atom, const std::string &path, std::int64_t patience) {
     const DcsAtomRow &row = dcs_atom(atom);
-    DCS_REQUIRE(row.kept_by == KeptBy::lock, "an atom that has a lock file");
+    DCS_REQUIRE(row.kept_by == KeptBy::lock, "the atom is kept by a lock file");
     LockRequest request;
     request.place.path = path;
     request.place.atom = Atom{row.name, path.substr(0, path.rfind('/')), ""};

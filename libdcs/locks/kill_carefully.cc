@@ -83,7 +83,7 @@ bool inside(const RunTree &tree, const Owner &owner, const std::vector<pid_t> &l
 }
 
 Status ask(const ProcessHandle &supervisor) {
-    DCS_REQUIRE(supervisor.fd() >= 0, "it is the supervisor that was found");
+    DCS_REQUIRE(supervisor.fd() >= 0, "the supervisor's handle is open");
     siginfo_t info;
     std::memset(&info, 0, sizeof info);
     info.si_signo = SIGTERM;

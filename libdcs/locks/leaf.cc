@@ -74,7 +74,7 @@ std::vector<pid_t> leaf_members(const std::string &path) {
 
 namespace {
 void require_leaf(const std::string &path) {
-    DCS_REQUIRE(path.find(std::string("/") + prefix) != std::string::npos, "another group's processes would be meant");
+    DCS_REQUIRE(path.find(std::string("/") + prefix) != std::string::npos, "the path is that of a leaf");
 }
 }  // namespace
 

@@ -54,7 +54,7 @@ Usage usage_of(RunTree &tree) {
 
 LifeLimit::LifeLimit(std::int64_t soft, std::int64_t hard)
     : soft_(std::min(soft, hard)), hard_(hard), next_(soft_ == no_limit ? no_limit : soft_ - soft_ / 3) {
-    DCS_REQUIRE(soft_ <= hard_, "a run that makes no progress ends no later than any other");
+    DCS_REQUIRE(soft_ <= hard_, "the soft limit does not exceed the hard one");
 }
 
 // Checks are at 2/3, 1, 3/2, 9/4 ... of the soft limit: the previous check is always at the start of the last third.

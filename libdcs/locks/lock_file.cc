@@ -153,7 +153,7 @@ LockFile LockFile::around(int fd) {
 }
 
 Status LockFile::make_whole() {
-    DCS_REQUIRE(is_open() && (kind_ != FileKind::broken || !borrowed_), "a descriptor of the user's is never written");
+    DCS_REQUIRE(is_open() && (kind_ != FileKind::broken || !borrowed_), "a user's descriptor is never written");
     if (kind_ != FileKind::broken) return Status::ok();
     if (write_header(fd(), kind_wanted_, atom_) != 0)
         return file_error("cannot write lock file " + path_, errno);
@@ -162,7 +162,7 @@ Status LockFile::make_whole() {
 }
 
 Result<bool> LockFile::lock(std::int64_t byte, std::int64_t length, bool shared, const Deadline &until) const {
-    DCS_REQUIRE(is_open() && byte >= 0 && length >= 0, "a lock covers bytes of an open file; 0: all there ever are");
+    DCS_REQUIRE(is_open() && byte >= 0 && length >= 0, "a lock covers bytes of an open file; length 0: all");
     struct flock range = range_of(byte, length, shared ? F_RDLCK : F_WRLCK);
     if (::fcntl(fd(), F_OFD_SETLK, &range) == 0) return true;
     const auto failed = [this] { return fail_errno(Code::io_error, "cannot lock " + path_, errno); };
@@ -191,7 +191,7 @@ std::int64_t LockFile::first_locked(std::int64_t byte, std::int64_t length, std:
 }
 
 Result<bool> LockFile::hold(bool shared, const Deadline &until) {
-    DCS_REQUIRE(is_open(), "a file is held while it is open");
+    DCS_REQUIRE(is_open(), "the file is open");
     if (planted("locks.hold_anyway")) return true;
     if (writable_) {
         Result<bool> got = lock(holder_byte, 1, shared, until);
@@ -204,13 +204,13 @@ Result<bool> LockFile::hold(bool shared, const Deadline &until) {
 }
 
 void LockFile::let_go() const {
-    DCS_REQUIRE(is_open(), "what is let go was held");
+    DCS_REQUIRE(is_open(), "only a held lock is released");
     ::flock(fd(), LOCK_UN);
     if (writable_) unlock(holder_byte, 1);
 }
 
 bool LockFile::still_named() const {
-    DCS_REQUIRE(is_open(), "a file is looked at while it is open");
+    DCS_REQUIRE(is_open(), "the file is open");
     if (borrowed_) return true;
     struct stat ours = {}, named = {};
     if (::fstat(fd(), &ours) != 0 || ours.st_nlink == 0) return false;

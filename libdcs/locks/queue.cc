@@ -92,7 +92,7 @@ Result<QueuePlace> QueuePlace::enter(const LockFile &file, bool shared) {
 }
 
 Status QueuePlace::get_ticket() {
-    DCS_REQUIRE(file_ != nullptr && ticket_ < 0, "who waits has one place");
+    DCS_REQUIRE(file_ != nullptr && ticket_ < 0, "a waiter has one place");
     const Result<Guard> guard = Guard::take(*file_);
     if (!guard) return guard.status();
     // The locked places correct a counter that was lost or is behind.
@@ -117,7 +117,7 @@ Status QueuePlace::get_ticket() {
 }
 
 Result<bool> QueuePlace::wait_for_turn(const Deadline &until) {
-    DCS_REQUIRE(file_ != nullptr, "only who has entered the queue waits in it");
+    DCS_REQUIRE(file_ != nullptr, "a waiter has entered the queue");
     while (ticket_ < 0) {
         Result<bool> free = file_->lock(guard_byte, 1, false, until);
         if (!free || !*free) return free;

@@ -153,7 +153,7 @@ FoundProcesses RunTree::still_running() const {
 
 void RunTree::signal(const ProcessStat &process, int number) {
     const Key key{process.pid, process.start_time};
-    DCS_REQUIRE(process.pid > 1, "a signal to pid 0 or 1 would be to others");
+    DCS_REQUIRE(process.pid > 1, "pids 0 and 1 are never signalled");
     const auto member = members_.find(key);
     if (member == members_.end() || !running(member->second)) return;
     // The handle identifies the process that was found, so its account cannot be that of a successor.

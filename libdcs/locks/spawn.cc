@@ -93,7 +93,7 @@ Environment::Environment(const std::vector<std::string> &more) {
 int status_of_exec(int error) { return error == ENOENT || error == ENOTDIR ? 127 : 126; }
 
 Spawned spawn(const SpawnPlan &plan) {
-    DCS_REQUIRE(plan.what != nullptr, "what is started was asked for");
+    DCS_REQUIRE(plan.what != nullptr, "the plan has a command");
     Spawned spawned;
     void *shared = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return {-1, errno, "mmap", false};

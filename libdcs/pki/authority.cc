@@ -85,7 +85,7 @@ Authority make_authority(std::int64_t now_s) {
     complete(x.get(), x.get(), key.get(), key.get(), Role::authority, name, now_s - backdated_s,
              now_s + authority_life_s);
     auto read = read_certificate(to_der(x.get(), i2d_X509));
-    DCS_REQUIRE(bool(read), "a certificate that was just made can be read");
+    DCS_REQUIRE(bool(read), "a new certificate can be read");
     authority.certificate = std::move(*read);
     return authority;
 }

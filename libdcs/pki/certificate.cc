@@ -105,7 +105,7 @@ Result<Certificate> read_certificate(std::string_view der) {
 std::string certificate_to_pem(std::string_view der) {
     const X509Ptr x(from_der<X509>(der, d2i_X509));
     const BioPtr out(BIO_new(BIO_s_mem()));
-    DCS_REQUIRE(x && PEM_write_bio_X509(out.get(), x.get()) == 1, "a certificate that was read can be written down");
+    DCS_REQUIRE(x && PEM_write_bio_X509(out.get(), x.get()) == 1, "a certificate can be encoded");
     char *bytes = nullptr;
     const long size = BIO_get_mem_data(out.get(), &bytes);
     return std::string(bytes, static_cast<std::size_t>(size));

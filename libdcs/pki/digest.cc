@@ -45,7 +45,7 @@ std::string sha256_text(std::string_view bytes) {
 }
 Token random_token() {
     Token token{};
-    DCS_REQUIRE(RAND_bytes(token.data(), static_cast<int>(token.size())) == 1, "the kernel has randomness");
+    DCS_REQUIRE(RAND_bytes(token.data(), static_cast<int>(token.size())) == 1, "the kernel provides random bytes");
     return token;
 }
 }  // namespace dcs::pki

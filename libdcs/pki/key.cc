@@ -24,7 +24,7 @@ KeyPtr ec_key(std::string_view der) {
 
 std::string pkcs8(const EVP_PKEY *key) {
     std::unique_ptr<PKCS8_PRIV_KEY_INFO, Release<PKCS8_PRIV_KEY_INFO_free>> info(EVP_PKEY2PKCS8(key));
-    DCS_REQUIRE(info != nullptr, "a key of ours can be written down");
+    DCS_REQUIRE(info != nullptr, "a valid key can be encoded");
     return to_der(info.get(), i2d_PKCS8_PRIV_KEY_INFO);
 }
 
@@ -34,7 +34,7 @@ std::string public_der(const EVP_PKEY *key) { return to_der(key, i2d_PUBKEY); }
 
 std::string new_key() {
     KeyPtr key(EVP_EC_gen("P-256"));
-    DCS_REQUIRE(key != nullptr, "libcrypto makes a key");
+    DCS_REQUIRE(key != nullptr, "libcrypto generates a key");
     return pkcs8(key.get());
 }
 
@@ -46,10 +46,10 @@ Result<std::string> public_key_of(std::string_view key) {
 
 std::string key_to_pem(std::string_view key) {
     const KeyPtr parsed = ec_key(key);
-    DCS_REQUIRE(parsed != nullptr, "a key of ours can be read");
+    DCS_REQUIRE(parsed != nullptr, "the key is valid");
     const BioPtr out(BIO_new(BIO_s_mem()));
     DCS_REQUIRE(PEM_write_bio_PKCS8PrivateKey(out.get(), parsed.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1,
-                "a key of ours can be written down");
+                "a valid key can be encoded");
     char *bytes = nullptr;
     const long size = BIO_get_mem_data(out.get(), &bytes);
     return std::string(bytes, static_cast<std::size_t>(size));

@@ -76,7 +76,7 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
 }
 
 Status ProcessHandle::signal(int number) const {
-    DCS_REQUIRE(fd_, "a signal is sent through a descriptor, to the process that was found");
+    DCS_REQUIRE(fd_, "the handle is open");
     if (::syscall(SYS_pidfd_send_signal, fd_.get(), number, nullptr, 0) == 0) return Status::ok();
     if (errno == EPERM) return fail(Code::refused, "not permitted to signal a process of another user");
     if (errno == ESRCH) return fail(Code::not_found, "the process has ended");
@@ -84,7 +84,7 @@ Status ProcessHandle::signal(int number) const {
 }
 
 bool ProcessHandle::ended(std::int64_t until_ns) const {
-    DCS_REQUIRE(fd_, "an end is seen through a descriptor");
+    DCS_REQUIRE(fd_, "the handle is open");
     for (;;) {
         const std::int64_t left = std::max<std::int64_t>(0, until_ns == 0 ? 0 : until_ns - boot_clock().ns);
         timespec wait = {left / 1'000'000'000, left % 1'000'000'000};

@@ -30,7 +30,7 @@ std::vector<pid_t> own_children() {
 }
 
 void signal_exactly(const ProcessStat &process, int number) {
-    DCS_REQUIRE(process.pid > 1, "a signal to pid 0 or 1 would be to others");
+    DCS_REQUIRE(process.pid > 1, "pids 0 and 1 are never signalled");
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     const bool no_pidfds = !pidfd && errno == ENOSYS;
     ProcessStat now;

@@ -73,7 +73,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
 // Rule vi, by recorded length: truncates, then appends.
 Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     const std::string path = step.path();
-    DCS_REQUIRE(step.action == Action::append, "only what is appended has an old length");
+    DCS_REQUIRE(step.action == Action::append, "only appends have an old length");
     bool existed = pending_.lengths.count(path) != 0;
     std::uint64_t length = step.old_length;
     if (!existed || planted(plant_append_at_end)) {

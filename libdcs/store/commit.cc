@@ -12,7 +12,7 @@ Engine::Engine(Disk &disk, const Forest &forest, StoreOptions options)
 // Creates the temporary of a big node and the directories it needs.
 Status Engine::prepare_big(const Step &step) {
     if (Status status = make_directories(std::string(step.directory), &directories_); !status) return status;
-    DCS_REQUIRE(step.kind == StepKind::beside, "only what lies beside the root is prepared");
+    DCS_REQUIRE(step.kind == StepKind::beside, "only steps beside the root are prepared");
     const std::string name = big_temporary(step.directory, step.file, turn_ + 1);
     temporaries_.push_back(name);
     failpoint("store.temporary_write.before");
@@ -159,8 +159,8 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
 }
 
 CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
-    DCS_REQUIRE(temporaries_.empty() && directories_.empty(), "the turn before left nothing half prepared");
-    DCS_REQUIRE(!recovering_, "a store that has not recovered takes no turn");
+    DCS_REQUIRE(temporaries_.empty() && directories_.empty(), "the previous turn left no temporaries");
+    DCS_REQUIRE(!recovering_, "a store accepts turns after its recovery");
     planned.root = encode_turn(turn_ + 1, planned.steps, layout());
 
     drop_roots(2);  // each commit adds one

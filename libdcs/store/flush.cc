@@ -70,7 +70,7 @@ Status Engine::write_stamp(std::uint64_t turn) {
 
 // A failure without doubt leaves everything pending; it can be retried at any time.
 Status Engine::flush_pending() {
-    DCS_REQUIRE(applied_ <= turn_, "only what was committed is applied");
+    DCS_REQUIRE(applied_ <= turn_, "only committed turns are applied");
     if (turn_ == applied_) return Status::ok();
     failpoint("store.flush_trees.before");
     Status status = sync_pending();
@@ -97,7 +97,7 @@ void Engine::drop_roots(std::size_t most) {
     failpoint("store.drop_roots.before");
     for (; most > 0 && !dead_roots_.empty(); --most) {
         const DeadRoot &root = dead_roots_.front();
-        DCS_REQUIRE(dead_bytes_ >= root.bytes, "the sum counts all roots that wait to be removed");
+        DCS_REQUIRE(dead_bytes_ >= root.bytes, "the sum covers all dead roots");
         dead_bytes_ -= root.bytes;
         if (!disk_.remove(root.name)) leftovers_.push_back(root.name);
         dead_roots_.pop_front();

@@ -83,14 +83,14 @@ private:
     void find_template(const TreeUpdate &update) {
         if (tree_ && tree_->name == update.tree) return;
         tree_ = find_tree(forest_, update.tree);
-        DCS_REQUIRE(tree_, "an update of a tree without a template");
+        DCS_REQUIRE(tree_, "an updated tree has a template");
     }
 
     Place &find_place(std::string_view directory) {
         if (place_ && directory == place_name_) return *place_;
         auto found = places_.find(directory);
         if (found == places_.end()) {
-            DCS_REQUIRE(valid_tree_directory(directory), "an update tree in an impossible directory");
+            DCS_REQUIRE(valid_tree_directory(directory), "the directory of an update tree is valid");
             found = places_.emplace(directory, Place()).first;
         }
         place_name_ = found->first;
@@ -123,7 +123,7 @@ private:
 
     Status add_node(const TreeUpdate &update, const NodeUpdate &from, Place &place) {
         const NodeTemplate *node = tree_->find(from.file);
-        DCS_REQUIRE(node, "an update of a node that the template does not have");
+        DCS_REQUIRE(node, "an updated node is in the template");
         DCS_REQUIRE(node->action != Action::information, "an information node is never updated");
         DCS_REQUIRE(node->action == Action::append || from.old_length == 0, "an old length belongs to appends");
         Step step;

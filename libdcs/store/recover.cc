@@ -214,7 +214,7 @@ Status Engine::recover(RecoveryReport &report) {
 Result<std::unique_ptr<Store>> Store::open(Disk &disk, const Forest &forest, StoreOptions options,
                                            RecoveryReport *report) {
     if (Status status = check_forest(forest); !status) return status;
-    DCS_REQUIRE(options.flush_turns > 0, "the store must flush some time");
+    DCS_REQUIRE(options.flush_turns > 0, "flush_turns is positive");
     auto engine = std::make_unique<Engine>(disk, forest, options);
     RecoveryReport ours;
     Status status = engine->recover(report ? *report : ours);

@@ -63,7 +63,7 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
 // Releases as much of the reserve as the root needs. The rest must suffice to complete the turn, even if
 // other programs use all free space from now on.
 Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after) {
-    DCS_REQUIRE(free < before + after, "the reserve is for turns that do not fit beside it");
+    DCS_REQUIRE(free < before + after, "the reserve is used only if free space does not suffice");
     if (free + reserve_ < before + after) return no_room(free + reserve_, before + after);
     if (planted(plant_reserve_all_at_once)) {
         (void)shrink_reserve(reserve_);

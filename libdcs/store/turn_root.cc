@@ -139,7 +139,7 @@ std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, cons
     for (const Step &step : steps)
         if (step.kind == StepKind::inside) inside += step.bytes.size();
     const std::size_t head = head_bytes(steps);
-    DCS_REQUIRE(head <= most_bytes, "a turn whose head has more than 4 GiB");
+    DCS_REQUIRE(head <= most_bytes, "the head of a turn is at most 4 GiB");
     const bool twice = inside <= layout.twice_limit;
     const std::size_t second = (head + inside + layout.block - 1) / layout.block * layout.block;
     const std::size_t length = second + (twice ? inside : 0) + head;
@@ -156,7 +156,7 @@ std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, cons
     for (const Step &step : steps) put_step(out, step);
     out.u32(static_cast<std::uint32_t>(head));
     out.u32(crc32c(out.bytes()));
-    DCS_REQUIRE(out.size() == head, "the head of a turn is not as long as was counted");
+    DCS_REQUIRE(out.size() == head, "the head of a turn has the computed length");
     for (const Step &step : steps)
         if (step.kind == StepKind::inside) out.raw(step.bytes);
     std::string &root = out.bytes();

@@ -161,8 +161,8 @@ def files_wait_on_their_host(pool):
 def only_its_servers_may_come(pool):
     other = os.path.join(pool.base, "other-authority")
     cases = [  # certificate, name, what is heard
-        (pool.forge("b-key", "grainserver", "h1"), "h1", "Refused: the certificate of host h1 does not count"),
-        (pool.forge("b-h9", "grainserver", "h9"), "h9", "Refused: the certificate of host h9 does not count"),
+        (pool.forge("b-key", "grainserver", "h1"), "h1", "Refused: the certificate of host h1 is not accepted"),
+        (pool.forge("b-h9", "grainserver", "h9"), "h9", "Refused: the certificate of host h9 is not accepted"),
         (pool.forge("b-old", "grainserver", "h1", 30, 10), "h1", "the backup refuses our certificate: it has expired"),
         (pool.forge("b-role", "client", "h1"), "h1", "the backup refuses our certificate: it is for another role"),
         (pool.forge("b-backup", "backup", "bk"), "bk", "the backup refuses our certificate: it is for another role"),
@@ -227,7 +227,7 @@ def removal_is_for_good(pool):
     members = os.path.join(pool.base, "backup/members")
     wait_for("the backup to hear of it", lambda: [line.split()[0] for line in open(members)] == ["h1"])
     answer = pool.call_backup(os.path.join(pool.base, "h2/pki"), "h2")
-    assert "Refused: the certificate of host h2 does not count" in answer, answer
+    assert "Refused: the certificate of host h2 is not accepted" in answer, answer
     pool.dcs("host", "rm", "bk")
     pool.logged("scheduler.log", "took host bk out of the pool; its certificate is revoked")
     pool.logged("backup.log", "it refuses this backup: host bk is not the backup of this pool any more")

@@ -193,9 +193,9 @@ def backup_cases():
     return [
         case("store", "backup's store: format: one of its copies was damaged; rewritten",
              prepare=served_before(flipped("state/format"), "dcs_backupd", *BACKUP)),
-        case("other_words", copy + "the scheduler said what is not for a copy",
+        case("other_words", copy + "the scheduler sent a message that is not for a copy",
              prepare=scheduler_that_says(frame(LIST_TOKENS, b"", request=0))),
-        case("spoilt", [copy, "; a new one is made"], prepare=spoilt_copy),
+        case("spoilt", [copy, "; a new copy is made"], prepare=spoilt_copy),
         case("refused", "a peer at 127.0.0.1 was refused: this is not TLS", remote, prepare=joined,
              poke=stranger_at_the_backup),
         case("stranger", ["a process of another user (pid ", ") was turned away"], poke=stranger("d/backup.sock")),

@@ -147,9 +147,9 @@ def server_cases():
     def case(name, more, words, **options):
         return Case("server_" + name, "dcs_grainserver", SERVER + tuple(more), words, **options)
 
-    far = "grains under accounts of their own cannot get to"
+    far = "grains under accounts of their own cannot reach"
     return [
-        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only let grains run as himself",
+        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only run grains under his own account",
              code=2, preexec=as_nobody),
         case("cgroups", ["--cgroups", "some"], "--cgroups must be auto or none", code=2),
         case("network", ["--grain-network", "some"], "--grain-network must be yes or none", code=2),
@@ -173,14 +173,14 @@ def backup_cases():
 
     return [
         Case("backup_scheduler", "dcs_backupd", ("--dir", "@"), "dcs_backupd: --scheduler is missing: the scheduler's socket, "
-             "or its TLS door HOST:PORT", code=2),
-        case("name", [], "drawing a name for the store: Input/output error", refuse="getrandom::EIO"),
-        case("full", [], "naming the store: ", refuse="pwrite:/turns/0000:ENOSPC"),
+             "or its TLS port HOST:PORT", code=2),
+        case("name", [], "cannot generate a name for the store: Input/output error", refuse="getrandom::EIO"),
+        case("full", [], "cannot name the store: ", refuse="pwrite:/turns/0000:ENOSPC"),
         case("doubt", [], ["the backup's store is in doubt: sync", "; the backup ends without replying, start it again: it "
                            "recovers"], refuse="fdatasync:applied.tmp:EIO:1"),
-        case("late", [], "the backup's store waits with its syncs: write", at_end="last flush: write", code=0,
+        case("late", [], "the backup's store postpones its syncs: write", at_end="last flush: write", code=0,
              refuse="pwrite:applied.tmp:ENOSPC:1"),
-        case("late_doubt", [], "the backup's store waits with its syncs: write", at_end="the backup's store is in doubt: sync",
+        case("late_doubt", [], "the backup's store postpones its syncs: write", at_end="the backup's store is in doubt: sync",
              refuse="pwrite:applied.tmp:EIO:1:1 fdatasync:applied.tmp:EIO:1"),
         case("no_loop", [], "no descriptors left for an event loop: raise ulimit -n", refuse="epoll_create1::EMFILE"),
         case("one_loop", [], "no descriptors left for an event loop: raise ulimit -n",
@@ -188,10 +188,10 @@ def backup_cases():
         case("no_landlock", [], "this kernel has no Landlock: the backup keeps its account's rights to files", code=None,
              refuse="landlock_create_ruleset::ENOSYS"),
         case("no_seccomp", [], "this kernel does not filter system calls (seccomp)", code=None, refuse="seccomp::ENOSYS"),
-        case("members", [], "@/members is damaged; remove it, the scheduler tells it again", files={"d/members": "h1 x\n"}),
-        case("epoch", [], "@/epoch is damaged: it says to which epoch the copy here was promoted", files={"d/epoch": "x\n"}),
+        case("members", [], "@/members is damaged; remove it, the scheduler will send it again", files={"d/members": "h1 x\n"}),
+        case("epoch", [], "@/epoch is damaged: it records the epoch to which the copy here was promoted", files={"d/epoch": "x\n"}),
         case("mirror", [], "making the directory @/mirror: Read-only file system", refuse="mkdir:/mirror:EROFS"),
-        case("nothing", ["--promote", "@/state"], "dcs_backupd: there is no whole copy here", code=4),
+        case("nothing", ["--promote", "@/state"], "dcs_backupd: there is no complete copy here", code=4),
     ]
 
 

@@ -62,7 +62,7 @@ def odd_files(base):
         (os.path.join(base, "script", "below"), 127, "Not a directory"),
         (os.path.join(base, "directory"), 126, "is a directory"),
         (make("not-executable", b"#!/bin/sh\n", 0o644), 126, "is not executable"),
-        (make("no-interpreter", b"#!/nowhere/sh\necho hello\n"), 126, "the interpreter or loader that it names is not"),
+        (make("no-interpreter", b"#!/nowhere/sh\necho hello\n"), 126, "but its interpreter or loader does not"),
         (make("no-first-line", b"echo hello\n"), 126, "nor a script with a #! line"),
         (make("empty", b""), 126, "nor a script with a #! line"),
         # The machine's number in its header is that of another one.

@@ -22,8 +22,8 @@ std::vector<Nonsense> all_nonsense() {
     const Guest h1{"h1", TokenHash{1}};
     return {{"a server without a name", nameless},
             {"the certificate is of host h1, but it calls itself h2", liar, h1},
-            {"a question that is asked on this host only", wire::AskBackup{}, h1},
-            {"a report after which there is no number", endless},
+            {"this query is permitted on this host only", wire::AskBackup{}, h1},
+            {"a report with the highest number", endless},
             {"Gkill is not for a backup", wire::Gkill{"ann", 1, 1}}};
 }
 
@@ -53,11 +53,11 @@ TEST_CASE("a server that does not count is told why") {
         REQUIRE(all.size() == 1);
         return all[0].text;
     };
-    CHECK(refused(1) == "the backup has not heard from the scheduler yet which hosts are the pool's");
+    CHECK(refused(1) == "the scheduler has not told the backup yet which hosts belong to the pool");
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::MemberKeys{{{"h2", std::string(32, 'k')}}});
     b.run();
-    CHECK(refused(2) == "the certificate of host h1 does not count, says the scheduler");
+    CHECK(refused(2) == "the certificate of host h1 is not accepted by the scheduler");
 }
 
 TEST_CASE("a damaged head of a record is called what it is") {
@@ -77,8 +77,8 @@ TEST_CASE("a damaged head of a record is called what it is") {
     const std::string head = good.substr(8, static_cast<unsigned char>(good[0]));
     CHECK(wrong(good).empty());
     CHECK(wrong(sealed(head)).empty());
-    CHECK(wrong("") == "a record has no head");
-    CHECK(wrong(std::string(8, '\xff')) == "a record has no head");
+    CHECK(wrong("") == "a record without a head");
+    CHECK(wrong(std::string(8, '\xff')) == "a record without a head");
     std::string flipped = good;
     flipped[9] ^= 1;
     CHECK(wrong(flipped) == "a record's head has a wrong checksum");
@@ -104,7 +104,7 @@ TEST_CASE("a damaged file of a host's numbers is called what it is") {
     const std::string fields = good.substr(0, good.size() - 4);
     CHECK(wrong(good).empty());
     CHECK(wrong(sealed(fields)).empty());
-    CHECK(wrong("abc") == "it is cut off");
+    CHECK(wrong("abc") == "it is truncated");
     CHECK(wrong(good.substr(0, good.size() - 1)) == "its checksum is wrong");
     CHECK(wrong("x" + good.substr(1)) == "its checksum is wrong");
     CHECK(wrong(sealed("\x7f" + fields.substr(1))) == "it has another format");
@@ -127,13 +127,13 @@ TEST_CASE("a log with less than its numbers say is told of when it is read again
         REQUIRE(b.start().empty());
         REQUIRE(b.reports.size() == 1);
         CHECK(b.reports[0] == "hosts/h1: a record is longer than its log; its reports are lost, the grains run again "
-                              "from what the scheduler has");
+                              "from the scheduler's state");
     }
     SECTION("a body that was damaged is not handed over") {
         b.disk.flip(path, log.size() - 1, 1);
         b.scheduler_comes();
-        const std::string wanted = "report 1 of h1 on ann/1:1 is lost: a checksum does not fit; the grain runs again "
-                                   "from what the scheduler has";
+        const std::string wanted = "report 1 of h1 on ann/1:1 is lost: a checksum is wrong; the grain runs again "
+                                   "from the scheduler's state";
         CHECK(std::count(b.lines.begin(), b.lines.end(), wanted) == 1);
     }
 }
@@ -158,13 +158,13 @@ TEST_CASE("a State whose books do not agree is found out") {
         {"host h1: reports out of order", [&](State &s) { h1(s).last = 2; }},
         {"host h1: records overlap", [&](State &s) { h1(s).held[1].offset = 9; }},
         {"host h1: the log ends before its last record", [&](State &s) { h1(s).log_length = 19; }},
-        {"host h1: a log of nothing", [&](State &s) { h1(s).held.clear(); }},
+        {"host h1: a log without reports", [&](State &s) { h1(s).held.clear(); }},
         {"host h1: forgotten and not sent", [&](State &s) { h1(s).sent = 0; }},
-        {"host h1: unsent reports are not known as such", [&](State &s) { s.unsent.clear(); }},
+        {"host h1: the set of unsent hosts is wrong", [&](State &s) { s.unsent.clear(); }},
         {"host h1: a lease is not known", [&](State &s) { h1(s).newest.clear(); }},
         {"bytes or reports are counted wrong", [&](State &s) { s.bytes += 1; }},
-        {"what is on its way is counted wrong", [&](State &s) { s.sent_reports += 1; }},
-        {"reports are on their way without a connection",
+        {"reports in transfer are counted wrong", [&](State &s) { s.sent_reports += 1; }},
+        {"reports are in transfer without a connection",
          [&](State &s) { h1(s).sent = 2, s.sent_reports = 1, s.sent_bytes = 10; }},
     };
     for (const auto &row : table) {

@@ -76,7 +76,7 @@ TEST_CASE("whose certificates count is read as it was written, or it is said wha
     for (const char *bad : {"h1\n", "h1 xyz\n", "h1 00\n"}) {
         d.put("members", bad);
         CHECK(read_members(d.path).status().text ==
-              d.path + "/members is damaged; remove it, the scheduler tells it again");
+              d.path + "/members is damaged; remove it, the scheduler will send it again");
     }
     fs::remove(d.path + "/members");
     const std::string file = d.path + "/members";
@@ -101,8 +101,8 @@ TEST_CASE("to which epoch the copy was promoted is read as it was written, or it
     for (const char *bad : {"", "store x epoch 1\n", "store 0 epoch 1\n", "store feed\n"}) {
         d.put("epoch", bad);
         CHECK(read_seen(d.path).status().text ==
-              d.path + "/epoch is damaged: it says to which epoch the copy here was promoted; remove it only if no old "
-                       "scheduler can come back");
+              d.path + "/epoch is damaged: it records the epoch to which the copy here was promoted; remove it "
+                       "only if no former scheduler can return");
     }
     CHECK(open_mirror_places(d.path + "/none").status().text ==
           "making the directory " + d.path + "/none/mirror: No such file or directory");
@@ -111,7 +111,7 @@ TEST_CASE("to which epoch the copy was promoted is read as it was written, or it
 TEST_CASE("a copy that is not there or not whole is not promoted") {
     Copied c;
     const Directory empty;
-    CHECK(promote(empty.path, empty.path + "/state").status().text == "there is no whole copy here");
+    CHECK(promote(empty.path, empty.path + "/state").status().text == "there is no complete copy here");
     c.put("mirror/current", "x\n");
     CHECK(c.promotion(c.state()).find("the file `current` of the copy is damaged: write `a` or `b` into it") == 0);
     c.write();
@@ -122,7 +122,7 @@ TEST_CASE("a copy that is not there or not whole is not promoted") {
         if (entry.is_regular_file()) c.put(entry.path().string().substr(c.path.size() + 1), "nonsense");
     const std::string why = c.promotion(c.state());
     INFO(why);
-    CHECK((why.find("the copy is damaged: ") == 0 || why.find("there is no whole copy here: ") == 0));
+    CHECK((why.find("the copy is damaged: ") == 0 || why.find("there is no complete copy here: ") == 0));
     CHECK_FALSE(fs::exists(c.state()));
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("a promotion names the last turn that the copy had, not its own") {
 #if DCS_CAN_REFUSE
 TEST_CASE("a promotion that the host stops says where, and goes on when it is asked for again") {
     const struct { const char *orders; std::string words; } table[] = {
-        {"rename:/scheduler/state:EXDEV", "name a state directory beside the copy, or copy it there by hand (cp -a)"},
+        {"rename:/scheduler/state:EXDEV", "name a state directory beside the copy, or copy it with cp -a"},
         {"rename:mirror/library:EPERM", "/library: Operation not permitted"},
         {"mkdir:/scheduler:EROFS", "/scheduler: Read-only file system"},
         {"unlink:/attached:EIO", "/scheduler/attached: Input/output error"},

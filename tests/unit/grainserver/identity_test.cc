@@ -98,7 +98,7 @@ TEST_CASE("a login is used only if both sides say so, and never one of the syste
     std::string note;
     for (const char *user : {"root", "daemon", "nobody"}) {
         REQUIRE(uid_of(who, user, true, &note) >= o.first);
-        REQUIRE(note.find("account of the system") != std::string::npos);
+        REQUIRE(note.find("a system account") != std::string::npos);
     }
     REQUIRE(uid_of(who, "no-such-login", true, &note) >= o.first);
     REQUIRE(note.find("no such login") != std::string::npos);
@@ -271,7 +271,7 @@ TEST_CASE("who may say --run-as users, and where") {
     }
     const std::string closed = run(server + "--run-as users");
     INFO(closed);
-    REQUIRE(closed.find("1 dcs_grainserver: grains under accounts of their own cannot get to") == 0);
+    REQUIRE(closed.find("1 dcs_grainserver: grains under accounts of their own cannot reach") == 0);
     REQUIRE(closed.find("because " + d.path + " is closed") != std::string::npos);
     const std::string as_nobody = "cd /; setpriv --reuid=65534 --regid=65534 --clear-groups ";
     if (run(as_nobody + "true") != "0 " || run(as_nobody + "test -x " DCS_BINARY_DIR "/bin/dcs_grainserver") != "0 ") {

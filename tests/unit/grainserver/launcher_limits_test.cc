@@ -266,7 +266,7 @@ TEST_CASE("processes that no grain of their account claims are ended before a gr
         "(setsid env -i QUIET=" + mark + " sleep 600 &); exec sleep 600");
     REQUIRE(p.start(one).verb == files::Verb::started);
     REQUIRE(p.start(two).verb == files::Verb::started);
-    REQUIRE(soon([&] { return get_file(d + "/launcher.log").find("that no grain claims") != std::string::npos; }));
+    REQUIRE(soon([&] { return get_file(d + "/launcher.log").find("unattributed processes") != std::string::npos; }));
     REQUIRE(soon([&] { return marked("MARK=" + mark) == 0; }));
     REQUIRE(alive(p.pid_of(one)));
     REQUIRE(alive(p.pid_of(two)));

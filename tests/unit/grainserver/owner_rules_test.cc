@@ -208,7 +208,7 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
         CHECK(open(d.path + "/program", made_up(0)) == Code::refused);
     }
     int fd = -1;
-    CHECK(warden.answer("", &fd).status.text == "the warden knows no such request");
+    CHECK(warden.answer("", &fd).status.text == "the warden does not accept this request");
     CHECK(warden.answer(to_packet(warden::Request{}), &fd).status.code == Code::not_found);  // no such launcher
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("the launcher starts nothing beyond the rules, whatever the record say
     ::unlink((p.dir.path + "/rules").c_str());
     answer = p.start(grain);
     CHECK(answer.verb == files::Verb::failed);
-    CHECK(answer.text.find("what the owner of this host allows cannot be read") == 0);
+    CHECK(answer.text.find("the rules of this host's owner cannot be read") == 0);
     bench::put_file(p.dir.path + "/rules", "rubbish", 0600);
     CHECK(p.start(grain).verb == files::Verb::failed);
     rules.rungs = 0;

@@ -143,7 +143,7 @@ TEST_CASE("a copy that the disk refuses says at which end") {
     CHECK(words("", copy(~0ull, true)).empty());
     CHECK(words("copy_file_range:/from:EIO", copy(~0ull, false)) == "a copy: Input/output error");
     CHECK(words("write:/to:ENOSPC", copy(~0ull, true)) == "writing a copy: No space left on device");
-    CHECK(words("pread:/from:EIO", copy(~0ull, true)) == "reading what is copied: Input/output error");
+    CHECK(words("pread:/from:EIO", copy(~0ull, true)) == "reading the source of a copy: Input/output error");
     // A file system that shares the bytes, and then fails.
     CHECK(words("ioctl:/to:DONE lseek:/to:EIO:2", copy(50, false)) == "a copy: Input/output error");
     CHECK(words("ioctl:/to:DONE ftruncate:/to:EIO", copy(50, false)) == "a copy: Input/output error");
@@ -159,10 +159,10 @@ TEST_CASE("the library of a host tells what it cannot keep") {
     };
     CHECK(words("openat:incoming:EMFILE", keep(0, bytes, digest)) == "the library of this host: Too many open files");
     CHECK(words("pwrite::EIO", keep(0, bytes, digest)) == "a content of the library: Input/output error");
-    CHECK(words("", keep(4, " bytes", digest)) == "the beginning of a content is not here any more");
+    CHECK(words("", keep(4, " bytes", digest)) == "the beginning of the content is missing");
     CHECK(words("", keep(0, "some", digest)).empty());
-    CHECK(words("", keep(5, "bytes", digest)) == "a piece came out of order");
-    CHECK(words("", keep(0, bytes, pki::sha256_text("others"))) == "what came is not what its name says");
+    CHECK(words("", keep(5, "bytes", digest)) == "a piece arrived out of order");
+    CHECK(words("", keep(0, bytes, pki::sha256_text("others"))) == "the content does not match its digest");
     CHECK(words("", keep(0, bytes, digest)).empty());
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     REQUIRE(remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
     const struct { const char *orders, *words; } table[] = {
         {"pipe2::EMFILE", "descriptors for the grain: Too many open files"},
-        {"vfork::EAGAIN", "no process for the grain: Resource temporarily unavailable"},
+        {"vfork::EAGAIN", "cannot create a process for the grain: Resource temporarily unavailable"},
         {"openat:pid.tmp:ENOSPC", "file pid of the grain: No space left on device"},
         {"getppid::EPERM", "the launcher ended during the start"},
         {"prctl:=38=:EPERM", "account of the grain: Operation not permitted"},  // PR_SET_NO_NEW_PRIVS
@@ -229,8 +229,8 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     s.record.rungs = 0;
     s.write();
     put_file(s.dir.path + "/rules", "nonsense", 0600);
-    CHECK(s.start() == "what the owner of this host allows cannot be read (record DOR1 is damaged): dcs_grainserver "
-                       "writes it when it starts");
+    CHECK(s.start() == "the rules of this host's owner cannot be read (record DOR1 is damaged): dcs_grainserver "
+                       "writes them when it starts");
     s.place.slots = "/dev/null/slots";
     CHECK(s.started() == "directory of slots /dev/null/slots: Not a directory");
     s.place.slots = s.dir.path + "/slots";
@@ -245,8 +245,8 @@ TEST_CASE("a grain that may not be started says who is in the way") {
 TEST_CASE("a launcher that cannot be says what it lacks") {
     CHECK(launcher_words("").empty());
     CHECK(launcher_words("signalfd::EMFILE") == "signalfd: Too many open files");
-    CHECK(launcher_words("socketpair::EMFILE") == "socket to the keeper of slots: Too many open files");
-    CHECK(launcher_words("fork::EAGAIN") == "no process for the keeper of slots: Resource temporarily unavailable");
+    CHECK(launcher_words("socketpair::EMFILE") == "cannot create a socket to the keeper of slots: Too many open files");
+    CHECK(launcher_words("fork::EAGAIN") == "cannot start the keeper of slots: Resource temporarily unavailable");
     CHECK(launcher_words("socket::EMFILE") == "socket: Too many open files");
     CHECK(launcher_words("listen::EPERM") == "listen: Operation not permitted");
 }

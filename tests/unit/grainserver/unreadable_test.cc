@@ -67,8 +67,8 @@ TEST_CASE("a launch that no program can be made of leaves nothing behind") {
     };
     CHECK(says({}) == "the grain names no program");
     CHECK(says({""}) == "the grain names no program");
-    CHECK(says({"/bin/cat", nul}) == "an argument holds a NUL byte");
-    CHECK(says({"/bin/cat"}, {nul}) == "an argument holds a NUL byte");
+    CHECK(says({"/bin/cat", nul}) == "an argument contains a NUL byte");
+    CHECK(says({"/bin/cat"}, {nul}) == "an argument contains a NUL byte");
 }
 
 TEST_CASE("a grain that spoilt its own input loses the checkpoint that needs it, and nothing else") {
@@ -85,7 +85,7 @@ TEST_CASE("a grain that spoilt its own input loses the checkpoint that needs it,
     SECTION("removed") {
         REQUIRE(::unlink(input.c_str()) == 0);
         why = g.refused();
-        CHECK(why.text == "checkpoint.1 is ignored: the grain's input is not there");
+        CHECK(why.text == "checkpoint.1 is ignored: the grain's input is missing");
     }
     SECTION("exchanged") {
         REQUIRE(::unlink(input.c_str()) == 0);
@@ -102,7 +102,7 @@ TEST_CASE("a checkpoint that is no report any more with what it has not read is 
     g.checkpoint(std::string(limits::report_bytes - 2, 's'), 1);  // and three bytes
     const ReportUnsendable why = g.refused();
     CHECK(why.why == Why::too_big);
-    CHECK(why.text == "a report of more than the permitted size");
+    CHECK(why.text == "the report exceeds the permitted size");
 }
 
 #if DCS_CAN_REFUSE

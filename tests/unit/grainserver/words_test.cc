@@ -25,7 +25,7 @@ TEST_CASE("a name that leads out of the server's directory is no name") {
     const ScratchDir dir;
     const files::DirectGiving giving(dir.path);
     for (const char *name : {"", ".", "..", "a/b"})
-        CHECK(giving.give_room(name, {}).text == std::string("no name of a directory of this server's: ") + name);
+        CHECK(giving.give_room(name, {}).text == std::string("not the name of a directory of this server: ") + name);
 }
 
 TEST_CASE("a tree that is nested without end is left, and said to be") {
@@ -63,7 +63,7 @@ TEST_CASE("what has not the form of a request is not asked of the warden") {
     const ScratchDir dir;
     const auto warden = warden::WardenClient::start({}, {"/bin/false", dir.path, "local1", "", false});
     REQUIRE(warden);
-    CHECK((*warden)->open_program("bin/true", {}).status().text == "that cannot be asked of the warden");
+    CHECK((*warden)->open_program("bin/true", {}).status().text == "the warden does not accept this request");
 }
 
 #if DCS_CAN_REFUSE
@@ -76,7 +76,7 @@ TEST_CASE("a file behind a mount in the grain's directory does not count") {
     REQUIRE(room);
     const test::Refusing refusing("openat2:checkpoint:EXDEV");
     CHECK(files::read_foreign(*room, "checkpoint", 100).status().text ==
-          "checkpoint is reached through another file system and does not count");
+          "checkpoint is reached through another file system and is ignored");
     CHECK(refusing.happened());
 }
 #endif

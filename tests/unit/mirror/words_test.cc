@@ -45,28 +45,28 @@ TEST_CASE("each page that makes no sense is called what it is") {
         change(p);
         return p;
     };
-    CHECK(b.refused_page(page(static_cast<MirrorStep>(99))) == nonsense("a step of no known kind"));
+    CHECK(b.refused_page(page(static_cast<MirrorStep>(99))) == nonsense("an unknown step"));
     CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 0; })) == nonsense("a store without a name"));
     CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 1; })) ==
-          nonsense("another store than the one that is copied here"));
-    CHECK(b.refused_page(page(MirrorStep::file, "t/1/log")) == nonsense("a file of a copy that was not begun"));
-    CHECK(b.refused_page(page(MirrorStep::removed, "t")) == nonsense("a removal in a copy that was not begun"));
-    CHECK(b.refused_page(page(MirrorStep::whole)) == nonsense("the end of a copy that was not begun"));
+          nonsense("it is of another store than the copy here"));
+    CHECK(b.refused_page(page(MirrorStep::file, "t/1/log")) == nonsense("a file without the beginning of a copy"));
+    CHECK(b.refused_page(page(MirrorStep::removed, "t")) == nonsense("a removal without the beginning of a copy"));
+    CHECK(b.refused_page(page(MirrorStep::whole)) == nonsense("the end of a copy without its beginning"));
     CHECK(b.refused_page(with(MirrorStep::turn, [](auto &p) { p.offset = 7; })) ==
-          nonsense("pieces of a turn that do not fit together"));
-    CHECK(b.refused_page(page(MirrorStep::content)) == nonsense("a content that makes no sense"));
+          nonsense("inconsistent pieces of a turn"));
+    CHECK(b.refused_page(page(MirrorStep::content)) == nonsense("an inconsistent content"));
     CHECK(b.refused_page(page(MirrorStep::forget)) == nonsense("a content without a name"));
     REQUIRE(b.copy->take(page(MirrorStep::begin)));
-    CHECK(b.refused_page(page(MirrorStep::file, "../x")) == nonsense("an impossible file ../x"));
-    CHECK(b.refused_page(page(MirrorStep::removed, "..")) == nonsense("an impossible directory .."));
-    CHECK(b.refused_page(page(MirrorStep::whole)).find("the copy that came is not whole: ") == 0);
+    CHECK(b.refused_page(page(MirrorStep::file, "../x")) == nonsense("an invalid file name ../x"));
+    CHECK(b.refused_page(page(MirrorStep::removed, "..")) == nonsense("an invalid directory .."));
+    CHECK(b.refused_page(page(MirrorStep::whole)).find("the received copy is incomplete: ") == 0);
 }
 
 TEST_CASE("a turn or an end for a copy that is not there, or is another store's, is called that") {
     test::SimDisk empty(16);
     auto opened = backup::Copy::open(empty, small_store());
     REQUIRE(opened);
-    CHECK((*opened)->take(page(MirrorStep::turn)).text == nonsense("a turn, but there is no whole copy"));
+    CHECK((*opened)->take(page(MirrorStep::turn)).text == nonsense("a turn without a complete copy"));
     // All files of one store come under the name of another one.
     Copied b;
     wire::MirrorPage begin = page(MirrorStep::begin), whole = page(MirrorStep::whole);
@@ -78,7 +78,7 @@ TEST_CASE("a turn or an end for a copy that is not there, or is another store's,
         REQUIRE((*opened)->take(file));
     }
     whole.turn = b.store->turn();
-    CHECK((*opened)->take(whole).text == nonsense("the store that came is another one than was said"));
+    CHECK((*opened)->take(whole).text == nonsense("the received store is not the announced one"));
 }
 
 TEST_CASE("a copy's files that are damaged say what a person can do") {
@@ -90,7 +90,7 @@ TEST_CASE("a copy's files that are damaged say what a person can do") {
     const auto damaged = backup::Copy::open(other, small_store());
     CHECK(damaged.status().text ==
           "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of the two directories "
-          "beside it is whole, or remove all three");
+          "beside it is complete, or remove all three");
     REQUIRE(other.truncate_append("current", 0, "a\n"));
     std::string deep = "incoming";
     for (int i = 0; i < 70; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("a copy that is missing or damaged is not promoted") {
     test::SimDisk empty(16);
     auto opened = backup::Copy::open(empty, small_store());
     REQUIRE(opened);
-    CHECK((*opened)->promote(4).status().text == "there is no whole copy here");
+    CHECK((*opened)->promote(4).status().text == "there is no complete copy here");
     Copied b;
     b.copy_disk.flip("a/t/1/log", 0, 1);
     b.copy_disk.cut(*b.copy_disk.read("current", 0, 1) + "/t/1/log", 0);
