@@ -220,14 +220,10 @@ void Server::keep_launcher() {
     if (launcher_.broken()) {
         loop_->unwatch(launcher_.fd());
         launcher_.close();
-<<<<<<< HEAD
-        log_(Level::warning, "the launcher has ended; starting another");
-=======
         if (replacing_ == Replacing::asked)
             log_(Level::info, "the launcher was started from a file that has been replaced; starting it anew");
-        else log_(Level::warning, "the launcher is gone; starting another");
+        else log_(Level::warning, "the launcher has ended; starting another");
         if (replacing_ == Replacing::asked) replacing_ = Replacing::done;
->>>>>>> main
         put(LauncherDown{});
     }
     std::string why;
