@@ -57,7 +57,8 @@ struct Applier {
     }
     void operator()(const Forget &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten, "only reports that were handed over are forgotten");
+        DCS_REQUIRE(c.number <= host.sent && c.number > host.forgotten,
+                    "only reports that were handed over are forgotten");
         step.number = host.forgotten;
         step.log_length = host.log_length;
         while (!host.held.empty() && host.held.front().number <= c.number) {
@@ -113,7 +114,8 @@ struct Restorer {
 
     void operator()(const Hold &c) {
         HostReports &host = state.hosts.at(c.host);
-        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number, "changes are undone in reverse order");
+        DCS_REQUIRE(!host.held.empty() && host.held.back().number == c.report.number,
+                    "changes are undone in reverse order");
         host.held.pop_back();
         host.last -= 1;
         host.log_length -= c.report.length;

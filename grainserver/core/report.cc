@@ -165,7 +165,8 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         if (g.report_even_nothing && g.phase == Phase::running) report_nothing(t, id, g);
         return;
     }
-    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked, "a report follows the acknowledged increments");
+    DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked,
+                "a report follows the acknowledged increments");
     const std::uint64_t busy = in_flight(t.state);
     if (busy != 0 && busy + p.bytes > in_flight_max) return;  // sent when an answer frees capacity
     g.report_even_nothing = false;

@@ -29,7 +29,8 @@ int occupied(const State &state) {
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
     const Grain *g = t.find(id);
     if (g == nullptr) return;
-    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting, "a grain with a process is reported, not dropped");
+    DCS_REQUIRE(g->phase == Phase::queued || g->phase == Phase::starting,
+                "a grain with a process is reported, not dropped");
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
     t.emit(RemoveDir{id});

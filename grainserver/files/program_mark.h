@@ -1,6 +1,6 @@
 #pragma once
-// Which file a launcher was started from. A launcher outlives its server, and an upgrade puts another file in the place
-// of its program meanwhile; its server compares the two to replace a launcher that is idle.
+// Identifies the file from which a launcher was started. A launcher survives its server, and an upgrade may replace its
+// program file meanwhile; the server compares the two to replace an idle launcher.
 #include <string>
 #include <string_view>
 
@@ -8,11 +8,11 @@
 
 namespace dcs::files {
 
-// In the server's directory, written by the launcher before it listens. A launcher of release 0.1 writes none.
+// In the server's directory; written by the launcher before it listens. A launcher of release 0.1 writes none.
 inline constexpr const char *program_mark_name = "launcher.program";
 inline constexpr std::size_t program_mark_max = 256;  // bytes
 
-// Process `pid`, and device, inode, time of change and size of the file at `path`; empty if it cannot be looked at.
+// Process `pid`, and device, inode, time of change and size of the file at `path`; empty if the file cannot be examined.
 std::string program_mark(pid_t pid, const std::string &path);
 
 }  // namespace dcs::files

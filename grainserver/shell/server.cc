@@ -203,8 +203,8 @@ void Server::launcher_answers() {
     replace_launcher();
 }
 
-// After an upgrade the launcher of the release before is asked to end when no grain runs. Once in this server's life: a
-// program that is run by another one, as an emulator does, never looks like the file that was started.
+// After an upgrade the launcher of the previous release is asked to end when no grain runs. At most once per server
+// process: a program that another one runs, such as an emulator, never matches the file that was started.
 void Server::replace_launcher() {
     const auto has_processes = [](const auto &grain) {
         return grain.second.phase == Phase::starting || grain.second.phase == Phase::running;
@@ -220,14 +220,10 @@ void Server::keep_launcher() {
     if (launcher_.broken()) {
         loop_->unwatch(launcher_.fd());
         launcher_.close();
-<<<<<<< HEAD
-        log_(Level::warning, "the launcher has ended; starting another");
-=======
         if (replacing_ == Replacing::asked)
-            log_(Level::info, "the launcher was started from a file that has been replaced; starting it anew");
-        else log_(Level::warning, "the launcher is gone; starting another");
+            log_(Level::info, "the launcher's program file has been replaced; starting the new one");
+        else log_(Level::warning, "the launcher has ended; starting another");
         if (replacing_ == Replacing::asked) replacing_ = Replacing::done;
->>>>>>> main
         put(LauncherDown{});
     }
     std::string why;

@@ -166,7 +166,7 @@ def scheduler_cases():
     stops = "the scheduler's keeper was killed by signal 9, and the scheduler stops: start it again. Nothing is lost; programs " \
             "and grain servers come back by themselves"
     return [
-        case("identity", "identity: one of its copies was damaged; rewritten",
+        case("identity", "identity: one of its copies was damaged; written anew",
              prepare=served_before(flipped("state/identity/store"), "dcs_scheduler", *SCHEDULER)),
         case("copy_words", "warning: connection 1: MirrorHas: field number: the bytes end too early", poke=nonsense_about_the_copy),
         case("stranger", ["a process of nobody (pid ", ") came to the grain servers' socket and was turned away"],
