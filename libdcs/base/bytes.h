@@ -15,8 +15,11 @@ public:
     void u64(std::uint64_t v) { le(v, 8); }
     // 7 bits a byte, the low ones first: small numbers are short. svar: of either sign.
     void var(std::uint64_t v) {
-        for (; v >= 0x80; v >>= 7) u8(static_cast<std::uint8_t>(v | 0x80));
-        u8(static_cast<std::uint8_t>(v));
+        char bytes[10];
+        std::size_t n = 0;
+        for (; v >= 0x80; v >>= 7) bytes[n++] = static_cast<char>(v | 0x80);
+        bytes[n++] = static_cast<char>(v);
+        out_.append(bytes, n);
     }
     void svar(std::int64_t v) {
         var((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
@@ -45,16 +48,10 @@ public:
     std::uint32_t u32() { return static_cast<std::uint32_t>(le(4)); }
     std::uint64_t u64() { return le(8); }
     std::uint64_t var() {
-        std::uint64_t v = 0;
-        for (int shift = 0; shift < 64; shift += 7) {
-            const std::uint8_t byte = u8();
-            const std::uint64_t bits = byte & 0x7f;
-            if (shift == 63 && bits > 1) break;
-            v |= bits << shift;
-            if (byte < 0x80) return v;
-        }
-        spoil();
-        return 0;
+        if (in_.empty() || static_cast<std::uint8_t>(in_.front()) >= 0x80) return long_var();
+        const auto v = static_cast<std::uint8_t>(in_.front());
+        in_.remove_prefix(1);
+        return v;
     }
     std::int64_t svar() {
         const std::uint64_t v = var();
@@ -73,6 +70,20 @@ public:
     void spoil() { good_ = false; in_ = {}; }
 
 private:
+    std::uint64_t long_var() {
+        std::uint64_t v = 0;
+        for (std::size_t i = 0; i < in_.size() && i < 10; ++i) {
+            const auto byte = static_cast<std::uint8_t>(in_[i]);
+            const std::uint64_t bits = byte & 0x7f;
+            if (i == 9 && bits > 1) break;
+            v |= bits << (7 * i);
+            if (byte >= 0x80) continue;
+            in_.remove_prefix(i + 1);
+            return v;
+        }
+        spoil();
+        return 0;
+    }
     std::uint64_t le(std::size_t n) {
         std::string_view r = raw(n);
         std::uint64_t v = 0;

@@ -8,7 +8,7 @@ constexpr int deepest_value = 16;
 
 bool split_tag(ByteReader &in, std::uint64_t tag, std::uint32_t last, std::uint32_t &number, FieldKind &kind) {
     const std::uint64_t n = tag / 8;
-    if (tag % 8 >= kinds || n <= last || n > UINT32_MAX) {
+    if (tag % 8 >= kinds || n <= last || n >= UINT32_MAX) {
         in.spoil();
         return false;
     }
@@ -45,11 +45,11 @@ void skip(ByteReader &in, FieldKind kind, int depth) {
 void skip_value(ByteReader &in, FieldKind kind) { skip(in, kind, deepest_value); }
 
 bool FieldReader::peek() {
-    if (number_ != 0) return true;
-    if (over_ || !in_.good()) return false;
-    const std::uint64_t tag = in_.var();
-    over_ = tag == 0;
-    return !over_ && split_tag(in_, tag, last_, number_, kind_);
+    if (number_ != 0) return number_ != none_left;
+    const std::uint64_t tag = in_.var();  // 0 from spoilt bytes, too
+    if (tag != 0 && split_tag(in_, tag, last_, number_, kind_)) return true;
+    number_ = none_left;
+    return false;
 }
 
 void FieldReader::pass_over() {
@@ -59,7 +59,7 @@ void FieldReader::pass_over() {
     skip_value(in_, kind_);
 }
 
-bool FieldReader::at(std::uint32_t number, FieldKind kind) {
+bool FieldReader::find(std::uint32_t number, FieldKind kind) {
     while (peek() && number_ < number) pass_over();
     if (number_ != number) return false;
     last_ = number_;

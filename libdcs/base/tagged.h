@@ -38,20 +38,22 @@ public:
 
     // Field `number` comes next: its value is to be read now. Fields with smaller numbers are skipped: the program that
     // wrote them is newer, or this one has dropped them. Another kind than `kind` spoils the bytes.
-    bool at(std::uint32_t number, FieldKind kind);
+    bool at(std::uint32_t number, FieldKind kind) { return number_ <= number && find(number, kind); }
     // Skips the rest, to behind the 0.
     void finish();
     // A field was skipped: another version than this one wrote the struct.
     bool skipped() const { return skipped_; }
 
 private:
+    static constexpr std::uint32_t none_left = UINT32_MAX;
+    bool find(std::uint32_t number, FieldKind kind);
     bool peek();  // the next tag is in number_ and kind_; false at the end
     void pass_over();
     ByteReader &in_;
-    std::uint32_t number_ = 0;  // of the tag that was read and not used; 0: none
+    std::uint32_t number_ = 0;  // of the tag that was read and not used; 0: none; none_left: at the end
     std::uint32_t last_ = 0;
     FieldKind kind_ = FieldKind::natural;
-    bool over_ = false, skipped_ = false;
+    bool skipped_ = false;
 };
 
 // Passes over one value, nested ones up to a depth that no struct of ours has. Linear in the bytes.

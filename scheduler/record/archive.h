@@ -89,9 +89,10 @@ private:
         const T &x, &none;
         template <class M>
         void field(std::uint32_t number, const char *, M T::*member, const char *, const char * = "") {
-            if (held(x.*member) == held(none.*member)) return;
+            const auto &now = held(x.*member), &unset = held(none.*member);
+            if (&now == &unset || now == unset) return;  // the same one: of a Box that is empty
             put_tag(w.out_, number, kind_of<M>());
-            w.value(held(x.*member));
+            w.value(now);
         }
         // Of the phase P, if the grain is in it.
         template <class M, class P>

@@ -2,22 +2,18 @@
 // Entities as bytes on disk. A record is: length of the body, u32 CRC-32C of the body, body; a body begins with a
 // version byte, a grain's then with its number, and the fields that fields.h lists follow. Hosts are written by name,
 // because a HostId lives no longer than the process.
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
-#include "scheduler/core/state.h"
+#include "scheduler/record/tables.h"
 
 namespace dcs::record {
 
 // Written now. Also read: what release 0.1 wrote (codec_0_1.cc). A record of a later version fails with Code::protocol:
 // a newer release wrote it, with fields that its readers must know.
 inline constexpr std::uint8_t record_version = 7;
-
-// The id of the host that a record names.
-using HostIds = std::function<core::HostId(const std::string &)>;
 
 struct GrainRecord {
     GrainNumber number = 0;
@@ -48,7 +44,6 @@ Result<std::map<std::string, core::DurableHost>> decode_hosts(std::string_view f
 std::string encode_trust(const core::Trust &trust);
 Result<core::Trust> decode_trust(std::string_view file);
 
-using HandedOver = std::map<std::string, core::HandedOver>;
 std::string encode_handed_over(const HandedOver &table);
 Result<HandedOver> decode_handed_over(std::string_view file);
 

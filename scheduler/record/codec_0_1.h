@@ -2,7 +2,6 @@
 // The records of release 0.1, which had no numbered fields. They are read, and written in today's form when their
 // entities change.
 #include "base/bytes.h"
-#include "scheduler/record/codec.h"
 #include "scheduler/record/fields.h"
 
 namespace dcs::record {

@@ -8,15 +8,11 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "scheduler/record/codec.h"
+#include "scheduler/record/tables.h"
 
 namespace dcs::record {
 
 template <class T> struct Fields;  // list(a): a.field(number, name, member, meaning, since) for each field
-
-struct AuthTable { std::map<TokenHash, core::AuthEntry> tokens; };
-struct HostsTable { std::map<std::string, core::DurableHost> hosts; };
-struct HandedOverTable { HandedOver hosts; };
 
 template <> struct Fields<wire::Usage> {
     static void list(auto &a) {

@@ -358,13 +358,6 @@ Status check_spec(const wire::GrainSpec &spec) {
     return wire::check_files(spec);
 }
 
-Decoded hang_up(std::string note) {
-    Decoded d;
-    d.close = true;
-    d.note = std::move(note);
-    return d;
-}
-
 Decoded decode(DecodeContext &context, const Arrival &arrival) {
     Connection *who = context.connections.find(arrival.conn);
     DCS_REQUIRE(who, "a frame of an unknown connection was decoded");

@@ -1,6 +1,6 @@
 #pragma once
 // The part of decode.h that is about the passive backup.
-#include "scheduler/turn/decode.h"
+#include "scheduler/turn/decoded.h"
 
 namespace dcs::turn {
 

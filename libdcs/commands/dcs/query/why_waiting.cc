@@ -120,7 +120,8 @@ void Waiting::tell() {
             const bool silent = asked_ != Instant::never() && asked_ + seconds(answer_s) < now;
             text = silent || (can_look && !locks::is_held(lock_)) ? away_text(hint_) : text_;
         }
-        if (rhythm.due(text, now) && !over_) std::fprintf(stderr, "%s: %s\n", program_.c_str(), printable(text).c_str());
+        if (rhythm.due(text, now) && !over_)
+            std::fprintf(stderr, "%s: %s\n", program_.c_str(), printable(text).c_str());
     }
 }
 
