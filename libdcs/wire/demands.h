@@ -16,8 +16,8 @@ namespace dcs::wire {
 enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, seconds, minutes };
 
 // A row each: type, name, value if nothing is said, least and greatest value (both 0: any), form that it came with;
-// the name of its option, its unit, the words of `dcs grain show` for a value but 0 (% is the value; of a
-// number the noun; "": said elsewhere), what it means. The place in the list is the field's number: a new
+// the name of its option, its unit, the words of `dcs grain show` for a value that is not the default (% is the
+// value; of a number the noun; "": said elsewhere), what it means. The place in the list is the field's number: a new
 // one is appended.
 // clang-format off
 #define DCS_DEMANDS(demand)                                                                                           \
@@ -47,8 +47,8 @@ template <> inline constexpr bool is_part<Demands> = true;
 
 // A row of the list.
 struct DemandRow {
-    const char *type, *name, *unless_said;  // as the list has them
-    std::int64_t least, greatest;
+    const char *type, *name, *default_text;  // as the list has them
+    std::int64_t unless_said, least, greatest;
     Form since;
     const char *option;
     Unit unit;
@@ -56,7 +56,7 @@ struct DemandRow {
 };
 inline constexpr DemandRow demand_rows[] = {
 #define DCS_DEMAND(type, name, unless_said, least, greatest, since, option, unit, shown, meaning) \
-    {#type, #name, #unless_said, least, greatest, since, option, Unit::unit, shown, meaning},
+    {#type, #name, #unless_said, unless_said, least, greatest, since, option, Unit::unit, shown, meaning},
     DCS_DEMANDS(DCS_DEMAND)
 #undef DCS_DEMAND
 };

@@ -295,6 +295,7 @@ std::string to_line(const GrainLine &line) {
     r += ",\"argv\":" + list(s.argv) + ",\"env\":" + list(s.env);
     r += ",\"directory\":" + words(s.directory) + ",\"label\":" + words(s.label);
     each_demand(s.demands, [&r]<class T>(const DemandRow &row, T value) {
+        if (row.since > positional_form && value == row.unless_said) return;  // release 0.1 does not know the key
         r += ",\"" + std::string(key_of(row)) + "\":";
         if constexpr (std::is_same_v<T, bool>) r += value ? "true" : "false";
         else r += std::to_string(value);

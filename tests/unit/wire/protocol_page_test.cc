@@ -93,7 +93,7 @@ std::map<std::string, std::string> definitions() {
     }
     std::string body = "struct Demands {\n";  // in its header it is a list
     for (const DemandRow &row : demand_rows)
-        body += std::string("    ") + row.type + " " + row.name + " = " + row.unless_said + ";  // " + row.meaning +
+        body += std::string("    ") + row.type + " " + row.name + " = " + row.default_text + ";  // " + row.meaning +
                 "\n";
     all["Demands"] = body + "};\n";
     return all;

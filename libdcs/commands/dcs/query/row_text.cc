@@ -51,7 +51,7 @@ std::string amount_text(wire::Unit unit, std::int64_t value) {
 std::string demands_text(const wire::Demands &demands) {
     std::vector<std::string> parts;
     wire::each_demand(demands, [&parts](const wire::DemandRow &row, std::int64_t value) {
-        if (value == 0 || row.shown[0] == '\0') return;
+        if (value == row.unless_said || row.shown[0] == '\0') return;
         std::string text = row.shown;
         if (row.unit == wire::Unit::number) text = counted(value, text);
         else if (const auto at = text.find('%'); at != text.npos) text.replace(at, 1, amount_text(row.unit, value));
