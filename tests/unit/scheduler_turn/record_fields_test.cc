@@ -68,7 +68,7 @@ core::DurableGrain full_grain() {
     core::DurableGrain g;
     g.phase = core::Ready{INT64_MIN};
     g.fingerprint[3] = 9;
-    g.request = ~std::uint64_t{0};
+    g.request = core::RequestId{~std::uint64_t{0}};
     g.params_sum = g.checkpoint_sum = 0xffffffff;
     g.params_length = 5;
     g.checkpoint_length = std::uint64_t{1} << 40;
@@ -126,7 +126,7 @@ TEST_CASE("every field of a grain comes back as it went") {
     CHECK(back->grain.demands == grain.demands);
     CHECK(back->grain.kept.get() == grain.kept.get());
     CHECK(back->grain.as<core::Ready>().queue_position == INT64_MIN);
-    CHECK(back->grain.request == ~std::uint64_t{0});
+    CHECK(back->grain.request == core::RequestId{~std::uint64_t{0}});
 }
 
 TEST_CASE("fields of a newer release are skipped") {
