@@ -31,7 +31,8 @@ void Turn::take(Arrival arrival) {
     const Connection *who = connections_.find(conn);
     if (!who) return;
     if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
-        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, core::RequestId{arrival.header.request});
+        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text},
+                             core::RequestId{arrival.header.request});
     intake_.put(who->door, who->user, std::move(arrival), who->privileged);
 }
 

@@ -219,8 +219,8 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
         return d;
     }
     if (const auto *put = std::get_if<wire::PutContent>(&message)) {
-        context.contents.put(Peer{arrival.conn, core::RequestId{arrival.header.request}, false, who.user, who.privileged}, *put,
-                             context.state);
+        const Peer peer{arrival.conn, core::RequestId{arrival.header.request}, false, who.user, who.privileged};
+        context.contents.put(peer, *put, context.state);
         return {};
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
