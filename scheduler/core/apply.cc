@@ -231,9 +231,7 @@ struct WasHandedOver {
     std::string host;
     std::optional<HandedOver> up_to;
 };
-struct WasBackup {
-    BackupLink link;
-};
+struct WasBackup { BackupLink link; };
 struct WasWaitingCall {
     std::string host;
     WaitingCall call;
