@@ -231,9 +231,7 @@ struct WasHandedOver {
     std::string host;
     std::optional<HandedOver> up_to;
 };
-struct WasBackup {
-    BackupLink link;
-};
+struct WasBackup { BackupLink link; };
 struct WasWaitingCall {
     std::string host;
     WaitingCall call;
@@ -278,6 +276,7 @@ struct Applier {
     }
     void operator()(const SetGrain &c) {
         require_sound(c.grain);
+        if (c.volatile_only) require_as_recorded(state.grain(c.key), c.grain);
         steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, c.grain)), take_damaged(state, c.key)});
     }
     void operator()(const EraseGrain &c) {

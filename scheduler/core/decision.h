@@ -63,50 +63,50 @@ public:
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------
-struct Reply { ConnId conn; std::uint64_t request; wire::AnyMessage message; };
+struct Reply { ConnId conn; RequestId request; wire::AnyMessage message; };
 // The turn adds out and err.
-struct ReplyResult { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainResult head; };
+struct ReplyResult { ConnId conn; RequestId request; GrainKey key; wire::GrainResult head; };
 struct ReplyResults {
     ConnId conn;
-    std::uint64_t request;
+    RequestId request;
     SessionKey session;
     std::vector<wire::GrainResult> heads;
 };
-struct ReplyPiece { ConnId conn; std::uint64_t request; GrainKey key; wire::Fetch fetch; };
+struct ReplyPiece { ConnId conn; RequestId request; GrainKey key; wire::Fetch fetch; };
 // grain_differs, with the fields named.
-struct ReplyDifference { ConnId conn; std::uint64_t request; GrainKey key; Payload now; };
+struct ReplyDifference { ConnId conn; RequestId request; GrainKey key; Payload now; };
 // The turn adds argv and message.
-struct ReplyGrainDetail { ConnId conn; std::uint64_t request; GrainKey key; wire::GrainRow row; };
+struct ReplyGrainDetail { ConnId conn; RequestId request; GrainKey key; wire::GrainRow row; };
 // The turn adds the grains after `after`.
-struct ReplyExport { ConnId conn; std::uint64_t request; SessionKey key; GrainNumber after; std::int32_t most; };
+struct ReplyExport { ConnId conn; RequestId request; SessionKey key; GrainNumber after; std::int32_t most; };
 // The turn adds what it knows of disk and recovery.
-struct ReplyDoctor { ConnId conn; std::uint64_t request; std::vector<wire::ProblemRow> problems; };
+struct ReplyDoctor { ConnId conn; RequestId request; std::vector<wire::ProblemRow> problems; };
 struct SendServer { ConnId conn; wire::AnyMessage message; };
 // The turn adds argv, env, directory and input.
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
 // The shell reads its settings again, or says why it cannot; the turn replies.
-struct Reread { ConnId conn; std::uint64_t request; };
+struct Reread { ConnId conn; RequestId request; };
 struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };
 // The shell issues a certificate and sends it.
 struct SendCertificate {
     ConnId conn;
-    std::uint64_t request;
+    RequestId request;
     std::string host, public_key;
     HostRole role = HostRole::server;
 };
 // The same for a control program of another host; with its token if it has just begun.
 struct SendProgram {
     ConnId conn;
-    std::uint64_t request;
+    RequestId request;
     std::string user, host, ident, public_key, token;
 };
 // All connections of that host's dcs_begin, and of control programs there.
 struct ClosePrograms { std::string host; };
 // The shell takes the host's line out of the host table and reads that again; the turn replies.
-struct RemoveHostLine { ConnId conn; std::uint64_t request; std::string host; };
+struct RemoveHostLine { ConnId conn; RequestId request; std::string host; };
 using EffectOf = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
                             SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
                             ReplyResults, SendCertificate, RemoveHostLine, SendProgram, ClosePrograms>;

@@ -21,6 +21,8 @@ namespace dcs::core {
 
 enum class HostId : std::int32_t {};  // index into State::hosts(); stable while the process lives
 inline constexpr HostId no_host{-1};
+enum class RequestId : std::uint64_t {};  // that a control program gave its call; its frame's
+inline constexpr RequestId no_request{0};  // of what answers no call
 
 struct Move {
     MoveReason reason = MoveReason::failed;
@@ -93,7 +95,7 @@ Phase phase_of(GrainStatus status);  // with nothing in it yet
 // have is boxed, and what the grains of a map have in common is shared.
 struct DurableGrain {
     Fingerprint fingerprint{};       // of the packed spec without its label
-    std::uint64_t request = 0;       // id of the d_gexec that made it
+    RequestId request{};             // of the d_gexec that made it
     std::uint64_t params_offset = 0; // in the session's inputs
     std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
     std::uint64_t checkpoint_length = 0;                 // 0: none

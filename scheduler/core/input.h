@@ -21,7 +21,7 @@ struct Payload {
 
 struct Caller {
     ConnId conn = 0;
-    std::uint64_t request = 0;
+    RequestId request{};
     std::string user;             // login name from the peer credentials
     bool privileged = false;      // root, scheduler_master, or the owner of a private pool
     bool has_token = false;
@@ -104,7 +104,7 @@ struct ServerFirstCall {
 // A wire::JoinHost whose request was read, and found signed with its key.
 struct JoinCall {
     ConnId conn = 0;
-    std::uint64_t request = 0;
+    RequestId request{};
     std::string host, own_name, address;
     HostRole role = HostRole::server;
     bool has_code = false;
@@ -117,7 +117,7 @@ struct JoinCall {
 // token, read the key, and looked the user up.
 struct BeginProgram {
     ConnId conn = 0;
-    std::uint64_t request = 0;
+    RequestId request{};
     Certified from;              // the host that vouches for the user
     std::string address, user, ident, public_key;
     TokenHash key{};

@@ -1,5 +1,7 @@
 #include "scheduler/core/sound.h"
 
+#include <tuple>
+
 #include "base/limits.h"
 #include "base/require.h"
 
@@ -18,6 +20,13 @@ void require_sound(const Grain &g) {
     DCS_REQUIRE(g.told <= g.sequence, "nothing is shown that was not taken in");
     DCS_REQUIRE(g.own_tree || !g.params_own_file, "a file of its own lies in a tree of its own");
     DCS_REQUIRE(g.moves->size() <= limits::moves_kept, "the latest moves are kept");
+}
+void require_as_recorded(const Grain *recorded, const Grain &now) {
+    const auto record = [](const Grain &g) {
+        return std::tie(g.phase, g.lessee, g.lease, g.incarnation, g.sequence, g.failures, g.returns, g.skipped, g.told,
+                        g.out_length, g.err_length, g.checkpoint_sum, g.message_sum, g.input_position, g.own_tree);
+    };
+    DCS_REQUIRE(recorded && record(*recorded) == record(now), "what needs no commit leaves the record as it is");
 }
 void require_sound(const SessionInfo &info) {
     DCS_REQUIRE(0 <= info.sent && info.sent <= info.shown, "what was acknowledged was handed out");

@@ -24,7 +24,7 @@ struct SessionInfo {
     std::uint64_t seniority = 0;     // counter at creation: smaller is older
     std::string ident;               // of the control program that it is bound to
     TokenHash token{};               // of the control program that holds it now
-    std::uint64_t open_request = 0;  // id of the call that opened it last (C12)
+    RequestId open_request{};        // of the call that opened it last (C12)
     bool resumable = false;          // opened by resume/reopen: d_gexec is idempotent
     std::int32_t sent = 0;           // results acknowledged
     std::int32_t shown = 0;          // results handed out at least once; these stay in the order
@@ -39,7 +39,7 @@ struct SessionInfo {
 
 struct Waiter {
     ConnId conn = 0;
-    std::uint64_t request = 0;
+    RequestId request{};
     std::int32_t next = 0;          // index of the wanted result
     std::int32_t most = 0;          // results that it takes at once, by a GrainResults; 0: one, by a GrainResult
     std::int32_t acknowledges = 0;  // results below this one count as sent when the call is over

@@ -238,7 +238,7 @@ void take_leased(Taking &t, const ServerReport &in) {
         take_end(t);
     } else if (r.has_checkpoint) {
         take_checkpoint(t);
-    } else {
+    } else if (t.old.status() == GrainStatus::running) {  // not one whose lease was just forgiven
         t.d.volatile_only(t.key);  // alive and nothing new: nothing is written
     }
     acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.sequence, r.ended, wire::Verdict::taken);

@@ -15,6 +15,7 @@
 
 namespace dcs::record {
 
+constexpr std::uint64_t last_of(core::RequestId) { return UINT64_MAX; }
 constexpr int last_of(core::SessionStatus) { return static_cast<int>(core::SessionStatus::terminated); }
 constexpr int last_of(core::MoveReason) { return core::move_reasons - 1; }
 constexpr int last_of(core::HostRole) { return static_cast<int>(core::HostRole::backup); }

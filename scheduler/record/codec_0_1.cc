@@ -151,7 +151,7 @@ void get_0_1(ByteReader &r, core::DurableGrain &g, const HostIds &ids) {
     demands.urgent = (first & 8) != 0;
     g.params_own_file = (first & 16) != 0;
     get(r, g.fingerprint);
-    g.request = r.u64();
+    g.request = core::RequestId{r.u64()};
     g.params_offset = r.var();
     get_var(r, g.params_length);
     g.params_sum = r.u32();
@@ -171,7 +171,7 @@ void get_0_1(ByteReader &r, core::SessionInfo &info) {
     info.seniority = r.u64();
     info.ident = std::string(r.text());
     get(r, info.token);
-    info.open_request = r.u64();
+    info.open_request = core::RequestId{r.u64()};
     info.resumable = r.u8() != 0;
     for (std::int32_t *v : {&info.sent, &info.shown, &info.result_count}) *v = static_cast<std::int32_t>(r.u32());
     for (std::int64_t *v : {&info.queue_front, &info.queue_back}) *v = static_cast<std::int64_t>(r.u64());

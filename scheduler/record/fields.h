@@ -104,7 +104,7 @@ template <> struct Fields<core::DurableGrain> {
         a.field(11, "host", &G::lessee, "where it runs, or ran last; ready: whose lease may be forgiven");
         a.field(12, "sequence", &G::sequence, "last increment that was taken in");
         a.field(13, "program", &G::program, "digest of its program's path");
-        a.field(14, "demands", &G::demands, "what its submission asks for: demands, see PROTOCOL.md");
+        a.field(14, "demands", &G::demands, "what its submission asks for: demands");
         a.field(15, "result_index", &core::Finished::result_index, "place in the order of results");
         a.field(16, "result_offset", &G::result_offset, "of what it left in `results`");
         a.field(17, "out_length", &G::out_length, "of its output");

@@ -143,6 +143,8 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
 void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
                              const core::Grain &grain, Files &files, Plan &plan) {
     DCS_REQUIRE(grain.own_tree, "only a grain with a tree of its own has files");
+    DCS_REQUIRE(!files.out.used || files.out.end() == grain.out_length, "output ends where its record says");
+    DCS_REQUIRE(!files.err.used || files.err.end() == grain.err_length, "error output ends where its record says");
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
     for (const auto &[file, payload] : files.replaced)
         update.nodes.push_back(
@@ -221,6 +223,8 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
         info.grains_live != session->info.grains_live)
         plan.lengths.push_back(core::SetSession{key, info});
     Append &inputs = changes.inputs, &results = changes.results;
+    DCS_REQUIRE(!inputs.used || inputs.end() == info.inputs_length, "the inputs end where their session's record says");
+    DCS_REQUIRE(!results.used || results.end() == info.results_length, "and so do the results");
     if (log.empty() && events.empty() && !inputs.used && !results.used && !changes.status) return;
 
     store::TreeUpdate update{session_directory(key), session_tree, {}, false};

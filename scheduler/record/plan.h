@@ -53,6 +53,7 @@ private:
         std::uint64_t old_length = 0;
         std::string bytes;
         void add(std::uint64_t at, const core::Payload &payload);
+        std::uint64_t end() const { return old_length + bytes.size(); }
     };
     struct Files {
         std::map<std::string, core::Payload> replaced;  // by name

@@ -17,11 +17,13 @@ std::int64_t RealOutside::wall_ms() { return wall_clock_ms(); }
 
 Token RealOutside::fresh_token() { return pki::random_token(); }
 
-void RealOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    const Status s = loop_.send(conn, message, request);
+void RealOutside::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
+    const auto id = static_cast<std::uint64_t>(request);
+    const Status s = loop_.send(conn, message, id);
     if (s) return;
     log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
-    if (request != 0) (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, request);
+    if (request != core::no_request)
+        (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, id);
 }
 
 void RealOutside::close(ConnId conn) { loop_.close(conn); }

@@ -21,7 +21,7 @@ public:
     std::int64_t wall_s() override;
     std::int64_t wall_ms() override;
     Token fresh_token() override;
-    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) override;
     void close(ConnId conn) override;
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;

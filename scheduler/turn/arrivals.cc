@@ -24,14 +24,15 @@ void Turn::take(Arrival arrival) {
         if (s) return remember_end(*connections_.find(conn), outside_);
         outside_.log(Level::warning, s.text);
         if (arrival.door == Door::user)
-            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, 0);
+            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, core::no_request);
         outside_.close(conn);
         return;
     }
     const Connection *who = connections_.find(conn);
     if (!who) return;
     if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
-        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, arrival.header.request);
+        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text},
+                             core::RequestId{arrival.header.request});
     intake_.put(who->door, who->user, std::move(arrival), who->privileged);
 }
 
@@ -74,7 +75,7 @@ void Turn::take_one(Arrival arrival) {
     if (!decoded.note.empty())
         say(Level::warning, {"connection " + std::to_string(arrival.conn) + ": " + decoded.note,
                              sender_of(*connections_.find(arrival.conn))});
-    if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, arrival.header.request);
+    if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, core::RequestId{arrival.header.request});
     if (decoded.close) hang_up(arrival.conn);
     intake_.charge(decoded.weight);
     if (!decoded.input) return;

@@ -17,7 +17,7 @@ namespace dcs::turn {
 // Who asks, and in which words it is answered.
 struct Peer {
     ConnId conn = 0;
-    std::uint64_t request = 0;
+    core::RequestId request{};
     bool server = false;
     std::string owner;         // whose share of the uploads it takes: a user, or "host NAME"
     bool privileged = false;   // a user who is not limited by what is free

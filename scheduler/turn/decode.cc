@@ -185,7 +185,7 @@ std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const 
 core::Caller caller_of(const Arrival &arrival, const Connection &who) {
     core::Caller caller;
     caller.conn = arrival.conn;
-    caller.request = arrival.header.request;
+    caller.request = core::RequestId{arrival.header.request};
     caller.user = who.user;
     caller.privileged = who.privileged;
     caller.has_token = who.has_token;
@@ -219,8 +219,8 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
         return d;
     }
     if (const auto *put = std::get_if<wire::PutContent>(&message)) {
-        context.contents.put(Peer{arrival.conn, arrival.header.request, false, who.user, who.privileged}, *put,
-                             context.state);
+        const Peer peer{arrival.conn, core::RequestId{arrival.header.request}, false, who.user, who.privileged};
+        context.contents.put(peer, *put, context.state);
         return {};
     }
     if (auto *piece = std::get_if<wire::ImportPiece>(&message))
@@ -242,7 +242,8 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
 // True: it was one of the calls about contents.
 bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId host,
                     const wire::AnyMessage &message) {
-    const Peer peer{arrival.conn, arrival.header.request, true, "host " + context.state.host(host)->config->name};
+    const Peer peer{arrival.conn, core::RequestId{arrival.header.request}, true,
+                    "host " + context.state.host(host)->config->name};
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
         if (const Status s = core::may_fetch(context.state, host, want->digest); s)
             context.contents.send(peer, want->digest, want->offset, want->max);

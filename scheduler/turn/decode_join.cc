@@ -56,7 +56,7 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;
     join.conn = arrival.conn;
-    join.request = arrival.header.request;
+    join.request = core::RequestId{arrival.header.request};
     join.host = std::move(call->host);
     join.own_name = std::move(call->own_name);
     join.address = who.address;
@@ -80,7 +80,7 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
     core::BeginProgram begin;
     begin.conn = arrival.conn;
-    begin.request = arrival.header.request;
+    begin.request = core::RequestId{arrival.header.request};
     begin.from = who.certified;
     begin.address = who.address;
     begin.user = std::move(call->user);

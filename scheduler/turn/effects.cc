@@ -14,7 +14,7 @@ void Effects::perform(const core::Effect &effect) {
     std::visit([this](const auto &e) { act(e); }, effect);
 }
 
-void Effects::reply_error(ConnId conn, std::uint64_t request, const GrainKey &key,
+void Effects::reply_error(ConnId conn, core::RequestId request, const GrainKey &key,
                           const Status &why) {
     outside_.log(Level::error, "grain " + to_text(key) + ": " + why.text);
     outside_.send(conn,
@@ -23,7 +23,7 @@ void Effects::reply_error(ConnId conn, std::uint64_t request, const GrainKey &ke
                   request);
 }
 
-const core::Grain *Effects::grain_for(ConnId conn, std::uint64_t request, const GrainKey &key) {
+const core::Grain *Effects::grain_for(ConnId conn, core::RequestId request, const GrainKey &key) {
     const core::Grain *grain = state_.grain(key);
     if (!grain) reply_error(conn, request, key, fail(Code::grain_unknown, "it was removed"));
     return grain;
@@ -239,7 +239,7 @@ void Effects::act(const core::SendServer &e) {
     const bool withdraw = std::holds_alternative<wire::Withdraw>(e.message);
     if (ack) failpoint("turn.ack.before_send");
     if (withdraw) failpoint("turn.withdraw.before_send");
-    outside_.send(e.conn, e.message, 0);
+    outside_.send(e.conn, e.message, core::no_request);
     if (ack) failpoint("turn.ack.after_send");
     if (withdraw) failpoint("turn.withdraw.after_send");
 }
@@ -288,7 +288,7 @@ void Effects::act(const core::SendLaunch &e) {
         return;
     }
     failpoint("turn.launch.before_send");
-    outside_.send(e.conn, std::move(launch), 0);
+    outside_.send(e.conn, std::move(launch), core::no_request);
     failpoint("turn.launch.after_send");
 }
 

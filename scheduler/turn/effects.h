@@ -68,9 +68,9 @@ private:
     // True: its bytes lie in the library, which answers.
     Result<bool> library_answers(const core::ReplyPiece &e, const core::Grain &grain);
     Status complete_launch(const GrainKey &key, const core::Grain &grain, wire::Launch &launch);
-    void reply_error(ConnId conn, std::uint64_t request, const GrainKey &key, const Status &why);
+    void reply_error(ConnId conn, core::RequestId request, const GrainKey &key, const Status &why);
     // The grain, or nothing and an error reply: a later input of the same turn removed it.
-    const core::Grain *grain_for(ConnId conn, std::uint64_t request, const GrainKey &key);
+    const core::Grain *grain_for(ConnId conn, core::RequestId request, const GrainKey &key);
 
     const core::State &state_;
     store::Store &store_;

@@ -24,7 +24,7 @@ public:
     virtual std::int64_t wall_ms() { return wall_s() * 1000; }  // for people: it may step
     virtual Token fresh_token() = 0;
     // Queues one frame; an unknown or closed connection is ignored.
-    virtual void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) = 0;
+    virtual void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) = 0;
     // Closes after what is queued went out; no Arrival follows.
     virtual void close(ConnId conn) = 0;
     virtual void log(Level level, const std::string &line) = 0;

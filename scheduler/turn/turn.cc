@@ -294,7 +294,7 @@ void Turn::refuse(const core::Input &input, const Status &why) {
         const wire::GrainReport &r = *report->report;
         const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended,
                                     wire::Verdict::later};
-        return outside_.send(report->conn, later, 0);
+        return outside_.send(report->conn, later, core::no_request);
     }
     if (const auto *call = std::get_if<core::JoinCall>(&input)) {
         outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);

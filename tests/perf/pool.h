@@ -29,7 +29,7 @@ public:
     Instant now() override { return clock; }
     std::int64_t wall_s() override { return 1'000'000'000; }
     Token fresh_token() override { return Token{}; }
-    void send(ConnId, const wire::AnyMessage &message, std::uint64_t) override {
+    void send(ConnId, const wire::AnyMessage &message, core::RequestId) override {
         ++sent;
         if (const auto *error = std::get_if<wire::ErrorReply>(&message)) {
             std::fprintf(stderr, "the scheduler refused: %s\n", error->text.c_str());

@@ -349,13 +349,13 @@ void SchedulerNode::closed(ConnId conn, const std::string &why) {
     take(std::move(a));
 }
 
-void SchedulerNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
+void SchedulerNode::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
     ++figures.frames_out;
     figures.launches += std::holds_alternative<wire::Launch>(message);
     watch_->sends(conn, message, turn_->state());
     if (clock_.tracing)
         clock_.note("scheduler -> " + std::to_string(conn) + " " + wire::kind_name(message));
-    links_->send_down(conn, wire::encode(message, request));
+    links_->send_down(conn, wire::encode(message, static_cast<std::uint64_t>(request)));
 }
 
 void SchedulerNode::log(turn::Level, const std::string &line) {

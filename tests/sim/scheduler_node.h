@@ -83,7 +83,7 @@ private:
     Instant now() override { return clock_.now; }
     std::int64_t wall_s() override { return 1'700'000'000 + clock_.now.ns / 1'000'000'000; }
     Token fresh_token() override;
-    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) override;
     void close(ConnId conn) override { links_->close_server(conn); }
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;

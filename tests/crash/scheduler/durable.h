@@ -18,7 +18,7 @@ std::string durable_text(const core::State &state);
 
 // What was said to the scheduler, acknowledged or not.
 struct Reported {
-    std::map<std::pair<std::uint64_t, GrainNumber>, Bytes> params;  // packed specs by the id of their call
+    std::map<std::pair<core::RequestId, GrainNumber>, Bytes> params;  // packed specs by the id of their call
     // By lease and last increment: an older report of a lease may come again, by the backup, before what the newer one
     // brought is committed. First: the host.
     using Increment = std::tuple<std::string, GrainKey, Incarnation, std::uint32_t>;

@@ -51,11 +51,12 @@ void Ledger::asked(ConnId conn, const std::string &who, std::uint64_t request, c
         ++session->changing;
         if (std::holds_alternative<wire::CleanSession>(message)) ++session->cleaning;
     }
-    if (const auto *submit = std::get_if<wire::Gexec>(&message))
-        reported.params[{request, submit->grain}] = std::make_shared<const std::string>(wire::pack(submit->spec));
+    const auto note = [&](GrainNumber grain, const wire::GrainSpec &spec) {
+        reported.params[{core::RequestId{request}, grain}] = std::make_shared<const std::string>(wire::pack(spec));
+    };
+    if (const auto *submit = std::get_if<wire::Gexec>(&message)) note(submit->grain, submit->spec);
     if (const auto *batch = std::get_if<wire::GexecMany>(&message))
-        for (const wire::GrainOrder &order : batch->orders)
-            reported.params[{request, order.grain}] = std::make_shared<const std::string>(wire::pack(order.spec));
+        for (const wire::GrainOrder &order : batch->orders) note(order.grain, order.spec);
     if (const auto *revoke = std::get_if<wire::RevokeToken>(&message)) {
         revoke_asked_.insert(revoke->id);
         std::erase_if(codes_, [&](const TokenHash &hash) { return core::id_of_code(hash) == revoke->id; });

@@ -62,8 +62,9 @@ Token World::fresh_token() {
     return token;
 }
 
-void World::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    if (std::string what = people.ledger.said(conn, request, message, turn_->state(), *low); !what.empty())
+void World::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
+    const auto id = static_cast<std::uint64_t>(request);
+    if (std::string what = people.ledger.said(conn, id, message, turn_->state(), *low); !what.empty())
         complain(what);
     counts.results += std::holds_alternative<wire::GrainResult>(message);
     if (const auto *many = std::get_if<wire::GrainResults>(&message)) {
@@ -71,7 +72,7 @@ void World::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t req
         counts.batches += many->results.size() > 1;
     }
     counts.launches += std::holds_alternative<wire::Launch>(message);
-    sent_.push_back(Sent{conn, request, message});
+    sent_.push_back(Sent{conn, id, message});
 }
 
 void World::close(ConnId conn) {

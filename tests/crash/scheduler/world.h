@@ -96,7 +96,7 @@ private:
     TlsDoor tls_door() override { return {"pool:7001", std::string(64, 'a')}; }
     std::int64_t wall_s() override { return 1'000'000'000; }
     Token fresh_token() override;
-    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) override;
     void close(ConnId conn) override;
     void log(turn::Level, const std::string &) override {}
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override {

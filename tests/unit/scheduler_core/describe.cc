@@ -22,8 +22,8 @@ const char *name_of(wire::OpenedAs as) {
     constexpr const char *names[] = {"fresh", "resumed", "replay"};
     return names[static_cast<int>(as)];
 }
-std::string to(ConnId conn, std::uint64_t request) {
-    return "to " + std::to_string(conn) + "#" + std::to_string(request) + ": ";
+std::string to(ConnId conn, RequestId request) {
+    return "to " + std::to_string(conn) + "#" + std::to_string(static_cast<std::uint64_t>(request)) + ": ";
 }
 
 struct MessageText {
@@ -141,8 +141,8 @@ struct ChangeText {
     std::string operator()(const SetWaiters &c) const {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
-            text += " " + std::to_string(w.conn) + "#" + std::to_string(w.request) + " for " +
-                    std::to_string(w.next) + (w.most > 0 ? " most " + std::to_string(w.most) : "");
+            text += " " + std::to_string(w.conn) + "#" + std::to_string(static_cast<std::uint64_t>(w.request)) +
+                    " for " + std::to_string(w.next) + (w.most > 0 ? " most " + std::to_string(w.most) : "");
         return text;
     }
     std::string operator()(const WriteFile &c) const {

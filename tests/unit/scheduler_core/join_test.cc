@@ -30,7 +30,7 @@ struct Joining : Pool {
     static JoinCall asking(int code, int key, const std::string &host = "", const std::string &own_name = "box") {
         JoinCall c;
         c.conn = 7000;
-        c.request = 1;
+        c.request = RequestId{1};
         c.host = host;
         c.own_name = own_name;
         c.address = "192.0.2.1";

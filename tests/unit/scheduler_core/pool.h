@@ -195,7 +195,7 @@ public:
         return p;
     }
     Caller caller(const Program &p) {
-        return Caller{p.conn, ++request, p.user, p.privileged, p.token != TokenHash{}, p.token};
+        return Caller{p.conn, RequestId{++request}, p.user, p.privileged, p.token != TokenHash{}, p.token};
     }
     Lines call(const Program &p, UserRequest r) { return feed(UserCall{caller(p), std::move(r)}); }
     Lines repeat(const Program &p, UserRequest r) {

@@ -129,7 +129,7 @@ private:
 
     UserCall call(const Program &p, UserRequest r) {
         Caller c = pool.caller(p);
-        if (dice.once_in(10)) c.request -= static_cast<std::uint64_t>(dice.below(3));
+        if (dice.once_in(10)) c.request = RequestId{pool.request - static_cast<std::uint64_t>(dice.below(3))};
         if (dice.once_in(40)) c.token[3] ^= 1;
         return {c, std::move(r)};
     }

@@ -47,7 +47,7 @@ struct Desks : Pool {
     Lines join(const std::string &host, int key, HostRole role = HostRole::client, int code = 0) {
         JoinCall c;
         c.conn = asker;
-        c.request = 1;
+        c.request = RequestId{1};
         c.host = host;
         c.role = role;
         c.has_code = true;
@@ -61,7 +61,7 @@ struct Desks : Pool {
     static BeginProgram asking(const Remote &r, int host_key, const std::string &ident = "find") {
         BeginProgram b;
         b.conn = asker;
-        b.request = 1;
+        b.request = RequestId{1};
         b.from = Certified{r.host, hash(host_key)};
         b.address = "192.0.2.1";
         b.user = r.user;
@@ -78,7 +78,8 @@ struct Desks : Pool {
     }
     // A call of that program; the token may be none.
     Lines from(const Remote &r, UserRequest what) {
-        Caller c{asker + 1, ++request, r.user, false, r.token != 0, r.token != 0 ? hash(r.token) : TokenHash{}};
+        const TokenHash token = r.token != 0 ? hash(r.token) : TokenHash{};
+        Caller c{asker + 1, RequestId{++request}, r.user, false, r.token != 0, token};
         c.host = r.host;
         if (!r.host.empty()) c.key = hash(r.key);
         return feed(UserCall{c, std::move(what)});
@@ -139,7 +140,7 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     // Neither the other way round: what was got on this host is for this host.
     CHECK(has(pool.opens({"ann", "", 21, 0}), "on host desk1, this one is on the scheduler's host"));
     const Program local = pool.Pool::begin("ann", "find");
-    Caller c{asker, ++pool.request, "ann", false, true, local.token};
+    Caller c{asker, RequestId{++pool.request}, "ann", false, true, local.token};
     c.host = "desk1";
     c.key = hash(31);
     CHECK(Desks::says(pool.feed(UserCall{c, wire::Query{}}), "is for a control program on the scheduler's host"));

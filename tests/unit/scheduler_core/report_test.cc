@@ -118,6 +118,24 @@ TEST_CASE("nothing new writes nothing, but usage and contact are known") {
     CHECK(s.pool.at("ann/1:0").current->system_us == 0);
 }
 
+TEST_CASE("what the backup has of a forgiven lease is recorded, also where it brings nothing") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    const wire::GrainReport alive = pool.report("ann/1:0");
+    pool.wait(seconds(100));
+    REQUIRE(pool.status("ann/1:0") == "ready");
+    REQUIRE(pool.at("ann/1:0").lessee == HostId{0});
+    const std::int64_t before = pool.at("ann/1:0").as<Ready>().queue_position;
+    pool.feed(BackupCame{77, 5, {}});
+    pool.feed(ReportHandedOver{77, "h1", 1, std::make_shared<const wire::GrainReport>(alive)});
+    CHECK(pool.status("ann/1:0") == "ready");
+    CHECK(pool.at("ann/1:0").as<Ready>().queue_position != before);
+    for (const Change &change : pool.changes)
+        if (const auto *set = std::get_if<SetGrain>(&change)) CHECK_FALSE(set->volatile_only);
+}
+
 TEST_CASE("a checkpoint replaces, increments append, at their recorded lengths") {
     Stage s;
     wire::GrainReport r = s.part(1, 1);

@@ -21,8 +21,8 @@ Token ScriptedOutside::fresh_token() {
     return token;
 }
 
-void ScriptedOutside::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    const std::string frame = wire::encode(message, request);
+void ScriptedOutside::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
+    const std::string frame = wire::encode(message, static_cast<std::uint64_t>(request));
     auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
                                       limits::server_frame_bytes);
     REQUIRE(header);

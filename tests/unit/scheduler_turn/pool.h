@@ -25,7 +25,7 @@ public:
     Instant now() override { return clock; }
     std::int64_t wall_s() override { return wall; }
     Token fresh_token() override;
-    void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
+    void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) override;
     void close(ConnId conn) override { closed.push_back(conn); }
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room with) override;

@@ -64,11 +64,20 @@ core::State some_state() {
     return state;
 }
 
+// Gives each number of a list of fields the value after its own.
+struct OneMore {
+    template <class T> OneMore &operator&(const wire::FieldOf<T> &field) {
+        field.value() = static_cast<T>(field.value() + 1);
+        return *this;
+    }
+    void walk(wire::Demands &demands) { wire::walk_fields(*this, demands); }
+};
+
 core::DurableGrain full_grain() {
     core::DurableGrain g;
     g.phase = core::Ready{INT64_MIN};
     g.fingerprint[3] = 9;
-    g.request = ~std::uint64_t{0};
+    g.request = core::RequestId{~std::uint64_t{0}};
     g.params_sum = g.checkpoint_sum = 0xffffffff;
     g.params_length = 5;
     g.checkpoint_length = std::uint64_t{1} << 40;
@@ -126,7 +135,21 @@ TEST_CASE("every field of a grain comes back as it went") {
     CHECK(back->grain.demands == grain.demands);
     CHECK(back->grain.kept.get() == grain.kept.get());
     CHECK(back->grain.as<core::Ready>().queue_position == INT64_MIN);
-    CHECK(back->grain.request == ~std::uint64_t{0});
+    CHECK(back->grain.request == core::RequestId{~std::uint64_t{0}});
+}
+
+TEST_CASE("every demand of the messages' list is recorded") {
+    const core::State state = some_state();
+    core::DurableGrain grain = full_grain();
+    wire::Demands demands;
+    OneMore{}.walk(demands);
+    grain.demands = demands;
+    const auto back = record::decode_grain(record::encode_grain(state, 5, grain), one_host);
+    REQUIRE(back);
+    CHECK(back->grain.demands == grain.demands);
+    grain.demands = wire::Demands();
+    const std::string none = record::encode_grain(state, 5, grain);
+    CHECK(record::decode_grain(none, one_host)->grain.demands == grain.demands);
 }
 
 TEST_CASE("fields of a newer release are skipped") {
