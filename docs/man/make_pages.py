@@ -16,6 +16,7 @@ DAEMONS = {"dcs_scheduler": "the scheduler of a pool", "dcs_grainserver": "runs 
 PROGRAMS = {"dcs_checkpoint": "write a checkpoint for a grain in any language",
             "find_factor": "factor integers by elliptic curves on a pool"}
 FORMATS = {"STATE_FORMAT", "SESSION_EXPORT", "GRAIN_PROTOCOL"}  # section 5; the other pages of docs/ are in 7
+PART_OF = {"dcs_query.h": "dcs.h"}  # which is included in its place
 LINK = {"dcs.h": "-ldcs", "dcs_query.h": "-ldcs", "dcs_lock.h": "-ldcs", "grainlib.h": "-ldcs_grain"}
 
 
@@ -146,7 +147,8 @@ class Call:
         out = title(name, 3, "DCS Library") + heading("name")
         out += f"{escaped(', '.join(self.functions))} \\- {escaped(self.summary())}\n"
         code = re.sub(r"#(ifdef|endif|if|ifndef).*?\n(extern .*\n|}\n)?", "", self.declarations).strip("\n").split("\n")
-        out += heading("synopsis") + example([f"#include <{self.header_name}>", ""] + code + ["", f"Link with {LINK[self.header_name]}."])
+        include = f"#include <{PART_OF.get(self.header_name, self.header_name)}>"
+        out += heading("synopsis") + example([include, ""] + code + ["", f"Link with {LINK[self.header_name]}."])
         out += heading("description") + ".PP\n" + running(self.text, stars=False) + "\n"
         errors = self.all_errors(calls)
         if errors:

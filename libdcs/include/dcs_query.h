@@ -1,5 +1,6 @@
-/* dcs_query.h: what a pool knows, and orders to it. A part of dcs.h, which includes it: programs include dcs.h, which
- * says what holds for all calls.
+/* dcs_query.h: what a pool knows, and orders to it.
+ *
+ * A part of dcs.h: programs include that, which says what holds for all calls.
  *
  * Answers are blocks of the library, with all that they point to, laid out for the structs as this program was compiled
  * with them. The caller releases them by the call that is named; what it copied out of them stays. */
