@@ -12,7 +12,7 @@ namespace dcs::files {
 inline constexpr const char *program_mark_name = "launcher.program";
 inline constexpr std::size_t program_mark_max = 256;  // bytes
 
-// Process `pid`, and device, inode, time of change and size of the file at `path`; empty if stat(2) fails.
+// Process `pid`, and device, inode, modification time and size of the file at `path`; empty on failure.
 std::string program_mark(pid_t pid, const std::string &path);
 
 }  // namespace dcs::files

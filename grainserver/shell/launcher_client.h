@@ -29,7 +29,7 @@ public:
     void send(const files::LauncherCall &call);
     // All messages that the launcher has sent since the last call.
     std::vector<files::LauncherCall> read();
-    // Whether the launcher was started from another file than the present `program`, or from an unknown one.
+    // Whether the launcher was started from another file than the present `program`; true if its file is not known.
     bool outdated(const std::string &program) const;
 
 private:
