@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/ready.h"
 #include "daemon/signals.h"
@@ -107,7 +108,7 @@ int main(int argc, char **argv) {
     o.launcher_program = launcher_beside_us();
     std::string level = "off";
     std::string runner;
-    std::string courtesy = "watch";
+    std::string courtesy = "watch", launcher = "self";
     int ready_fd = -1;
     OwnerWords words;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
@@ -140,6 +141,7 @@ int main(int argc, char **argv) {
         {"courtesy", &courtesy, "watch|priority",
          "watch (default): grains are given back when the owner needs the host; "
          "priority: they only have the lowest priority"},
+        {"launcher", &launcher, "WHO", "self (default): this server starts dcs_launcher; service: a service manager does"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
@@ -148,19 +150,25 @@ int main(int argc, char **argv) {
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
     if (courtesy != "watch" && courtesy != "priority") return fail_with("--courtesy is watch or priority", 2);
     o.watch = courtesy == "watch";
+    if (launcher != "self" && launcher != "service") return fail_with("--launcher is self or service", 2);
+    if (launcher == "service") o.launcher_program.clear();
     const Result<Level> log_level = level_of(level);
     if (!log_level) return fail_with(log_level.status().text, 2);
     log_open("grainserver " + o.name, *log_level);
     Result<Signals> signals = Signals::open();
     if (!signals) return fail_with(signals.status().text, 1);
+    const ServiceManager manager = ServiceManager::find();
+    manager.tell("STATUS=finding the grains in " + o.directory);
     server::Server server(write_log);
     if (const Status s = server.open(o); !s) {
         const bool taken = s.code == Code::refused;
         return fail_with(taken ? "another grain server has this directory: " + s.text : s.text, taken ? 4 : 1);
     }
     if (const Status s = tell_ready(ready_fd); !s) log_warn(s.text);
-    (void)notify_service_manager("READY=1");
-    if (const Status s = server.run(*signals); !s) return fail_with(s.text, 1);
+    manager.tell("READY=1\nSTATUS=serving");
+    const Status served = server.run(*signals);
+    manager.tell("STOPPING=1\nSTATUS=grains run on");
+    if (!served) return fail_with(served.text, 1);
     log_info("stopped; grains run on");
     return 0;
 }
