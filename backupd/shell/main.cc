@@ -121,8 +121,8 @@ Status run(const Arguments &line) {
     net::PoolLink mirror_way = link;  // each thread has its own
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
-    Service service({line.directory, line.ready_fd, std::move(manager)}, *signals, **store, *loop, link, *doors, std::move(*loaded),
-                    mirror);
+    Service service({line.directory, line.ready_fd, std::move(manager)}, *signals, **store, *loop, link, *doors,
+                    std::move(*loaded), mirror);
     return service.run();
 }
 

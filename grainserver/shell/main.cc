@@ -66,7 +66,7 @@ std::string wrong_with(const server::ServerOptions &o) {
 
 // What the owner of the host permits; GRAIN_HOSTS.md has it in words.
 struct OwnerWords {
-    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
+    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable, launcher = "self";
     int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
 };
 Status take_words(const OwnerWords &w, server::ServerOptions &o) {
@@ -83,6 +83,8 @@ Status take_words(const OwnerWords &w, server::ServerOptions &o) {
         if (Status s = server::parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
     if (w.cgroups != "auto" && w.cgroups != "none") return fail(Code::invalid, "--cgroups must be auto or none");
     o.use_cgroups = w.cgroups == "auto";
+    if (w.launcher != "self" && w.launcher != "service") return fail(Code::invalid, "--launcher is self or service");
+    if (w.launcher == "service") o.launcher_program.clear();
     if (w.network != "yes" && w.network != "none") return fail(Code::invalid, "--grain-network must be yes or none");
     o.rungs.network = w.network == "yes";
     std::istringstream paths(w.writable);
@@ -108,7 +110,7 @@ int main(int argc, char **argv) {
     o.launcher_program = launcher_beside_us();
     std::string level = "off";
     std::string runner;
-    std::string courtesy = "watch", launcher = "self";
+    std::string courtesy = "watch";
     int ready_fd = -1;
     OwnerWords words;
     take_options({"dcs_grainserver", "Runs grains on this host for a DCS scheduler.", {
@@ -141,7 +143,8 @@ int main(int argc, char **argv) {
         {"courtesy", &courtesy, "watch|priority",
          "watch (default): grains are given back when the owner needs the host; "
          "priority: they only have the lowest priority"},
-        {"launcher", &launcher, "WHO", "self (default): this server starts dcs_launcher; service: a service manager does"},
+        {"launcher", &words.launcher, "WHO",
+         "self (default): this server starts dcs_launcher; service: a service manager does"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" there when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
@@ -150,8 +153,6 @@ int main(int argc, char **argv) {
     if (const std::string wrong = wrong_with(o); !wrong.empty()) return fail_with(wrong, 2);
     if (courtesy != "watch" && courtesy != "priority") return fail_with("--courtesy is watch or priority", 2);
     o.watch = courtesy == "watch";
-    if (launcher != "self" && launcher != "service") return fail_with("--launcher is self or service", 2);
-    if (launcher == "service") o.launcher_program.clear();
     const Result<Level> log_level = level_of(level);
     if (!log_level) return fail_with(log_level.status().text, 2);
     log_open("grainserver " + o.name, *log_level);

@@ -161,8 +161,9 @@ Status Server::open_grains(const GrainRules &rules) {
     if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
     launcher_.open(options_.directory, [this] {
         if (!options_.launcher_program.empty()) return warden_->start_launcher();
-        return fail(Code::unreachable, "no launcher serves " + options_.directory + ", and with --launcher service this "
-                                           "server starts none: see its unit, dcs-launcher.service");
+        return fail(Code::unreachable, "no launcher serves " + options_.directory +
+                                           ", and with --launcher service this server starts none: see its unit, "
+                                           "dcs-launcher.service");
     });
     contents_.open_programs_by([this](const std::string &path, const files::Account &account) {
         return warden_->open_program(path, account);

@@ -18,8 +18,8 @@ public:
     // The same, for a daemon that serves without one as well: what is wrong is a line of the log.
     static ServiceManager find();
 
-    // One datagram, as "READY=1\nSTATUS=serving". Never waits; a manager that has gone or does not read is a line of the
-    // log, and no reason to end.
+    // One datagram, as "READY=1\nSTATUS=serving". Never waits; a manager that has gone or does not read is a line of
+    // the log, and no reason to end.
     void tell(const std::string &state) const;
 
 private:

@@ -21,7 +21,7 @@ def blocks(text=None):
     """Of the page, in order. An assertion says what is wrong with it."""
     text = open(PAGE).read() if text is None else text
     found, section, opened = [], "", 0
-    for heading, info, body in re.findall(r"^## (.*)$|^```(.*)\n(.*?)^```$", text, re.M | re.S):
+    for heading, info, body in re.findall(r"^## ([^\n]*)$|^```([^\n]*)\n(.*?)^```$", text, re.M | re.S):
         if heading:
             section = heading
             continue
