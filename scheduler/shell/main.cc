@@ -255,7 +255,7 @@ int main(int argc, char **argv) {
     const Status s = run(arguments);
     if (s) return 0;
     std::fprintf(stderr, "dcs_scheduler: %s\n", s.text.c_str());
-    return 1;
+    return s.code == Code::refused ? 4 : 1;  // 4: to start it again would change nothing
 }
 
 }  // namespace

@@ -110,12 +110,12 @@ class Events:
         return True
 
     def on_mirror(self, block):
-        if "--mirror sync" not in block.text:
+        if "dcs backup status" not in block.text:
             return False
         wait_for("the backup", lambda: self.m["vault"].run("systemctl is-active dcs-backupd").stdout == "active\n")
 
         def check(_):
-            wait_for("the copy", lambda: "current" in self.sched("dcs backup status", code=None), timeout=120)
+            wait_for("the copy", lambda: "current" in self.m["vault"].type("dcs backup status --dir /var/lib/dcs", code=None), timeout=120)
         return self.then(check)
 
     def on_drain(self, block):
@@ -195,7 +195,7 @@ class Events:
         self.sched("dcs map --session 500 -- echo {} ::: one two", "ann")
         self.sched("dcs map --session 501 -- echo {} ::: three", "ann")
         self.sched("systemctl stop dcs-scheduler")
-        damage = "f=$(find /var/lib/dcs/scheduler/state/sessions -path '*500*' -type f -size +0 | sort | head -n 1); test -n \"$f\"; " \
+        damage = "f=$(find /var/lib/dcs/scheduler/state/sessions -path '*/500/status'); test -n \"$f\"; " \
                  "printf 'XXXXXXXX' | dd of=$f bs=1 seek=9 conv=notrunc status=none"
         self.sched(damage + "; systemctl start dcs-scheduler")
 
@@ -208,7 +208,7 @@ class Events:
         if "promote" not in block.text:
             return False
         self.sched("dcs map --session 600 -- echo {} ::: four five", "ann")
-        wait_for("the copy", lambda: "current" in self.sched("dcs backup status", code=None), timeout=120)
+        wait_for("the copy", lambda: "current" in self.m["vault"].type("dcs backup status --dir /var/lib/dcs", code=None), timeout=120)
         self.m["vault"].write("/root/pool-authority.tar", "")
         with open(self.m["sched"].path("/root/pool-authority.tar"), "rb") as safe, \
                 open(self.m["vault"].path("/root/pool-authority.tar"), "wb") as there:
