@@ -93,6 +93,8 @@ def main():
     if sys.argv[1:2] != ["inside"]:
         subprocess.run([os.path.join(ROOT, "deploy/packages")], check=True)
         packages = sorted(glob.glob(PACKAGES + "/*.deb"))
+        subprocess.run(["lintian", "--fail-on", "error", "--tag-display-limit", "0", *packages], check=True,
+                       stdout=subprocess.DEVNULL)
         if os.getuid() == 0 and shutil.which("mmdebstrap"):
             clean_root(packages)
     why = inside(__file__)
