@@ -84,7 +84,7 @@ Status take_words(const OwnerWords &w, server::ServerOptions &o) {
     if (w.cgroups != "auto" && w.cgroups != "none") return fail(Code::invalid, "--cgroups must be auto or none");
     o.use_cgroups = w.cgroups == "auto";
     if (w.launcher != "self" && w.launcher != "service") return fail(Code::invalid, "--launcher is self or service");
-    if (w.launcher == "service") o.launcher_program.clear();
+    o.own_launcher = w.launcher == "self";
     if (w.network != "yes" && w.network != "none") return fail(Code::invalid, "--grain-network must be yes or none");
     o.rungs.network = w.network == "yes";
     std::istringstream paths(w.writable);

@@ -21,8 +21,8 @@ namespace dcs::server {
 using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
-    std::string name, directory, scheduler, binary_class;
-    std::string launcher_program;  // empty: a service manager starts the launcher
+    std::string name, directory, scheduler, binary_class, launcher_program;
+    bool own_launcher = true;     // else a service manager starts it
     std::string backup;           // its socket, or where it is instead of what the scheduler says; empty: nothing said
     std::string slots_directory;  // empty: one of its own
     std::string pki_directory;    // empty: directory/pki

@@ -155,6 +155,8 @@ class Events:
             assert self.main_pid("h1", "dcs-launcher") == self.launcher, "the launcher was restarted under its grains"
             assert self.m["h1"].type("pgrep -f '^sh -c for i in .seq 1 45.'"), "the upgrade took longer than the grain: nothing was shown"
             one_process(self.grain.end(), 45)
+            wait_for("the new launcher", lambda: self.main_pid("h1", "dcs-launcher") not in (self.launcher, "0"))
+            assert self.sched("dcs run --class 0x1 -- echo by the new one", "ann") == "by the new one\n"
         return self.then(check)
 
     def is_upgraded(self, machine, package, service):
