@@ -97,9 +97,9 @@ Result<GrainRules> Server::settle_rules() {
     if (!base) return base.status();
     const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
     if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
+    const std::string launcher = options_.own_launcher ? options_.launcher_program : "";  // else it can start none
     auto warden = warden::WardenClient::start(
-        words, {options_.own_launcher ? options_.launcher_program : "", options_.directory, options_.name, options_.slots_directory,
-                options_.use_cgroups});
+        words, {launcher, options_.directory, options_.name, options_.slots_directory, options_.use_cgroups});
     if (!warden) return warden.status();
     warden_ = std::move(*warden);
     rules.logins = warden_.get();
