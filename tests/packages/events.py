@@ -41,7 +41,7 @@ class Events:
     # ---- helpers
 
     def sched(self, line, user="root", code=0):
-        return self.m["sched"].type(line, user, code)
+        return self.m["sched"].type(line if user == "root" else "cd /tmp; " + line, user, code)
 
     def main_pid(self, machine, service):
         return self.m[machine].type(f"systemctl show -P MainPID {service}").strip()
@@ -49,9 +49,13 @@ class Events:
     def long_grain(self, machine, steps, mask):
         """ann's, at that machine, running."""
         words = STEPS.format(n=steps)
-        command = self.command(self.m["sched"], "ann", f"dcs run --class {mask} -- sh -c '{words}'")
-        wait_for(f"the grain at {machine}", lambda: self.m[machine].run(f"pgrep -f '^sh -c for i in .seq 1 {steps}.'").stdout)
+        command = self.command(self.m["sched"], "ann", f"cd /tmp; dcs run --class {mask} -- sh -c '{words}'")
+        wait_for(f"the grain at {machine}", lambda: self.m[machine].run(f"pgrep -f 'sh -c [f]or i in ..seq 1 {steps}.'").stdout)
         return command
+
+    def wait_copy(self):
+        wait_for("the copy", lambda: re.search(r"^copy .*turn \d", self.m["vault"].type("dcs backup status --dir /var/lib/dcs", code=None), re.M),
+                 timeout=120)
 
     def hosts_line(self, name, address):
         """`name` means another machine from now on, everywhere; the file stays the same one."""
@@ -113,10 +117,7 @@ class Events:
         if "dcs backup status" not in block.text:
             return False
         wait_for("the backup", lambda: self.m["vault"].run("systemctl is-active dcs-backupd").stdout == "active\n")
-
-        def check(_):
-            wait_for("the copy", lambda: "current" in self.m["vault"].type("dcs backup status --dir /var/lib/dcs", code=None), timeout=120)
-        return self.then(check)
+        return self.then(lambda _: self.wait_copy())
 
     def on_drain(self, block):
         if "dcs host drain" not in block.text:
@@ -130,7 +131,7 @@ class Events:
 
         def check(_):
             assert self.main_pid("h1", "dcs-grainserver") != server
-            nice = self.m["h1"].type("ps -o ni= -p $(pgrep -f '^sh -c for i in .seq 1 15.' | head -n 1)").strip()
+            nice = self.m["h1"].type("ps -o ni= -p $(pgrep -f 'sh -c [f]or i in ..seq 1 15.' | head -n 1)").strip()
             assert nice == "19", nice
             # A server that is killed, and one that is stopped for a while.
             self.m["h1"].type("systemctl kill -s KILL --kill-whom=main dcs-grainserver; sleep 1; systemctl stop dcs-grainserver; sleep 2; "
@@ -153,7 +154,7 @@ class Events:
         def check(_):
             self.is_upgraded("h1", "dcs-grainserver", "dcs-grainserver")
             assert self.main_pid("h1", "dcs-launcher") == self.launcher, "the launcher was restarted under its grains"
-            assert self.m["h1"].type("pgrep -f '^sh -c for i in .seq 1 45.'"), "the upgrade took longer than the grain: nothing was shown"
+            assert self.m["h1"].type("pgrep -f 'sh -c [f]or i in ..seq 1 45.'"), "the upgrade took longer than the grain: nothing was shown"
             one_process(self.grain.end(), 45)
             wait_for("the new launcher", lambda: self.main_pid("h1", "dcs-launcher") not in (self.launcher, "0"))
             assert self.sched("dcs run --class 0x1 -- echo by the new one", "ann") == "by the new one\n"
@@ -182,13 +183,13 @@ class Events:
             return False
         self.kept = self.sched("dcs run -- echo kept", "ann")
         self.sched("fallocate -l $(($(df --output=avail -B1 /var/lib/dcs/scheduler | tail -n 1) - 8192)) /var/lib/dcs/scheduler/filler")
-        failed = self.m["sched"].run("head -c 200000 /dev/zero | DCS_PATIENCE_S=5 dcs run -- wc -c", "ann")
+        failed = self.m["sched"].run("cd /tmp; head -c 200000 /dev/zero | DCS_PATIENCE_S=5 dcs run -- wc -c", "ann")
         assert failed.returncode != 0 and failed.stderr, failed
 
         def check(printed):
             assert "disk" in printed or "space" in printed, printed
             self.sched("rm /var/lib/dcs/scheduler/filler")
-            wait_for("service with room again", lambda: self.m["sched"].run("dcs run -- echo again", "ann").stdout == "again\n")
+            wait_for("service with room again", lambda: self.m["sched"].run("cd /tmp; dcs run -- echo again", "ann").stdout == "again\n")
         return self.then(check)
 
     def on_damage(self, block):
@@ -210,7 +211,7 @@ class Events:
         if "promote" not in block.text:
             return False
         self.sched("dcs map --session 600 -- echo {} ::: four five", "ann")
-        wait_for("the copy", lambda: "current" in self.m["vault"].type("dcs backup status --dir /var/lib/dcs", code=None), timeout=120)
+        self.wait_copy()
         self.m["vault"].write("/root/pool-authority.tar", "")
         with open(self.m["sched"].path("/root/pool-authority.tar"), "rb") as safe, \
                 open(self.m["vault"].path("/root/pool-authority.tar"), "wb") as there:
@@ -218,7 +219,7 @@ class Events:
         self.m["vault"].type("useradd -m -s /bin/bash -u 61101 ann && usermod -aG dcs ann")
         words = STEPS.format(n=40)
         self.sched(f"setsid dcs run --class 0x1 -- sh -c '{words}' >/dev/null 2>&1 & sleep 3", "ann")
-        running = self.m["h1"].type("pgrep -f '^sh -c for i in .seq 1 40.'")
+        running = self.m["h1"].type("pgrep -f 'sh -c [f]or i in ..seq 1 40.'")
         self.m["sched"].die()
         self.hosts_line("sched", self.m.net.address["vault"])
 
@@ -227,11 +228,11 @@ class Events:
             wait_for("h1 at the new scheduler", lambda: re.search("^h1 .*active", vault.type("dcs host ls", code=None), re.M), timeout=120)
             shown = json.loads(vault.type("dcs session ls -o json", "ann"))
             assert 600 in [row["session"] for row in shown["sessions"]], shown
-            assert vault.type("dcs run -- echo here", "ann") == "here\n"
-            assert self.m["h1"].type("pgrep -f '^sh -c for i in .seq 1 40.'") == running, "the grain did not run on"
+            assert vault.type("cd /tmp; dcs run -- echo here", "ann") == "here\n"
+            assert self.m["h1"].type("pgrep -f 'sh -c [f]or i in ..seq 1 40.'") == running, "the grain did not run on"
         return self.then(check)
 
     def on_removal(self, block):
         if "apt purge" not in block.text or block.machine != "h1":
             return False
-        return self.then(lambda _: wait_for("no process", lambda: not self.m["h1"].run("pgrep -f 'seq 1 40|dcs_'").stdout))
+        return self.then(lambda _: wait_for("no process", lambda: not self.m["h1"].run("pgrep -f '[s]eq 1 40|[d]cs_'").stdout))

@@ -53,7 +53,7 @@ def clean_root(packages):
     if os.path.exists(stamp) and open(stamp).read() == wanted:
         return
     shutil.rmtree(CLEAN, ignore_errors=True)
-    download = f'chroot "$1" apt-get install -y --no-install-recommends --download-only {wanted}'
+    download = f'chroot "$1" apt-get install -y --install-recommends --download-only {wanted}'
     subprocess.run(["mmdebstrap", "--variant=minbase", "--include=" + ",".join(NEEDED), "--skip=cleanup/apt,cleanup/tmp",
                     "--customize-hook=" + download, "--customize-hook=rm -f \"$1/etc/machine-id\" && touch \"$1/etc/machine-id\"",
                     "bookworm", CLEAN], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=1200)
