@@ -131,8 +131,8 @@ class Events:
 
         def check(_):
             assert self.main_pid("h1", "dcs-grainserver") != server
-            nice = self.m["h1"].type("ps -o ni= -p $(pgrep -f 'sh -c [f]or i in ..seq 1 15.' | head -n 1)").strip()
-            assert nice == "19", nice
+            policy = self.m["h1"].type("ps -o cls= -p $(pgrep -f 'sh -c [f]or i in ..seq 1 15.' | head -n 1)").strip()
+            assert policy == "IDL", policy
             # A server that is killed, and one that is stopped for a while.
             self.m["h1"].type("systemctl kill -s KILL --kill-whom=main dcs-grainserver; sleep 1; systemctl stop dcs-grainserver; sleep 2; "
                               "systemctl start dcs-grainserver")
