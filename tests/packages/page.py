@@ -1,4 +1,4 @@
-"""docs/OPERATING.md as a test reads it: ```sh USER@MACHINE blocks to be typed, each with the ```output block behind it, if there is one."""
+"""docs/OPERATING.md as a test reads it: ```sh blocks to be typed, whose first line is `# USER@MACHINE`, each with the ```output block behind it, if there is one."""
 import os
 import re
 
@@ -30,9 +30,9 @@ def blocks(text=None):
             assert found and found[-1].output is None, f"{section}: an output without the commands that print it"
             found[-1].output = body
             continue
-        kind, _, where = info.partition(" ")
-        block = Block(section, where, body)
-        assert kind == "sh" and block.machine in MACHINES and block.user in USERS, f"{section}: a block of kind {info!r}"
+        where, _, body = body.partition("\n")
+        block = Block(section, where.removeprefix("# "), body)
+        assert info == "sh" and where[:2] == "# " and block.machine in MACHINES and block.user in USERS, f"{section}: a block of kind {info!r} for {where!r}"
         found.append(block)
     assert text.count("\n```") == 2 * opened, "a block is not closed"
     return found

@@ -28,7 +28,8 @@ def check_page():
     assert sum(map(len, first)) <= 5, first
     further = [page.commands(b) for b in found if b.section.startswith("3.") and b.machine in ("h1", "h2")]
     assert len(further) == 2 and all(len(lines) <= 2 for lines in further), further
-    for wrong in ("```sh root@nowhere\nls\n```\n", "```output\nx\n```\n", "```sh root@sched\nls\n", "```python\n1\n```\n"):
+    for wrong in ("```sh\n# root@nowhere\nls\n```\n", "```sh\nls\n```\n", "```output\nx\n```\n", "```sh\n# root@sched\nls\n",
+                  "```python\n1\n```\n"):
         try:
             page.blocks("\n## 1\n\n" + wrong)
         except AssertionError:
