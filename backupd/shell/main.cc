@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "store/disk_posix.h"
@@ -80,6 +81,8 @@ Status give_up_the_rest(const std::vector<std::string> &directories) {
 }
 
 Status run(const Arguments &line) {
+    ServiceManager manager = ServiceManager::find();
+    manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     if (!own) return own.status();
     net::PoolLink link;
@@ -118,8 +121,8 @@ Status run(const Arguments &line) {
     net::PoolLink mirror_way = link;  // one for each thread
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
-    Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
-                    mirror);
+    Service service({line.directory, line.ready_fd, std::move(manager)}, *signals, **store, *loop, link, *doors,
+                    std::move(*loaded), mirror);
     return service.run();
 }
 

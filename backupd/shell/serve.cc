@@ -61,7 +61,7 @@ Status Service::run() {
     last_activity_ = boot_clock();
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
-    if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
+    settings_.manager.tell("READY=1\nSTATUS=serving");
     const Result<bool> given_up = give_up_calls({.unix_sockets = true});  // for the connection to the scheduler
     if (!given_up) return given_up.status();
     if (!*given_up) log_warn("this kernel does not filter system calls (seccomp)");
@@ -177,6 +177,7 @@ bool Service::may_come_in(const net::Arrival &opened) {
 // Completes and answers the commit in flight; undecided reports are sent again by their servers.
 Status Service::stop() {
     log_info("stopping");
+    settings_.manager.tell("STOPPING=1\nSTATUS=committing what has arrived");
     while (storage_.busy()) {
         storage_.wait();
         if (const auto done = storage_.take()) storage_answered(*done);

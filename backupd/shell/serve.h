@@ -6,6 +6,7 @@
 
 #include "backupd/shell/mirror_link.h"
 #include "backupd/turn/turn.h"
+#include "daemon/notify.h"
 #include "daemon/signals.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -16,6 +17,7 @@ namespace dcs::backup {
 struct ServeSettings {
     std::string directory;  // contains backup.sock
     int ready_fd = -1;
+    ServiceManager manager;
 };
 
 struct Doors {

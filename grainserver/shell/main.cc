@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/ready.h"
 #include "daemon/signals.h"
@@ -65,7 +66,7 @@ std::string wrong_with(const server::ServerOptions &o) {
 
 // The owner's options for grains; see GRAIN_HOSTS.md.
 struct OwnerWords {
-    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
+    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable, launcher = "self";
     int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
 };
 Status take_words(const OwnerWords &w, server::ServerOptions &o) {
@@ -82,6 +83,8 @@ Status take_words(const OwnerWords &w, server::ServerOptions &o) {
         if (Status s = server::parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
     if (w.cgroups != "auto" && w.cgroups != "none") return fail(Code::invalid, "--cgroups must be auto or none");
     o.use_cgroups = w.cgroups == "auto";
+    if (w.launcher != "self" && w.launcher != "service") return fail(Code::invalid, "--launcher is self or service");
+    o.own_launcher = w.launcher == "self";
     if (w.network != "yes" && w.network != "none") return fail(Code::invalid, "--grain-network must be yes or none");
     o.rungs.network = w.network == "yes";
     std::istringstream paths(w.writable);
@@ -140,6 +143,8 @@ int main(int argc, char **argv) {
         {"courtesy", &courtesy, "watch|priority",
          "watch (default): grains are given back when the owner needs the host; "
          "priority: they only have the lowest priority"},
+        {"launcher", &words.launcher, "WHO",
+         "self (default): this server starts dcs_launcher; service: a service manager does"},
         {"ready-fd", &ready_fd, "N", "write \"ready\" to this descriptor when serving"},
         {"log-level", &level, "LEVEL", "off (default), error, warn, info or debug"},
     }}, argc, argv);
@@ -153,14 +158,18 @@ int main(int argc, char **argv) {
     log_open("grainserver " + o.name, *log_level);
     Result<Signals> signals = Signals::open();
     if (!signals) return fail_with(signals.status().text, 1);
+    const ServiceManager manager = ServiceManager::find();
+    manager.tell("STATUS=finding the grains in " + o.directory);
     server::Server server(write_log);
     if (const Status s = server.open(o); !s) {
         const bool taken = s.code == Code::refused;
         return fail_with(taken ? "another grain server has this directory: " + s.text : s.text, taken ? 4 : 1);
     }
     if (const Status s = tell_ready(ready_fd); !s) log_warn(s.text);
-    (void)notify_service_manager("READY=1");
-    if (const Status s = server.run(*signals); !s) return fail_with(s.text, 1);
+    manager.tell("READY=1\nSTATUS=serving");
+    const Status served = server.run(*signals);
+    manager.tell("STOPPING=1\nSTATUS=grains continue to run");
+    if (!served) return fail_with(served.text, 1);
     log_info("stopped; grains continue to run");
     return 0;
 }

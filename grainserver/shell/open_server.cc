@@ -97,9 +97,9 @@ Result<GrainRules> Server::settle_rules() {
     if (!base) return base.status();
     const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
     if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
+    const std::string launcher = options_.own_launcher ? options_.launcher_program : "";  // else it can start none
     auto warden = warden::WardenClient::start(
-        words, {options_.launcher_program, options_.directory, options_.name, options_.slots_directory,
-                options_.use_cgroups});
+        words, {launcher, options_.directory, options_.name, options_.slots_directory, options_.use_cgroups});
     if (!warden) return warden.status();
     warden_ = std::move(*warden);
     rules.logins = warden_.get();
@@ -159,7 +159,12 @@ Status Server::open(const ServerOptions &options) {
 
 Status Server::open_grains(const GrainRules &rules) {
     if (Status s = files_.open(options_.directory, options_.name, state_.boot_id, rules); !s) return s;
-    launcher_.open(options_.directory, [this] { return warden_->start_launcher(); });
+    launcher_.open(options_.directory, [this] {
+        if (options_.own_launcher) return warden_->start_launcher();
+        return fail(Code::unreachable, "no launcher serves " + options_.directory +
+                                           ", and with --launcher service this server starts none: see its unit, "
+                                           "dcs-launcher.service");
+    });
     contents_.open_programs_by([this](const std::string &path, const files::Account &account) {
         return warden_->open_program(path, account);
     });

@@ -22,6 +22,7 @@ using LogLine = void (*)(server::Level, const std::string &);
 
 struct ServerOptions {
     std::string name, directory, scheduler, binary_class, launcher_program;
+    bool own_launcher = true;     // else a service manager starts it
     std::string backup;           // its socket, or its address in place of the scheduler's; empty: not given
     std::string slots_directory;  // empty: the server's own
     std::string pki_directory;    // empty: directory/pki

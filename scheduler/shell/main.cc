@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "daemon/signals.h"
@@ -169,6 +170,8 @@ Status give_up_the_rest(const std::string &state) {
 // From here on the log is the place for errors.
 Status run(const Arguments &line) {
     raise_descriptor_limit();
+    ServiceManager manager = ServiceManager::find();
+    manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");
     if (!own) return own.status();
 
@@ -228,6 +231,7 @@ Status run(const Arguments &line) {
     setup.library = std::move(*library);
     auto library_disk = store::open_posix_disk(own->state, keeps_openat2());  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
+    settings->manager = std::move(manager);
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
                     **keeper, std::move(*doors), std::move(setup),
                     {{*identity, mode, (*attached)->read()}, **attached, turns});
@@ -251,7 +255,7 @@ int main(int argc, char **argv) {
     const Status s = run(arguments);
     if (s) return 0;
     std::fprintf(stderr, "dcs_scheduler: %s\n", s.text.c_str());
-    return 1;
+    return s.code == Code::refused ? 4 : 1;  // 4: to start it again would change nothing
 }
 
 }  // namespace

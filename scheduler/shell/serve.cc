@@ -66,8 +66,7 @@ Status Service::run() {
     turn_.run();
     failpoint("shell.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
-    if (Status s = notify_service_manager("READY=1"); !s) log_warn(s.text);
-    // The service manager's socket was the last thing to be reached by name.
+    settings_.manager.tell("READY=1\nSTATUS=serving");
     const Result<bool> given_up = give_up_calls({.process_ends = true});
     if (!given_up) return given_up.status();
     if (!*given_up) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
@@ -349,6 +348,7 @@ Status Service::remove_host_line(const std::string &host) {
 Status Service::stop() {
     DCS_REQUIRE(stopping_, "the loop has ended");
     log_info("stopping");
+    settings_.manager.tell("STOPPING=1\nSTATUS=committing what has arrived");
     failpoint("shell.stop.begin");
     while (storage_.busy()) {
         storage_.wait();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/notify.h"
 #include "daemon/peer_name.h"
 #include "daemon/signals.h"
 #include "net/loop.h"
@@ -27,6 +28,7 @@ struct ServeSettings {
     core::Policy policy;
     turn::UserLimits limits;
     int ready_fd = -1;
+    ServiceManager manager;
     bool members_only = false;              // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
 };

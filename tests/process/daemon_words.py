@@ -114,6 +114,10 @@ def scheduler_cases():
         return Case("scheduler_" + name, "dcs_scheduler", SCHEDULER + tuple(more), words, **options)
 
     return [
+        case("manager", [], "cannot reach the service manager: No such file or directory", code=None,
+             environment=lambda place: {"NOTIFY_SOCKET": place + "/none.sock"}),
+        case("manager_name", [], "NOTIFY_SOCKET is neither a path nor an abstract name", code=None,
+             environment=lambda place: {"NOTIFY_SOCKET": "manager"}),
         case("master", ["--master", "a b"], "--master: `a b` is no login name"),
         case("mirror", ["--mirror", "often"], "dcs_scheduler: --mirror often: sync, lagging or off", code=2),
         case("few_files", [], ["this process may open 256 files", "raise ulimit -Hn"], code=None, preexec=few_files),
@@ -153,6 +157,9 @@ def server_cases():
              code=2, preexec=as_nobody),
         case("cgroups", ["--cgroups", "some"], "--cgroups must be auto or none", code=2),
         case("network", ["--grain-network", "some"], "--grain-network must be yes or none", code=2),
+        case("launcher", ["--launcher", "nobody"], "--launcher is self or service", code=2),
+        case("no_launcher", ["--launcher", "service"], "and with --launcher service this server starts none: see its unit",
+             code=None),
         case("accounts", ["--accounts", "a,,b"], "--accounts must be login names separated by commas, or none", code=2),
         case("writable", ["--writable", "here"], "--writable has absolute paths, with commas", code=2),
         case("backup", ["--backup", "h:7002"], "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket"),

@@ -13,6 +13,7 @@
 
 #include "daemon/peer_name.h"
 #include "daemon/trusted_path.h"
+#include "daemon/notify.h"
 #include "daemon/ready.h"
 #include "daemon/signals.h"
 #include "support/catch.h"
@@ -71,20 +72,26 @@ TEST_CASE("the service manager is told by path and by abstract name") {
         int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         REQUIRE(::bind(fd, reinterpret_cast<sockaddr *>(&address), size) == 0);
         ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
-        CHECK(notify_service_manager("READY=1"));
+        auto manager = ServiceManager::from_environment();
+        REQUIRE(manager);
+        CHECK(std::getenv("NOTIFY_SOCKET") == nullptr);  // not for what the daemon starts
+        manager->tell("READY=1");
         char text[32];
         CHECK(::recv(fd, text, sizeof text, MSG_DONTWAIT) == 7);
         CHECK(std::memcmp(text, "READY=1", 7) == 0);
         ::close(fd);
         if (name[0] == '/') ::unlink(name.c_str());
-        CHECK_FALSE(notify_service_manager("READY=1"));  // gone: an error, not a hang
+        manager->tell("STOPPING=1");  // gone: a line of the log, not a hang
+        ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
+        CHECK_FALSE(ServiceManager::from_environment());
     }
     for (const std::string &bad : {std::string("relative"), "/" + std::string(200, 'x')}) {
         ::setenv("NOTIFY_SOCKET", bad.c_str(), 1);
-        CHECK_FALSE(notify_service_manager("READY=1"));
+        CHECK_FALSE(ServiceManager::from_environment());
     }
-    ::unsetenv("NOTIFY_SOCKET");
-    CHECK(notify_service_manager("READY=1"));
+    const auto none = ServiceManager::from_environment();  // the variable was taken out each time
+    REQUIRE(none);
+    none->tell("READY=1");
 }
 
 TEST_CASE("peers have login names, or numbers") {

@@ -12,7 +12,7 @@
 
 #include "daemon/privileges.h"
 #include "daemon/peer_name.h"
-#include "daemon/ready.h"
+#include "daemon/notify.h"
 #include "daemon/side_process.h"
 #include "daemon/signals.h"
 #include "daemon/spawn.h"
@@ -117,9 +117,9 @@ TEST_CASE("a group that cannot be looked up, a service manager that cannot be to
     ::setenv("NOTIFY_SOCKET", "@dcs-refused", 1);
     {
         const Refusing socket("socket", EMFILE);
-        CHECK(notify_service_manager("READY=1").text == "cannot tell the service manager: Too many open files");
+        CHECK(ServiceManager::from_environment().status().text ==
+              "cannot reach the service manager: Too many open files");
     }
-    ::unsetenv("NOTIFY_SOCKET");
 }
 
 TEST_CASE("a side process that cannot be started, or asked") {

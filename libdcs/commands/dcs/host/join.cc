@@ -163,6 +163,11 @@ Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, co
     return pki::Identity{key, std::move(*own), std::move(*authority)};
 }
 
+// For the units of the daemons: they begin when this file appears (deploy/systemd).
+Status write_service(const JoinOrder &order, const std::string &name) {
+    return write_file(order.directory + "/service", "DCS_NAME=" + name + "\nDCS_SCHEDULER=" + order.address + "\n");
+}
+
 int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
     const std::string start =
@@ -218,6 +223,9 @@ int join(const Call &call) {
     if (order->client())
         if (Status s = write_client(order->directory, order->address); !s)
             return call.fail(failure_of("pool.conf was not written, repeat the command", s));
+    if (!order->client())
+        if (Status s = write_service(*order, who->certificate.name); !s)
+            return call.fail(failure_of("what its service reads was not written, repeat the command", s));
     return tell(call, *order, *who);
 }
 

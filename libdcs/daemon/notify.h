@@ -1,0 +1,30 @@
+#pragma once
+// What a daemon tells the service manager that started it (sd_notify(3)). Its socket is connected once, before a daemon
+// gives up what it takes to reach one by name.
+#include <string>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace dcs {
+
+class ServiceManager {
+public:
+    ServiceManager() = default;  // none: nothing is told
+    // That of $NOTIFY_SOCKET, a path or "@abstract"; none if that is not set. The variable is taken out of the
+    // environment: what this process starts does not speak for it.
+    static Result<ServiceManager> from_environment();
+
+    // The same, for a daemon that serves without one as well: what is wrong is a line of the log.
+    static ServiceManager find();
+
+    // One datagram, as "READY=1\nSTATUS=serving". Never waits; a manager that has gone or does not read is a line of
+    // the log, and no reason to end.
+    void tell(const std::string &state) const;
+
+private:
+    explicit ServiceManager(Fd socket) : socket_(std::move(socket)) {}
+    Fd socket_;
+};
+
+}  // namespace dcs
