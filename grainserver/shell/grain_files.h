@@ -55,6 +55,9 @@ public:
     // The report that `plan` asks for, or why it cannot be.
     std::variant<wire::GrainReport, ReportUnsendable> build(const SendReport &plan) const;
 
+    // What it has written of its output after increment `after`. What cannot be read is not there.
+    wire::Peeked peek(const GrainId &id, const wire::Peek &wanted) const;
+
     // Records first, then removes the increments and checkpoints that are not needed any more.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
     Status write_ending(const WriteEnding &what);

@@ -38,6 +38,10 @@ bool is_damaged(const core::State &state, const GrainKey &key) {
     return session && session->damaged.count(key.grain) != 0;
 }
 
+bool is_settled(core::GrainStatus status) {
+    return status == core::GrainStatus::finished || status == core::GrainStatus::killed;
+}
+
 }  // namespace
 
 void TurnChanges::Append::add(std::uint64_t at, const core::Payload &payload) {
@@ -81,6 +85,7 @@ void TurnChanges::add_grain(const core::State &before, const core::SetGrain &cha
     SessionChanges &session = sessions_[change.key.session];
     note_grain(session.events, before, change);
     const core::Grain *old = before.grain(change.key);
+    session.settled = session.settled || (is_settled(change.grain.status) && !(old && is_settled(old->status)));
     auto &grains = session.grains;
     const std::size_t known = grains.size();
     GrainChanges &changes = grains.try_emplace(grains.end(), change.key.grain)->second;
@@ -217,8 +222,11 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
     std::string events = changes.old_events.bytes ? *changes.old_events.bytes : std::string();
     if (!changes.events.empty()) events += changes.events.framed(wall_ms);
     info.events_length = before_events + events.size();
+    if (before_events == 0 && info.opened_ms == 0) info.opened_ms = wall_ms;
+    if (changes.settled) info.settled_ms = wall_ms;
     if (info.grains_length != session->info.grains_length || info.events_length != session->info.events_length ||
-        info.grains_live != session->info.grains_live)
+        info.grains_live != session->info.grains_live || info.opened_ms != session->info.opened_ms ||
+        info.settled_ms != session->info.settled_ms)
         plan.lengths.push_back(core::SetSession{key, info});
     Append &inputs = changes.inputs, &results = changes.results;
     if (log.empty() && events.empty() && !inputs.used && !results.used && !changes.status) return;

@@ -13,7 +13,6 @@
 namespace dcs::commands {
 namespace {
 
-constexpr double long_run_s = 30;  // shorter ones need no lines about their progress
 constexpr double told_every_s = 60;
 constexpr double told_from_s = 1;   // less saved time is not worth a word
 
@@ -138,6 +137,12 @@ void Console::show(const Progress &progress) {
 void Console::clear() {
     std::lock_guard guard(mutex_);
     clear_locked();
+}
+
+void Console::keep_bar() {
+    std::lock_guard guard(mutex_);
+    if (bar_shown_) std::fputs("\n", stderr);
+    bar_shown_ = false;
 }
 
 void Console::clear_locked() {
