@@ -10,7 +10,6 @@
 #include "base/require.h"
 #include "scheduler/core/decision.h"
 #include "scheduler/core/derived.h"
-#include "scheduler/core/seniority.h"
 #include "scheduler/core/sound.h"
 
 namespace dcs::core {

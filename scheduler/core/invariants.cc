@@ -3,7 +3,6 @@
 
 #include "scheduler/core/derived.h"
 #include "scheduler/core/decision.h"
-#include "scheduler/core/seniority.h"
 
 namespace dcs::core {
 namespace {

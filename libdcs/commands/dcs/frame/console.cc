@@ -107,7 +107,7 @@ void Console::note(const std::string &text) {
 
 void Console::show(const Progress &progress) {
     std::lock_guard guard(mutex_);
-    if (shown_ == Shown::none) return;
+    if (shown_ == Shown::none || bar_kept_) return;
     if (shown_ == Shown::bar) {
         std::fflush(stdout);  // what belongs above the bar
         std::fprintf(stderr, "\r%s\033[K", progress_text(progress, terminal_columns() - 1).c_str());
@@ -143,6 +143,7 @@ void Console::keep_bar() {
     std::lock_guard guard(mutex_);
     if (bar_shown_) std::fputs("\n", stderr);
     bar_shown_ = false;
+    bar_kept_ = true;
 }
 
 void Console::clear_locked() {

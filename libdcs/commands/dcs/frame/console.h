@@ -46,7 +46,7 @@ public:
     void show(const Progress &progress);
     Shown shown() const { return shown_; }
     void clear();
-    void keep_bar();  // as it stands; what follows goes below it
+    void keep_bar();  // as it stands; what follows goes below it, and no other bar
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.
     [[noreturn]] void give_up(const Failure &failure, Format format, int exit);
@@ -56,7 +56,7 @@ private:
     std::mutex mutex_;
     std::string program_;
     const Shown shown_;
-    bool bar_shown_ = false;
+    bool bar_shown_ = false, bar_kept_ = false;
     int tenths_ = 0;      // already told
     double told_s_ = 0;   // when
 };

@@ -36,17 +36,17 @@ std::vector<std::string> items_of(const ChosenGrains &chosen) {
 }
 
 void print_table(const ChosenGrains &chosen) {
-    Table table{">GRAIN", "ITEM", "*STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR"};
+    Table table{">GRAIN", "*STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR", "ITEM"};
     const std::vector<std::string> items = items_of(chosen);
     int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
     double cpu_s = 0;
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string &state = row.state, &host = row.host;
-        table.add({chosen.name(i), items.empty() ? "-" : items[i], is_failed(row) ? "failed" : state,
+        table.add({chosen.name(i), is_failed(row) ? "failed" : state,
                    host.empty() ? "-" : host, std::to_string(row.starts),
                    std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
-                   bytes_text(row.out_length), bytes_text(row.err_length)});
+                   bytes_text(row.out_length), bytes_text(row.err_length), items.empty() ? "-" : items[i]});
         ready += state == "ready";
         running += state == "running";
         finished += state == "finished";

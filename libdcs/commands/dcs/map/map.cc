@@ -114,8 +114,6 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.at_once = call.arguments.number("jobs").value_or(0);
     options.results = call.arguments.value("results").value_or("");
-    if (!options.results.empty() && ::mkdir(options.results.c_str(), 0777) != 0 && errno != EEXIST)
-        return failure_of("dcs map", fail_errno(Code::io_error, "--results " + options.results, errno));
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
@@ -238,6 +236,8 @@ int map(const Call &call) {
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
+    if (!options.results.empty() && ::mkdir(options.results.c_str(), 0777) != 0 && errno != EEXIST)
+        return call.fail(failure_of("dcs map", fail_errno(Code::io_error, "--results " + options.results, errno)));
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
     options.joblog = joblog.get();

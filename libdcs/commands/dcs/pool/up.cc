@@ -264,8 +264,6 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     return start_missing(pool, numbers, outcome);
 }
 
-constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
-
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
 Failure failed_with(const Status &status, const char *hint) {
@@ -280,13 +278,8 @@ int up(const Call &call) {
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
         return call.fail(failed_with(ours, another_directory));
-    if (const auto wanted = wanted_numbers(call, pool); !wanted) {
-        const bool usage = wanted.status().code == Code::invalid;
-        Failure failure =
-            failed_with(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
-        if (usage) failure.code = "usage";
-        return call.fail(failure);
-    }
+    if (const auto wanted = wanted_numbers(call, pool); !wanted)
+        return call.fail(failed_with(wanted.status(), exists ? "correct that file" : another_directory));
     if (Status made = make_directory(pool.directory()); !made)
         return call.fail(failed_with(made, another_directory));
     if (Status ours = only_a_pool(pool); !ours)

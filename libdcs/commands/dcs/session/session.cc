@@ -25,7 +25,7 @@ void print_names(const std::vector<Session> &sessions) {
     for (const Session &session : sessions) std::printf("%s\n", session.name().c_str());
 }
 
-constexpr std::size_t command_columns = 44;
+constexpr std::size_t command_columns = 60;
 
 // What tells it from others: the user's label, what was typed; else the name that its control program has.
 std::string what_it_is(const Session &s, std::size_t columns) {
@@ -42,15 +42,14 @@ double took_s(const Session &s) {
 }
 
 void print_table(const std::vector<Session> &sessions) {
-    Table table{">SESSION", "COMMAND", "*STATE", "SUBMITTED", ">TIME", ">READY", ">RUNNING", ">DONE", ">FAILED",
-                ">KILLED"};
+    Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME", ">READY", ">RUNNING", ">DONE", ">FAILED", ">KILLED",
+                "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0,
               damaged = 0;
     for (const Session &s : sessions) {
-        table.add({s.name(), what_it_is(s, command_columns), s.state + (s.nice > 0 ? ", nice" : ""),
-                   time_text(s.submitted_s), seconds_text(took_s(s)), std::to_string(s.ready),
-                   std::to_string(s.running), std::to_string(s.finished), std::to_string(s.failed),
-                   std::to_string(s.killed)});
+        table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
+                   std::to_string(s.ready), std::to_string(s.running), std::to_string(s.finished),
+                   std::to_string(s.failed), std::to_string(s.killed), what_it_is(s, command_columns)});
         active += !s.terminated() && !s.damaged();
         damaged += s.damaged();
         ready += s.ready;
