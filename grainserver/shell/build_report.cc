@@ -14,6 +14,9 @@ namespace dcs::server {
 namespace {
 using Why = ReportUnsendable::Why;
 
+// Files of increments are the grain's to make.
+constexpr std::uint32_t most_peeked = 4096;
+
 struct Building {
     const SendReport &plan;
     wire::GrainReport report;
@@ -125,7 +128,8 @@ wire::Peeked GrainFiles::peek(const GrainId &id, const wire::Peek &wanted) const
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) return answer;
     const std::uint64_t most = std::min<std::uint64_t>(wanted.max, limits::fetch_chunk_bytes);
-    for (std::uint32_t k = wanted.after + 1; k != 0; ++k) {
+    for (std::uint32_t i = 1; i <= most_peeked; ++i) {
+        const std::uint32_t k = wanted.after + i;
         const std::string name = wanted.stream == wire::Stream::err ? files::err_name(k) : files::out_name(k);
         const std::int64_t size = files::foreign_size(*room, name);
         if (size < 0) break;

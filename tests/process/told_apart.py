@@ -71,8 +71,7 @@ def terminal(pool, *words, **variables):
 def ends_well(pool):
     text = terminal(pool, "map", "--progress", "bar", "--", "sh", "-c", "exit $1", "sh", "{}", ":::", "0", "0", "5", "0")
     last = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    bar = next(i for i, line in enumerate(last) if re.search(r"\[#+\]  4/4  1 failed$", line))
-    assert not last[bar].endswith("\033[K"), "the bar stays"
+    bar = next(i for i, line in enumerate(last) if re.search(r"\[#+\]  4/4  1 failed\x1b\[K$", line))  # it stays
     assert re.match(r"dcs map: 4 grains in .*, 1 failed; .* of CPU; session \d+, `dcs session cat \d+` prints", last[bar + 1]), last
     assert re.match(r"dcs map: 1 of 4 grains failed; `dcs grain ls \d+ --state failed` lists them", last[bar + 2]), last
 

@@ -249,6 +249,7 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
 // NUM.out and NUM.err, whole or not there.
 void MapWork::print_to_files(std::int32_t grain) {
     const Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (!taken.ran) return;
     const auto kept = kept_.find(grain);
     for (const bool out : {true, false}) {
         if ((out ? taken.out_length : taken.err_length) == 0 && !out) continue;
