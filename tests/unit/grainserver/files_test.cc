@@ -264,30 +264,6 @@ TEST_CASE("a report that is cut has the first part of both streams") {
     REQUIRE(r.out.size() > limits::report_bytes / 2);
 }
 
-TEST_CASE("what was not reported yet is one stream behind the increments that were") {
-    GrainOnDisk g;
-    g.prepare();
-    g.increment(2, "abc", "A");
-    g.increment(3, "", "");
-    g.increment(4, "defg", "B");
-    g.increment(6, "never", "never");
-    const auto peek = [&](std::uint32_t after, std::uint64_t offset, std::uint32_t max, wire::Stream stream) {
-        const wire::Peeked answer = g.grains.peek(g.id, {wire::wire_of(g.id.key), 2, after, stream, offset, max, 9});
-        CHECK(answer.ticket == 9);
-        return std::to_string(answer.total) + " " + answer.bytes;
-    };
-    CHECK(peek(1, 0, 100, wire::Stream::out) == "7 abcdefg");
-    CHECK(peek(1, 2, 3, wire::Stream::out) == "7 cde");
-    CHECK(peek(1, 1, 100, wire::Stream::err) == "2 B");
-    CHECK(peek(1, std::uint64_t{1} << 62, 100, wire::Stream::out) == "7 ");
-    CHECK(peek(3, 0, 100, wire::Stream::out) == "4 defg");
-    CHECK(peek(4, 0, 100, wire::Stream::out) == "0 ");
-    CHECK(peek(UINT32_MAX, 0, 100, wire::Stream::out) == "0 ");
-    CHECK(::symlink("/etc/passwd", (g.path + "/out.5").c_str()) == 0);
-    CHECK(peek(1, 0, 100, wire::Stream::out) == "7 abcdefg");
-    CHECK(g.grains.peek({g.id.key, 3}, {}).total == 0);
-}
-
 TEST_CASE("looking finds pairs of increments, checkpoints and the announcement") {
     GrainOnDisk g;
     g.prepare();
