@@ -102,7 +102,8 @@ def of_a_terminal(pool):
     ours, theirs = pty.openpty()
     run = grain.start("run", "--no-live", "--", "sh", "-c", WAITS, stdout=theirs)
     os.close(theirs)
-    wait_for("a running grain", lambda: "begin" in pool.dcs("grain", "cat", "last:1", check=False).stdout.decode())
+    wait_for("a running grain", lambda: runs(pool))
+    wait_for("its output", lambda: pool.dcs("grain", "cat", "last:1").stdout)
     output = Reader(ours)
     assert output.more() == ""
     grain.go()
@@ -154,7 +155,8 @@ def host_is_silent(pool):
     """A grain server that stands still has nothing to say, and nobody hangs because of it."""
     grain = Grain(pool, "stopped")
     run = grain.start("run", "--", "sh", "-c", WAITS)
-    wait_for("its output", lambda: "begin" in pool.dcs("grain", "cat", "last:1", check=False).stdout.decode())
+    wait_for("a running grain", lambda: runs(pool))
+    wait_for("its output", lambda: pool.dcs("grain", "cat", "last:1").stdout)
     server = pool.pid("grainserver", "local1")
     os.kill(server, signal.SIGSTOP)
     try:

@@ -106,7 +106,8 @@ def places(pool):
             int(old): 5 if how == "--nice" else 1, int(new): 0}
         grain.go()
         pool.dcs("session", "wait", old, new)
-        assert open(order).read().split() == ["a1", "b", "a2", "a3"], (how, open(order).read())
+        # At the end of a time slice b may even take the place of a1, which then runs again.
+        assert list(dict.fromkeys(open(order).read().split())) == ["a1", "b", "a2", "a3"], (how, open(order).read())
         pool.dcs("session", "close", old, new)
 
 

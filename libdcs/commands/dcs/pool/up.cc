@@ -55,7 +55,11 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     const Arguments &said = call.arguments;
     PoolNumbers &numbers = wanted.numbers;
     if (recorded) numbers = *recorded;
-    else if (!said.has("local")) numbers = {.servers = 1, .slots = cores_of_this_host()};
+    else if (!said.has("local") && pool.maker() == Pool::Maker::none)
+        numbers = {.servers = 1, .slots = cores_of_this_host()};
+    else if (!said.has("local"))  // it would stop servers that there are
+        return fail(Code::invalid, "--local N is missing: how many servers the pool in " + pool.directory() +
+                                       " has was not recorded, because the `dcs up` that made it was interrupted");
     numbers.servers = static_cast<int>(said.number("local").value_or(numbers.servers));
     numbers.slots = static_cast<int>(said.number("slots").value_or(numbers.slots));
     numbers.interval_s = said.seconds("interval").value_or(numbers.interval_s);
@@ -264,6 +268,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     return start_missing(pool, numbers, outcome);
 }
 
+constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
+
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
 Failure failed_with(const Status &status, const char *hint) {
@@ -278,8 +284,13 @@ int up(const Call &call) {
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
         return call.fail(failed_with(ours, another_directory));
-    if (const auto wanted = wanted_numbers(call, pool); !wanted)
-        return call.fail(failed_with(wanted.status(), exists ? "correct that file" : another_directory));
+    if (const auto wanted = wanted_numbers(call, pool); !wanted) {
+        const bool usage = wanted.status().code == Code::invalid;
+        Failure failure =
+            failed_with(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
+        if (usage) failure.code = "usage";
+        return call.fail(failure);
+    }
     if (Status made = make_directory(pool.directory()); !made)
         return call.fail(failed_with(made, another_directory));
     if (Status ours = only_a_pool(pool); !ours)

@@ -289,7 +289,8 @@ extern const Verb session_set_verb = {
     .noun = "session", .name = "set", .words = "SEL...",
     .summary = "change a session's label, or its place",
     .about = R"(Changes sessions. A nice one lets all sessions that are less nice go first, whoever owns them and
-however young they are; among equals the older one goes first. What runs already runs on.
+however young they are; among equals the older one goes first. A grain that runs may have to make room at the end
+of a time slice, as those of younger sessions do.
 
 Examples:
   dcs session set 7 --nice 5        a later session of yours, or of others, goes before it now
