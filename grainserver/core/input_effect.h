@@ -111,6 +111,7 @@ struct KeepPiece {                                   // answered by PieceKept or
 struct DropPieces { std::string digest; };           // the received pieces are not needed any more
 struct KeepOutputs { GrainId id; };                  // answered by OutputsKept or OutputsUnkept
 struct SendPiece { std::string digest; std::uint64_t total = 0, offset = 0; };  // PieceUnreadable: no part was sent
+struct PeekOutput { GrainId id; wire::Peek peek; };  // answers the scheduler with Peeked
 struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch, backup_store, backup_number
@@ -120,6 +121,6 @@ enum class Level : std::uint8_t { debug, info, warning, error };
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
     ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles,
-    KeepPiece, DropPieces, KeepOutputs, SendPiece, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
+    KeepPiece, DropPieces, KeepOutputs, SendPiece, PeekOutput, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
 
 }  // namespace dcs::server

@@ -264,4 +264,13 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
     }
 }
 
+// A grain that is not here, or an incarnation that is over, has written nothing.
+void peek(Turn &t, const wire::Peek &p) {
+    const GrainId id{wire::key_of(p.key), p.incarnation};
+    const Grain *g = t.find(id);
+    const bool has = g != nullptr && (g->phase == Phase::running || g->phase == Phase::ended);
+    if (has && g->ending != Ending::discard) t.emit(PeekOutput{id, p});
+    else t.emit(Send{wire::Peeked{p.ticket, 0, {}}});
+}
+
 }  // namespace dcs::server

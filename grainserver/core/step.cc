@@ -19,6 +19,7 @@ struct Message {
     void operator()(wire::BackupPlace &m) { backup_is(t, std::move(m)); }
     void operator()(wire::BackupReady &m) { backup_ready(t, m); }
     void operator()(wire::BackupHas &m) { backup_has(t, m); }
+    void operator()(wire::Peek &m) { peek(t, m); }
     void operator()(wire::LogLevel &m) { t.emit(SetLogLevel{m.level}); }
     template <class Other> void operator()(Other &) {
         t.log(Level::warning, "the scheduler sent a message that is not for grain servers");

@@ -71,6 +71,7 @@ void consider_all(Turn &t);
 void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
 bool innocent_end(const Grain &g);
+void peek(Turn &t, const wire::Peek &p);
 
 // courtesy.cc
 void watched(Turn &t, Watched x);

@@ -1,4 +1,4 @@
-// Builds a report from the grain's directory at the moment of sending.
+// Builds a report from the grain's directory at the moment of sending, and reads what later reports will contain.
 #include <algorithm>
 #include <cerrno>
 #include <unistd.h>
@@ -13,6 +13,9 @@
 namespace dcs::server {
 namespace {
 using Why = ReportUnsendable::Why;
+
+// Files of increments are the grain's to make.
+constexpr std::uint32_t most_peeked = 4096;
 
 struct Building {
     const SendReport &plan;
@@ -117,6 +120,28 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     DCS_REQUIRE(whole == !b.trouble, "an incomplete report has a reason");
     if (!whole) return *b.trouble;
     return std::move(b.report);
+}
+
+wire::Peeked GrainFiles::peek(const GrainId &id, const wire::Peek &wanted) const {
+    wire::Peeked answer{wanted.ticket, 0, {}};
+    const Result<Fd> grain = directory_of(id);
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    if (!room) return answer;
+    const std::uint64_t most = std::min<std::uint64_t>(wanted.max, limits::fetch_chunk_bytes);
+    for (std::uint32_t i = 1; i <= most_peeked; ++i) {
+        const std::uint32_t k = wanted.after + i;
+        const std::string name = wanted.stream == wire::Stream::err ? files::err_name(k) : files::out_name(k);
+        const std::int64_t size = files::foreign_size(*room, name);
+        if (size < 0) break;
+        const std::uint64_t begin = answer.total, next = wanted.offset + answer.bytes.size();
+        answer.total += static_cast<std::uint64_t>(size);
+        if (next < begin || next >= answer.total || answer.bytes.size() >= most) continue;
+        std::string piece(std::min(answer.total - next, most - answer.bytes.size()), '\0');
+        const Result<Fd> file = files::open_foreign(*room, name);
+        if (!file || !pread_all(file->get(), piece, static_cast<std::int64_t>(next - begin))) break;
+        answer.bytes += piece;
+    }
+    return answer;
 }
 
 }  // namespace dcs::server

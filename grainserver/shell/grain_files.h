@@ -55,6 +55,9 @@ public:
     // The report for `plan`, or why it cannot be built.
     std::variant<wire::GrainReport, ReportUnsendable> build(const SendReport &plan) const;
 
+    // The output that the grain has written after increment `after`. Unreadable parts are left out.
+    wire::Peeked peek(const GrainId &id, const wire::Peek &wanted) const;
+
     // Writes the record, then removes the increments and checkpoints that are no longer needed.
     Status write_acked(const GrainId &id, std::uint32_t sequence);
     Status write_ending(const WriteEnding &what);

@@ -103,6 +103,7 @@ struct Performer {
         const HostFigures figures = s.gauge_.figures();
         s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary});
     }
+    void operator()(PeekOutput &e) { s.send(s.files_.peek(e.id, e.peek)); }
     void operator()(WatchHost &e) {
         Watched seen{s.gauge_.host(), {}};
         for (const GrainId &id : e.grains)

@@ -53,7 +53,7 @@ std::string wrong_with(const Takes &takes, const std::string &value) {
         return "a whole number" + range;
     case Takes::Kind::seconds:
         if (const auto s = seconds_of_text(value); s && *s >= takes.least && *s <= takes.most) return "";
-        return "a number of seconds" + range + ", or such as 90s, 5m, 2h";
+        return "a number of seconds" + range + ", or such as 90s, 5m, 2h, 7d, 1:30:00";
     case Takes::Kind::mask:
         if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
         return "a mask of host classes, such as 0x1 or 3";
@@ -213,10 +213,25 @@ std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
     return value;
 }
 
+// "5:00" is minutes and seconds, "1:30:00" hours before them; what follows a colon is below 60.
+static std::optional<double> clock_of_text(std::string_view text) {
+    double sum = 0;
+    for (int parts = 1;; ++parts) {
+        const std::size_t colon = text.find(':');
+        const auto part = number_of(text.substr(0, colon), 0, parts == 1 ? 1'000'000 : 59);
+        const bool digits = text.substr(0, colon).find_first_not_of("0123456789") == text.npos;
+        if (!part || !digits || parts > 3) return std::nullopt;
+        sum = sum * 60 + static_cast<double>(*part);
+        if (colon == text.npos) return sum <= most_seconds ? std::optional(sum) : std::nullopt;
+        text.remove_prefix(colon + 1);
+    }
+}
+
 std::optional<double> seconds_of_text(std::string_view text) {
+    if (text.find(':') != text.npos) return clock_of_text(text);
     const char last = text.empty() ? ' ' : text.back();
-    const double unit = last == 'h' ? 3600 : last == 'm' ? 60 : 1;
-    if (last == 's' || last == 'm' || last == 'h') text.remove_suffix(1);
+    const double unit = last == 'd' ? 86400 : last == 'h' ? 3600 : last == 'm' ? 60 : 1;
+    if (unit > 1 || last == 's') text.remove_suffix(1);
     // Digits and a point only: strtod takes more.
     if (text.empty() || text.find_first_not_of("0123456789.") != text.npos) return std::nullopt;
     const std::string digits(text);

@@ -71,7 +71,7 @@ std::string line_for_programs(const std::string &key, const std::string &text);
 
 // Whole text, decimal, or hexadecimal after 0x; within the bounds, else nothing.
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);
-// "10", "1.5", "90s", "5m", "2h"; not negative.
+// "10", "1.5", "90s", "5m", "2h", "7d", "5:00", "1:30:00"; not negative.
 std::optional<double> seconds_of_text(std::string_view text);
 // Mask of host classes: 32 bits.
 std::optional<std::uint32_t> class_of(std::string_view text);

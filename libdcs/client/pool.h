@@ -70,6 +70,10 @@ public:
     void session_closed(int number);
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
+    // What goes along with sessions that are opened from here on. Set before other threads open any.
+    struct NewSessions { std::string label; std::int32_t nice = 0; };
+    NewSessions new_sessions;
+
     // How to get to a scheduler on another host; null: it is on this one (remote.h).
     dcs::client::RemotePtr remote() const;
     void set_remote(dcs::client::RemotePtr remote);

@@ -1,13 +1,36 @@
 // Opening and closing sessions.
+#include <algorithm>
+
+#include <fcntl.h>
+
 #include "base/planted.h"
+#include "base/files.h"
+#include "base/limits.h"
 #include "client/call.h"
 
 namespace dcs::client {
 namespace {
 
+// The words by which this program was started, the path of its file left out; cut at what a session may keep.
+std::string typed_command() {
+    constexpr std::size_t most = limits::label_bytes - 2;
+    std::string words;
+    const Fd file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
+    (void)read_to_end(file.get(), 4096, words);
+    words.resize(words.find_last_not_of('\0') + 1);
+    const std::size_t first = std::min(words.find('\0'), words.size());
+    if (!words.empty() && words[0] == '/') words.erase(0, words.rfind('/', first) + 1);
+    std::replace(words.begin(), words.end(), '\0', ' ');
+    return words.size() <= most ? words : words.substr(0, most) + "..";
+}
+
 Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset) {
     if (Status s = check_session(number); !s) return s;
-    auto reply = ask<wire::OpenReply>(pool, wire::OpenSession{number, mode, sent_reset});
+    wire::OpenSession order{number, mode, sent_reset};
+    order.command = typed_command();
+    order.label = pool.new_sessions.label.substr(0, limits::label_bytes);
+    order.nice = pool.new_sessions.nice;
+    auto reply = ask<wire::OpenReply>(pool, order);
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
     pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead);

@@ -12,7 +12,12 @@ std::string to_json(const HostRow &row) {
         rules.unknown.insert(rules.unknown.end(), {"free_memory_kb", "load"});
     return JsonText::of(row, std::move(rules));
 }
-std::string to_json(const SessionRow &row) { return JsonText::of(row); }
+std::string to_json(const SessionRow &row) {
+    JsonText::Rules rules;
+    if (row.submitted_s <= 0) rules.unknown.push_back("submitted_s");
+    if (row.settled_s <= 0) rules.unknown.push_back("settled_s");
+    return JsonText::of(row, std::move(rules));
+}
 std::string to_json(const GrainRow &row) { return JsonText::of(row); }
 std::string to_json(const ProblemRow &row) { return JsonText::of(row); }
 std::string to_json(const Explanation &row) { return JsonText::of(row); }

@@ -45,11 +45,11 @@ constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth"
     "Joined", "JoinPending", "RenewCertificate", "Renewed", "BeginControl", "Begun",
     "HeldByBackup", "BackupReady", "BackupHas", "BackupCall", "BackupKnown", "HandOver", "HandOverTaken", "AskBackup",
     "BackupStatus", "BackupPlace", "MemberKeys", "MirrorCall", "MirrorContents", "MirrorPage", "MirrorHas", "AskMirror",
-    "MirrorStatus"};
+    "MirrorStatus", "Peek", "Peeked", "SetSession"};
 
 // Kinds above these came with later forms.
 struct KindsOf { Form form; std::size_t last; };
-constexpr KindsOf kinds_of[] = {{8, 80}};
+constexpr KindsOf kinds_of[] = {{8, 80}, {9, 83}};
 static_assert(kinds_of[std::size(kinds_of) - 1].last == kinds, "a new kind of message belongs to a form");
 
 Form form_of_kind(std::size_t kind) {

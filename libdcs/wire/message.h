@@ -39,7 +39,8 @@ using AnyMessageOf = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSessio
     CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
     JoinPending, RenewCertificate, Renewed, BeginControl, Begun,
     HeldByBackup, BackupReady, BackupHas, BackupCall, BackupKnown, HandOver, HandOverTaken, AskBackup, BackupStatus,
-    BackupPlace, MemberKeys, MirrorCall, MirrorContents, MirrorPage, MirrorHas, AskMirror, MirrorStatus>;
+    BackupPlace, MemberKeys, MirrorCall, MirrorContents, MirrorPage, MirrorHas, AskMirror, MirrorStatus,
+    Peek, Peeked, SetSession>;
 // A variant whose copies, moves and end are compiled once (message.cc): with so many alternatives they are most of
 // what a compiler has to do for a file that holds one.
 class AnyMessage : public AnyMessageOf {

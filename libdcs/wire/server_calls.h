@@ -83,6 +83,13 @@ struct LaunchResult {
     std::string text;
 };
 
+// Answer to Peek.
+struct Peeked {
+    std::uint64_t ticket = 0;
+    std::uint64_t total = 0;   // bytes of the increments after `after`
+    std::string bytes;         // from `offset` on; empty too where there is no such grain
+};
+
 // ---- scheduler -> server ------------------------------------------------------------------
 struct Configure { double interval_s = 0; std::int32_t slots = 0; std::uint64_t epoch = 0; };
 struct Refused { std::string text; };  // not in the host table, other version ...; slow retry
@@ -116,6 +123,16 @@ struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; b
 struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
 
 struct LogLevel { std::string level; };  // a word of log_levels
+// What a running grain has written and not reported: of the increments after `after` one after the other, from `offset`
+// on. Answered by Peeked with the same ticket.
+struct Peek {
+    WireGrain key;
+    std::uint32_t incarnation = 0, after = 0;
+    Stream stream = Stream::out;
+    std::uint64_t offset = 0;
+    std::uint32_t max = 0;
+    std::uint64_t ticket = 0;
+};
 
 constexpr Verdict last_of(Verdict) { return Verdict::later; }
 constexpr GivenBack last_of(GivenBack) { return GivenBack::by_itself; }
@@ -157,6 +174,13 @@ template <class A> void serialize(A &a, Launch &x, unsigned) {
       & DCS_FIELD(demands) & DCS_FIELD(account) & at_most(limits::grain_files, DCS_FIELD(files)) & DCS_FIELD(tentative);
 }
 template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(level)); }
+template <class A> void serialize(A &a, Peek &x, unsigned) {
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(after) & DCS_FIELD(stream) & DCS_FIELD(offset)
+      & DCS_FIELD(max) & DCS_FIELD(ticket);
+}
+template <class A> void serialize(A &a, Peeked &x, unsigned) {
+    a & DCS_FIELD(ticket) & DCS_FIELD(total) & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
+}
 template <class A> void serialize(A &a, ReportAck &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);
 }

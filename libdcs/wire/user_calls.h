@@ -37,6 +37,8 @@ struct OpenSession {                            // -> OpenReply
     std::int32_t number = 0;
     OpenMode mode = OpenMode::open;
     bool sent_reset = false;
+    std::string command, label;  // of a new session: what was typed, and a word of the user's; for people
+    std::int32_t nice = 0;       // of a new session, as in SetSession
 };
 struct OpenReply {
     OpenedAs as = OpenedAs::fresh;
@@ -45,6 +47,15 @@ struct OpenReply {
 };
 struct CloseSession { std::string user; std::int32_t number = 0; std::int32_t acknowledged = -1; };  // -> Done
 struct CleanSession { std::string user; std::int32_t number = 0; };                                  // -> Done
+// What may be changed of an active session. A nice one stands behind all sessions that are less nice, whoever owns them
+// and however young they are; among equals age decides.
+struct SetSession {                             // -> Done
+    std::string user; std::int32_t number = 0;
+    std::int32_t nice = -1;      // 0 to most_nice; -1: as it is
+    bool set_label = false;
+    std::string label;
+};
+inline constexpr std::int32_t most_nice = 19;
 
 // Everything that a submission says about a grain. All of it counts for idempotence, but the label.
 struct GrainSpec {
@@ -90,8 +101,17 @@ struct Fetch {                                  // -> Piece
     std::uint64_t offset = 0;
     std::uint32_t max = 0;
     std::string file;  // its name below the working directory: one that the grain brought back
+    // Of out and err: behind what the scheduler has, also what the grain has written since, if its host tells. That part
+    // is not durable: when the grain begins again, the next incarnation writes it anew.
+    bool live = false;
 };
-struct Piece { std::uint64_t total = 0; std::string bytes; };
+// To a live Fetch: `recorded` bytes of `total` are the scheduler's, the rest is that incarnation's.
+struct Piece {
+    std::uint64_t total = 0;
+    std::string bytes;
+    std::uint64_t recorded = 0;
+    std::uint32_t incarnation = 0;
+};
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
@@ -136,6 +156,9 @@ struct SessionRow {
     std::string ident, state;               // state: active terminated damaged
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
     double saved_cpu_s = 0;                 // of its grains, see GrainRow
+    std::string command, label;             // for its owner and operators
+    std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
+    double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
 };
 // One time that a grain changed places, or was not let go on where it was.
 struct MoveRow {
@@ -192,13 +215,21 @@ template <class A> void serialize(A &a, Welcome &x, unsigned) {
 }
 template <class A> void serialize(A &a, GetAuth &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(ident)); }
 template <class A> void serialize(A &a, AuthReply &x, unsigned) { a & at_most(sizeof(Token), DCS_FIELD(token)); }
-template <class A> void serialize(A &a, OpenSession &x, unsigned) { a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset); }
+template <class A> void serialize(A &a, OpenSession &x, unsigned) { 
+    a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset)
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & since<9>(DCS_FIELD(nice));
+}
 template <class A> void serialize(A &a, OpenReply &x, unsigned) { a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed); }
 template <class A> void serialize(A &a, CloseSession &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number) & DCS_FIELD(acknowledged);
 }
 template <class A> void serialize(A &a, CleanSession &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number);
+}
+template <class A> void serialize(A &a, SetSession &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(number) & DCS_FIELD(nice) & DCS_FIELD(set_label)
+      & at_most(limits::label_bytes, DCS_FIELD(label));
 }
 template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
     if (positional(a)) return list_of_spec_8(a, x);
@@ -223,10 +254,11 @@ template <class A> void serialize(A &a, GrainResult &x, unsigned) {
 template <class A> void serialize(A &a, Fetch &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream)
       & DCS_FIELD(offset) & DCS_FIELD(max)
-      & at_most(limits::path_bytes, DCS_FIELD(file));
+      & at_most(limits::path_bytes, DCS_FIELD(file)) & shown_since<9>(DCS_FIELD(live));
 }
 template <class A> void serialize(A &a, Piece &x, unsigned) {
-    a & DCS_FIELD(total) & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes));
+    a & DCS_FIELD(total) & at_most(limits::fetch_chunk_bytes, DCS_FIELD(bytes)) & shown_since<9>(DCS_FIELD(recorded))
+      & shown_since<9>(DCS_FIELD(incarnation));
 }
 template <class A> void serialize(A &a, Query &x, unsigned) {
     a & DCS_FIELD(type) & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain)
@@ -255,7 +287,11 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session)
       & at_most(limits::name_bytes, DCS_FIELD(ident)) & at_most(limits::name_bytes, DCS_FIELD(state))
       & DCS_FIELD(ready) & DCS_FIELD(running)
-      & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent) & DCS_FIELD(saved_cpu_s);
+      & DCS_FIELD(finished) & DCS_FIELD(killed) & DCS_FIELD(sent) & DCS_FIELD(saved_cpu_s)
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & shown_since<9>(DCS_FIELD(nice))
+      & shown_since<9>(DCS_FIELD(failed)) & shown_since<9>(DCS_FIELD(submitted_s))
+      & shown_since<9>(DCS_FIELD(settled_s));
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     if (positional(a)) return list_of_row_8(a, x);

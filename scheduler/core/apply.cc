@@ -260,7 +260,7 @@ struct Applier {
         require_sound(c.info);
         const std::uint64_t next = state.next_seniority;
         steps.push_back(WasSession{c.key, boxed(put_session(state, c.key, c.info)), next});
-        if (c.info.seniority >= next) state.next_seniority = c.info.seniority + 1;
+        if (age_in(c.info.seniority) >= next) state.next_seniority = age_in(c.info.seniority) + 1;
     }
     void operator()(const EraseSession &c) {
         steps.push_back(WasErased{c.key, std::make_unique<Session>(take_out(state, c.key))});
@@ -377,7 +377,7 @@ void roll_back(State &state, Undo &undo) {
 
 void load_session(State &state, const SessionKey &key, SessionInfo info, std::map<GrainNumber, Grain> grains,
                   std::map<GrainNumber, std::string> damaged) {
-    state.next_seniority = std::max(state.next_seniority, info.seniority + 1);
+    state.next_seniority = std::max(state.next_seniority, age_in(info.seniority) + 1);
     put_session(state, key, std::move(info));
     Session &session = state.sessions.at(key);
     session.grains = std::move(grains);

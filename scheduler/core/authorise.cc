@@ -32,6 +32,7 @@ template <> constexpr Rule rule<wire::Query> = of_user(Right::owner, "look at a 
 template <> constexpr Rule rule<wire::Explain> = of_user(Right::owner, "look at a grain");
 template <> constexpr Rule rule<wire::ExportPage> = of_user(Right::owner, "export a session");
 template <> constexpr Rule rule<wire::RestartGrain> = of_user(Right::owner, "restart a grain");
+template <> constexpr Rule rule<wire::SetSession> = of_user(Right::owner, "change a session");
 template <> constexpr Rule rule<wire::ImportPiece> = of_user(Right::caller);
 template <> constexpr Rule rule<wire::ImportSession> = of_user(Right::caller);
 template <> constexpr Rule rule<wire::Doctor> = of_user(Right::caller);
@@ -54,6 +55,7 @@ template <> constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody
 template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::LaunchResult> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::WantContent> = of_server(Right::lease);
+template <> constexpr Rule rule<wire::Peeked> = of_server(Right::link);
 // Only before its first call; and the other two only by who showed a backup's certificate, or none and is of the
 // scheduler's account (decode_backup.cc).
 template <> constexpr Rule rule<wire::HeldByBackup> = of_server(Right::anybody);

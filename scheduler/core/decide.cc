@@ -30,6 +30,7 @@ struct UserDispatch {
     void operator()(const ListCodes &call) { list_codes(d, caller, call); }
     void operator()(const wire::RevokeToken &call) { revoke_code(d, caller, call); }
     void operator()(const ApproveHost &call) { approve_host(d, caller, call); }
+    void operator()(const wire::SetSession &call) { set_session(d, caller, call); }
     void operator()(const wire::RemoveHost &call) { remove_host(d, caller, call); }
 };
 

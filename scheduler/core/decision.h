@@ -73,6 +73,17 @@ struct ReplyResults {
     std::vector<wire::GrainResult> heads;
 };
 struct ReplyPiece { ConnId conn; RequestId request; GrainKey key; wire::Fetch fetch; };
+// The turn asks the grain's host for what it has not reported; from `recorded` on, behind increment `after`.
+struct ReplyLive {
+    ConnId conn;
+    RequestId request;
+    GrainKey key;
+    wire::Fetch fetch;
+    ConnId server;
+    Incarnation incarnation;
+    std::uint32_t after;
+    std::uint64_t recorded;
+};
 // grain_differs, with the fields named.
 struct ReplyDifference { ConnId conn; RequestId request; GrainKey key; Payload now; };
 // The turn adds argv and message.
@@ -109,7 +120,7 @@ struct ClosePrograms { std::string host; };
 struct RemoveHostLine { ConnId conn; RequestId request; std::string host; };
 using EffectOf = std::variant<Reply, ReplyResult, ReplyPiece, ReplyDifference, ReplyGrainDetail, SendServer,
                             SendLaunch, CloseConnection, ReplyExport, ReplyDoctor, ProbeHost, Reread, SetOwnLogLevel,
-                            ReplyResults, SendCertificate, RemoveHostLine, SendProgram, ClosePrograms>;
+                            ReplyResults, SendCertificate, RemoveHostLine, SendProgram, ClosePrograms, ReplyLive>;
 class Effect : public EffectOf {
 public:
     using EffectOf::EffectOf;

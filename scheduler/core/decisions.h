@@ -26,6 +26,7 @@ void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call);
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call);
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call);
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
+void set_session(Draft &d, const Caller &caller, const wire::SetSession &call);
 void query(Draft &d, const Caller &caller, const wire::Query &call);
 void export_session(Draft &d, const Caller &caller, const wire::ExportPage &call);
 void import_session(Draft &d, const Caller &caller, const ImportSession &call);

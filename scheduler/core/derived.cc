@@ -168,6 +168,7 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     std::int32_t &count = session.counts[static_cast<int>(g.status())];
     count += in ? 1 : -1;
     DCS_REQUIRE(count >= 0, "no count is below nothing");
+    if (g.has_failed()) session.failed += in ? 1 : -1;
     const auto saved = static_cast<std::uint64_t>(g.kept->saved);
     session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;
     if (packable(g) && in)

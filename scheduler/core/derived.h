@@ -1,6 +1,7 @@
 #pragma once
 // What State derives from its entities, kept in step by apply.cc: each function takes one entity's
 // share out or puts it in, so that putting an entity back undoes all of its consequences.
+#include "scheduler/core/seniority.h"
 #include "scheduler/core/state.h"
 
 namespace dcs::core {

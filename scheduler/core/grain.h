@@ -130,6 +130,10 @@ struct DurableGrain {
 
     GrainStatus status() const { return static_cast<GrainStatus>(phase.index()); }
     bool is_over() const { return status() == GrainStatus::finished || status() == GrainStatus::killed; }
+    bool has_failed() const {  // finished with a signal or a code
+        const auto *end = std::get_if<Finished>(&phase);
+        return end != nullptr && (end->signal != 0 || end->exit_code != 0);
+    }
     template <class P> const P &as() const {
         DCS_REQUIRE(std::holds_alternative<P>(phase), "a grain is asked for what it has where it stands");
         return std::get<P>(phase);

@@ -76,7 +76,8 @@ struct ApproveHost { std::string host, words; bool replace = false; std::int64_t
 using UserRequestOf = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
     wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany,
-    CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost, RenewProgram>;
+    CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost, RenewProgram,
+    wire::SetSession>;
 // Its special members are in variants.cc, as those of AnyMessage are in message.cc.
 class UserRequest : public UserRequestOf {
 public:

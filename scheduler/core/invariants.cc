@@ -117,6 +117,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     const SessionInfo &info = session.info;
     std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0, with_files = 0;
     std::uint64_t saved = 0;
+    std::int32_t failed = 0;
     positions.clear();
     programs.clear();
     for (const auto &[number, g] : session.grains) {
@@ -127,6 +128,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
         if (g.status() == GrainStatus::ready && g.rest_until != Instant{}) resting.emplace(g.rest_until, grain);
         if (circles(g)) circling.insert(grain);
         saved += static_cast<std::uint64_t>(g.kept->saved);
+        failed += g.has_failed();
         with_files += g.files.get() != GrainFiles();
         for (const std::string &digest : g.files->digests) ++contents[digest];
         for (const wire::GrainFile &file : g.files->outputs)
@@ -139,6 +141,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
                     name + "a finished grain is not at its place of the results");
     }
     check_queues(name, session);
+    require(failed == session.failed, name + "the number of grains that failed differs");
     require(saved == session.saved_us, name + "the processor time that checkpoints saved differs from its grains'");
     require(with_files == session.with_files, name + "the number of grains with files differs");
     for (const GrainNumber number : session.packable)
@@ -153,7 +156,8 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
             name + "shown is not between sent and count");
     require(info.status == SessionStatus::active || session.waiters.empty(),
             name + "waiters in a terminated session");
-    require(info.seniority > 0 && info.seniority < state.next_seniority,
+    require(age_in(info.seniority) > 0 && age_in(info.seniority) < state.next_seniority &&
+                nice_in(info.seniority) <= wire::most_nice,
             name + "seniority was never given out");
     for (const Waiter &w : session.waiters)
         require(w.conn != 0 && w.next >= 0 && w.next <= info.result_count,

@@ -1,5 +1,6 @@
 // d_open_ses, d_resume_ses, d_reopen_ses (C2-C4), replay of a terminated session included (C3).
 #include "scheduler/core/decisions.h"
+#include "scheduler/core/seniority.h"
 
 namespace dcs::core {
 namespace {
@@ -41,8 +42,10 @@ void create(Opening &o) {
     if (Status s = check_stored(o.d.state, o.key.user, o.caller.privileged, on_disk(1)); !s)
         return o.d.refuse(o.caller, s);
     SessionInfo &info = o.d.info(o.key);
-    info.seniority = o.d.state.next_seniority;
+    info.seniority = seniority_of(o.d.state.next_seniority, o.call.nice);
     info.ident = o.auth.ident;
+    info.command = o.call.command;
+    info.label = o.call.label;
     bind(o, info);
     answer(o, wire::OpenedAs::fresh, 0);
     o.d.event("session " + to_text(o.key) + " opened by " + info.ident);
@@ -122,9 +125,34 @@ void open_active(Opening &o, const Session &session) {
 
 }  // namespace
 
+namespace {
+
+Status bad_nice() {
+    return fail(Code::invalid, "how nice a session is goes from 0 to " + std::to_string(wire::most_nice));
+}
+
+}  // namespace
+
+// Its place among the others follows from its seniority, which is derived anew.
+void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
+    const SessionKey key{call.user.empty() ? caller.user : call.user, call.number};
+    const Session *session = d.state.session(key);
+    if (!session) return d.refuse(caller, missing_session(d.state, key));
+    if (call.nice < -1 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
+    if (session->info.status != SessionStatus::active && call.nice >= 0)
+        return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key) +
+                                                               " is closed: nothing of it waits for a place"));
+    SessionInfo &info = d.info(key);
+    if (call.nice >= 0) info.seniority = seniority_of(age_in(info.seniority), call.nice);
+    if (call.set_label) info.label = call.label;
+    d.reply(caller, wire::Done{});
+    if (call.nice >= 0) d.event("session " + to_text(key) + " is nice " + std::to_string(call.nice));
+}
+
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
     if (call.number < 0)
         return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    if (call.nice < 0 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
     Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};
     const Session *session = d.state.session(o.key);
     if (!session && (call.mode == wire::OpenMode::reopen || d.state.set_aside.count(o.key) != 0))

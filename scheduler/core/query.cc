@@ -5,6 +5,7 @@
 #include "base/confinement.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
+#include "scheduler/core/seniority.h"
 
 namespace dcs::core {
 namespace {
@@ -102,7 +103,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     return row;
 }
 
-wire::SessionRow session_row(const SessionKey &key, const Session &session) {
+wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const Session &session) {
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     wire::SessionRow row;
     row.user = key.user;
@@ -115,6 +116,13 @@ wire::SessionRow session_row(const SessionKey &key, const Session &session) {
     row.killed = count(GrainStatus::killed);
     row.sent = acknowledged(session);
     row.saved_cpu_s = static_cast<double>(session.saved_us) / 1e6;
+    row.nice = nice_in(session.info.seniority);
+    row.failed = session.failed;
+    row.submitted_s = static_cast<double>(session.info.opened_ms) / 1e3;
+    row.settled_s = static_cast<double>(session.info.settled_ms) / 1e3;
+    if (caller.user != key.user && !caller.privileged) return row;
+    row.command = session.info.command;
+    row.label = session.info.label;
     return row;
 }
 
@@ -241,7 +249,7 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
         if (call.session < 0 || key.number == call.session) {
             reply.more = reply.sessions.size() >= limits::query_rows;
             if (reply.more) break;
-            reply.sessions.push_back(takes_whole ? session_row(key, whole->second) : damaged_row(key));
+            reply.sessions.push_back(takes_whole ? session_row(caller, key, whole->second) : damaged_row(key));
         }
         takes_whole ? void(++whole) : void(++damaged);
     }
@@ -315,6 +323,20 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
     return fail(Code::not_found, what + "a file " + name + " was not among its outputs when it was submitted");
 }
 
+struct Asked { ConnId conn = 0; Incarnation incarnation = 0; std::uint32_t after = 0; std::uint64_t recorded = 0; };
+
+// It runs, and more is wanted of it than the scheduler has.
+std::optional<Asked> ask_its_host(const State &state, const GrainKey &key, const wire::Fetch &fetch) {
+    const Grain &g = *state.grain(key);
+    if (g.status() != GrainStatus::running) return std::nullopt;
+    const Host *host = state.host(g.runs_on());
+    const bool output = fetch.stream == wire::Stream::out || fetch.stream == wire::Stream::err;
+    const std::uint64_t recorded = fetch.stream == wire::Stream::out ? g.out_length : g.err_length;
+    if (!output || !host || host->conn == 0 || fetch.offset < recorded) return std::nullopt;
+    if (host->form == wire::positional_form) return std::nullopt;  // release 0.1 does not know the question
+    return Asked{host->conn, g.lease, g.sequence, recorded};
+}
+
 }  // namespace
 
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
@@ -329,6 +351,9 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     if (of_grain && fetch.stream != wire::Stream::input) note_shown(d, caller, key);
     const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);
     fetch.max = fetch.max == 0 ? chunk : std::min(fetch.max, chunk);
+    if (const auto live = of_grain && fetch.live ? ask_its_host(d.state, key, fetch) : std::nullopt)
+        return d.effect(ReplyLive{caller.conn, caller.request, key, fetch, live->conn, live->incarnation,
+                                  live->after, live->recorded});
     d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});
 }
 

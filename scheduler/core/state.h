@@ -21,8 +21,8 @@ namespace dcs::core {
 struct SessionInfo {
     // durable
     SessionStatus status = SessionStatus::active;
-    std::uint64_t seniority = 0;     // counter at creation: smaller is older
-    std::string ident;               // of the control program that it is bound to
+    std::uint64_t seniority = 0;     // smaller goes first, see seniority_of()
+    std::string ident, command, label;  // whose program holds it; what was typed and the user's word, for people
     TokenHash token{};               // of the control program that holds it now
     RequestId open_request{};        // of the call that opened it last (C12)
     bool resumable = false;          // opened by resume/reopen: d_gexec is idempotent
@@ -35,6 +35,7 @@ struct SessionInfo {
     std::uint64_t grains_length = 0; // append file of the session too: the log of its grains
     std::uint64_t events_length = 0; // and this one: its event log (wire/event_log.h)
     std::uint64_t grains_live = 0;   // not recorded: how long that log would be if it were written now
+    std::int64_t opened_ms = 0, settled_ms = 0;  // wall clock: its first event; a grain's last end. 0: not known
 };
 
 struct Waiter {
@@ -59,7 +60,7 @@ struct Session {
     // Of active sessions and terminated ones alike.
     std::map<Shape, ReadyQueue> ready;
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
-    std::int32_t counts[4] = {0, 0, 0, 0};         // by GrainStatus
+    std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; finished with a signal or a code
     std::uint64_t saved_us = 0;                    // processor time of its grains, see Kept; too large a sum wraps
     std::int32_t with_files = 0;                   // grains that name contents, or may
     std::uint64_t own_trees = 0;                   // disk that grains with trees of their own take
@@ -238,7 +239,7 @@ struct State {
     std::vector<Host> hosts;
     std::map<TokenHash, AuthEntry> auth;
     std::map<SessionKey, std::string> set_aside;  // did not verify ("file: why"); not among sessions
-    std::uint64_t next_seniority = 1;  // durable with the session that used it (rebuilt as max + 1)
+    std::uint64_t next_seniority = 1;  // the next age; durable with the session that used it (rebuilt as max + 1)
     std::uint64_t epoch = 1;
     Policy policy;                   // volatile
     Trust trust;

@@ -145,7 +145,7 @@ template <> struct Fields<core::SessionInfo> {
     static void list(auto &a) {
         using S = core::SessionInfo;
         a.field(1, "status", &S::status, "0 active, 1 terminated");
-        a.field(2, "seniority", &S::seniority, "smaller is older");
+        a.field(2, "seniority", &S::seniority, "smaller goes first: its nice value times 2^48, and its age");
         a.field(3, "ident", &S::ident, "of its control program");
         a.field(4, "token", &S::token, "SHA-256 of the token that holds it");
         a.field(5, "open_request", &S::open_request, "id of the call that opened it last");
@@ -159,6 +159,10 @@ template <> struct Fields<core::SessionInfo> {
         a.field(13, "results_length", &S::results_length, "of `results`");
         a.field(14, "grains_length", &S::grains_length, "of `grains`");
         a.field(15, "events_length", &S::events_length, "of `events`");
+        a.field(16, "command", &S::command, "what was typed", "0.2");
+        a.field(17, "label", &S::label, "a word of the user's", "0.2");
+        a.field(18, "opened_ms", &S::opened_ms, "wall clock of its first event; 0: not known", "0.2");
+        a.field(19, "settled_ms", &S::settled_ms, "wall clock of a grain's last end; 0: none", "0.2");
     }
 };
 

@@ -81,6 +81,7 @@ void TurnChanges::add_grain(const core::State &before, const core::SetGrain &cha
     SessionChanges &session = sessions_[change.key.session];
     note_grain(session.events, before, change);
     const core::Grain *old = before.grain(change.key);
+    session.settled = session.settled || (change.grain.is_over() && !(old && old->is_over()));
     auto &grains = session.grains;
     const std::size_t known = grains.size();
     GrainChanges &changes = grains.try_emplace(grains.end(), change.key.grain)->second;
@@ -219,8 +220,11 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
     std::string events = changes.old_events.bytes ? *changes.old_events.bytes : std::string();
     if (!changes.events.empty()) events += changes.events.framed(wall_ms);
     info.events_length = before_events + events.size();
+    if (before_events == 0 && info.opened_ms == 0) info.opened_ms = wall_ms;
+    if (changes.settled) info.settled_ms = wall_ms;
     if (info.grains_length != session->info.grains_length || info.events_length != session->info.events_length ||
-        info.grains_live != session->info.grains_live)
+        info.grains_live != session->info.grains_live || info.opened_ms != session->info.opened_ms ||
+        info.settled_ms != session->info.settled_ms)
         plan.lengths.push_back(core::SetSession{key, info});
     Append &inputs = changes.inputs, &results = changes.results;
     DCS_REQUIRE(!inputs.used || inputs.end() == info.inputs_length, "the inputs end where their session's record says");

@@ -69,6 +69,7 @@ private:
     struct SessionChanges {
         bool erased = false;  // what follows is a new session of the same name
         bool status = false;  // its own fields changed
+        bool settled = false;  // a grain of it ended
         bool renewed = false; // it got all its grains at once, or lost some: the log is written as a whole
         std::map<GrainNumber, GrainChanges> grains;
         std::vector<GrainNumber> gone;  // erased grains with trees of their own

@@ -68,6 +68,7 @@ void Turn::take_one(Arrival arrival) {
         uploads_.drop(arrival.conn);
         imports_.drop(arrival.conn);
         contents_.drop(arrival.conn);
+        live_.drop(arrival.conn);
         decide_new(core::ConnectionClosed{arrival.conn});
         return;
     }
@@ -92,7 +93,7 @@ void Turn::take_one(Arrival arrival) {
 // Whatever it does to the process is the sender's doing.
 Decoded Turn::decode_one(const Arrival &arrival) {
     suspect(concerns(*connections_.find(arrival.conn)));
-    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_};
+    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_, live_};
     try {
         return decode(context, arrival);
     } catch (const std::bad_alloc &) {
@@ -139,6 +140,7 @@ void Turn::hang_up(ConnId conn) {
     uploads_.drop(conn);
     imports_.drop(conn);
     contents_.drop(conn);
+    live_.drop(conn);
     if (connections_.erase(conn)) delayed_.emplace(now_, core::ConnectionClosed{conn});
 }
 

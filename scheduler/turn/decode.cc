@@ -113,6 +113,7 @@ struct ToRequest {
     bool operator()(wire::SetLogLevel &m) { return pass(m); }
     bool operator()(wire::RevokeToken &m) { return pass(m); }
     bool operator()(wire::RemoveHost &m) { return pass(m); }
+    bool operator()(wire::SetSession &m) { return pass(m); }
     bool operator()(wire::CreateToken &m) {
         *request = create_code(context.outside, std::move(m));
         return true;
@@ -297,6 +298,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     if (host == core::no_host) return hang_up("");  // refused, or its host called in anew
     if (auto *call = std::get_if<wire::CallIn>(&message)) {
         d.input = core::ServerCallIn{arrival.conn, host, *call};
+    } else if (auto *peeked = std::get_if<wire::Peeked>(&message)) {
+        context.live.answer(arrival.conn, std::move(*peeked));
     } else if (about_contents(context, arrival, host, message)) {
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {

@@ -8,6 +8,7 @@
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/imports.h"
+#include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
 
@@ -30,6 +31,7 @@ struct DecodeContext {
     Uploads &uploads;
     Imports &imports;
     Contents &contents;
+    Live &live;
 };
 
 }  // namespace dcs::turn

@@ -157,6 +157,10 @@ void Effects::act(const core::ReplyPiece &e) {
     if (*answered) return;
     auto piece = read_piece(e.key, e.fetch);
     if (!piece) return reply_error(e.conn, e.request, e.key, piece.status());
+    if (e.fetch.live) {
+        piece->recorded = piece->total;
+        piece->incarnation = grain->lease;
+    }
     outside_.send(e.conn, std::move(*piece), e.request);
 }
 

@@ -9,6 +9,7 @@
 #include "scheduler/record/read_blob.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/contents.h"
+#include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "store/store.h"
 
@@ -25,8 +26,8 @@ struct AboutProcess {
 class Effects {
 public:
     Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents,
-            Outside &outside, AboutProcess about)
-        : state_(state), store_(store), scrub_(scrub), contents_(contents), outside_(outside),
+            Live &live, Outside &outside, AboutProcess about)
+        : state_(state), store_(store), scrub_(scrub), contents_(contents), live_(live), outside_(outside),
           about_(std::move(about)) {}
 
     void perform(const core::Effect &effect);
@@ -58,6 +59,7 @@ private:
     void act(const core::SendProgram &e);
     void act(const core::ClosePrograms &e) { closed_hosts_.push_back(e.host); }
     void act(const core::RemoveHostLine &e);
+    void act(const core::ReplyLive &e) { live_.ask(e); }
     void act(const core::SetOwnLogLevel &e) { outside_.set_log_level(e.level); }
 
     record::Verified *verified(const GrainKey &key);
@@ -76,6 +78,7 @@ private:
     store::Store &store_;
     const record::Scrub &scrub_;
     Contents &contents_;
+    Live &live_;
     Outside &outside_;
     AboutProcess about_;
     record::Verified verified_;

@@ -36,7 +36,7 @@ bool places_grains(const core::Input &input) {
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
     : state_(std::move(setup.state)), store_(store), outside_(outside), contents_(std::move(setup.library), outside),
-      perform_(state_, store, scrub_, contents_, outside, std::move(setup.about)) {
+      live_(outside), perform_(state_, store, scrub_, contents_, live_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
     measure();
@@ -48,6 +48,7 @@ void Turn::run() {
     if (phase_ != Phase::open) return;
     now_ = outside_.now();
     grace_after_pause();
+    live_.sweep(now_);
     const Instant until = now_ + turns_at_once;
     while (phase_ == Phase::open && now_ < until && gather()) {
         hosts_stale_ = hosts_stale_ || changes_.hosts();
@@ -64,7 +65,7 @@ void Turn::run() {
 Instant Turn::next_wakeup() const {
     if (phase_ != Phase::open) return Instant::never();
     if (!intake_.empty() || !imports_.empty()) return now_;
-    Instant wakeup = std::max(core::next_deadline(state_), tick_not_before_);
+    Instant wakeup = std::min(std::max(core::next_deadline(state_), tick_not_before_), live_.wakeup());
     if (!delayed_.empty()) wakeup = std::min(wakeup, delayed_.begin()->first);
     return wakeup;
 }

@@ -34,6 +34,7 @@
 #include "scheduler/turn/imports.h"
 #include "scheduler/turn/intake.h"
 #include "scheduler/turn/line_budget.h"
+#include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
 
@@ -122,6 +123,7 @@ private:
     Uploads uploads_;
     Imports imports_;
     Contents contents_;
+    Live live_;
     Intake intake_;
     record::Scrub scrub_;
     Effects perform_;

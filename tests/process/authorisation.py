@@ -65,6 +65,7 @@ TRIED = {
     "RevokeToken": of("Done", "NOT_FOUND", id="0a1b"),
     "ApproveHost": of("Done", "NOT_FOUND", host="h4", words="nobody"),
     "RemoveHost": of("Done", host="r-of-actor"),
+    "SetSession": of("Done", user="U", number="S", nice=1, set_label=0, label=""),
 }
 
 
@@ -193,9 +194,9 @@ class Matrix:
                 "WantContent": {"digest": DIGEST, "offset": 0},
                 "PutContent": {"digest": DIGEST, "total": len(CONTENT), "offset": 0, "bytes": CONTENT},
                 "RenewCertificate": {"request": "@request"}, "FirstCall": {"host": "h1", "held.size": 0},
-                "CallIn": {"boundary": 0, "shut": ""}}.get(kind, {})
+                "CallIn": {"boundary": 0, "shut": ""}, "Peeked": {"ticket": 77, "total": 5, "bytes": "bytes"}}.get(kind, {})
         speaker.say(kind, **said)
-        if kind in ("CallIn", "LaunchResult"):
+        if kind in ("CallIn", "LaunchResult", "Peeked"):
             heard = self.after_next_answers(speaker)
         else:
             heard = speaker.hear()
@@ -206,7 +207,7 @@ class Matrix:
         if heard.kind == "ReportAck":
             return {0: "yes", 2: "no"}.get(heard.number("verdict"), "?"), heard
         done = {"FirstCall": "Configure", "CallIn": "ContentPiece", "LaunchResult": "ContentPiece",
-                "RenewCertificate": "Renewed"}
+                "RenewCertificate": "Renewed", "Peeked": "ContentPiece"}
         if kind == "LaunchResult" and heard.kind == "Withdraw":
             return "no", heard
         return ("yes" if heard.kind == done.get(kind) else "?"), heard

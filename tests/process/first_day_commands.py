@@ -214,7 +214,7 @@ def administrators(pool):
         done = pool.dcs("--dir", directory, *words, check=False)
         assert done.returncode != 0 and b"dcs up" not in done.stderr, (words, done)
     nowhere = pool.dcs("--dir", os.path.join(pool.base, "nowhere"), "session", "ls", check=False)
-    assert b"`dcs up --local 2` starts a private pool" in nowhere.stderr, nowhere
+    assert b"`dcs up` starts a private pool" in nowhere.stderr, nowhere
     # What was made by an interrupted `dcs up`, before its last file was written, is its own.
     os.unlink(os.path.join(pool.dir, "pool"))
     again = pool.dcs("up", check=False)

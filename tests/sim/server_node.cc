@@ -73,6 +73,7 @@ struct ServerEffects {
     void operator()(server::DropPieces &e) { s.coming_.erase(e.digest); }
     void operator()(server::KeepOutputs &e) { s.keep_outputs(e.id); }
     void operator()(server::SendPiece &e) { s.put_piece(e); }
+    void operator()(server::PeekOutput &e) { s.send(wire::Peeked{e.peek.ticket, 0, {}}); }
     void operator()(server::Gauge &e) {
         s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
     }

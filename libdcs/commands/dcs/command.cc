@@ -8,6 +8,7 @@
 
 #include "client/pool_path.h"
 #include "command.h"
+#include "commands/dcs/frame/colour.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/host/client_host.h"
@@ -45,7 +46,7 @@ constexpr char overview_about[] =
     R"(dcs: work on many hosts, in grains that survive crashes.
 
 Examples:
-  dcs up --local 2                  start a private pool on this host
+  dcs up                            start a private pool on this host
   seq 100 | dcs map -- factor {}    a grain for each line, outputs in order
   dcs run -- sort -n <in >out       one command as a grain
   dcs status                        what runs
@@ -54,9 +55,15 @@ Examples:
 constexpr char overview_notes[] =
     R"(`dcs VERB --help` says more. --dir DIR or DCS_DIR names the pool's directory; else it is your own pool in
 ~/.local/state/dcs if you have one, else this host's (/etc/dcs/pool.conf). Results go to standard output,
-everything else to standard error.
+everything else to standard error. -o table is for people, -o json for programs, -o name prints the names alone,
+one a line, as other commands take them. On a terminal states have colours: --color auto|always|never, NO_COLOR.
+`dcs completion bash`, `zsh` and `fish` print what a shell needs to complete dcs lines; `man dcs` is the manual.
+
+A session is named NUM, USER/NUM or last, which is your session that was opened last; a grain SES:G, as in last:1.
+
 Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreachable, 6 timeout,
-10 a waited-for grain failed.
+10 a waited-for grain failed. `dcs run`: its command's own, 128+N for signal N, 125 to 127 as in a shell if it could
+not run. `dcs map`: 0, 1 to 100 for so many failures, 101 for more; 255 if DCS itself failed.
 )";
 
 std::string overview_usage(const std::string &noun) {
@@ -112,6 +119,7 @@ void take_common(const Arguments &arguments, Call &call, const char *format_opti
     const std::string format = arguments.value(format_option).value_or("");
     if (format == "json") call.format = Format::json;
     if (format == "name") call.format = Format::name;
+    if (const auto when = arguments.value("color")) set_colour(*when);
     if (const auto directory = arguments.value("dir")) call.directory = absolute_path(*directory);
 }
 

@@ -8,6 +8,7 @@ const OptionTable &common_options() {
     static const OptionTable table = {
         {"output", 'o', "FORMAT", one_of("table|json|name"), "how results are printed"},
         {"dir", 0, "DIR", some_text, "the pool's directory"},
+        {"color", 0, "WHEN", one_of("auto|always|never"), "states in colour"},
         {"help", 'h', nullptr, {}, "say how it is used"},
         {"version", 0, nullptr, {}, "say which version this is"}};
     return table;
@@ -17,7 +18,8 @@ const std::vector<const Verb *> &all_verbs() {
     static const std::vector<const Verb *> verbs = {
         &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
         &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
-        &session_wait_verb,   &session_close_verb, &session_clean_verb, &session_log_verb,    &session_export_verb,
+        &session_wait_verb,   &session_cat_verb,   &session_set_verb,   &session_close_verb,
+        &session_clean_verb,  &session_log_verb,    &session_export_verb,
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
         &grain_tail_verb,     &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
         &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,

@@ -42,8 +42,10 @@ TEST_CASE("an error names the option, its value and what it may be") {
         {{"--slots", "0"}, "--slots 0: a whole number from 1 to 8"},
         {{"--slots=9"}, "--slots 9: a whole number from 1 to 8"},
         {{"-sx"}, "--slots x: a whole number from 1 to 8"},
-        {{"--interval", "2h"}, "--interval 2h: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h"},
-        {{"--interval", "0.4"}, "--interval 0.4: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h"},
+        {{"--interval", "2h"},
+         "--interval 2h: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h, 7d, 1:30:00"},
+        {{"--interval", "0.4"},
+         "--interval 0.4: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h, 7d, 1:30:00"},
         {{"--class", "0"}, "--class 0: a mask of host classes, such as 0x1 or 3"},
         {{"--role", "chef"}, "--role chef: server, client or backup"},
         {{"--dir="}, "--dir '': it is empty"},
@@ -60,7 +62,7 @@ TEST_CASE("an error names the option, its value and what it may be") {
     }
     CHECK(check_value({"n", 0, "N", whole_number(1, INT32_MAX), ""}, "0").text == "--n 0: a whole number, at least 1");
     CHECK(check_value({"s", 0, "S", seconds_from(0.5), ""}, "x").text ==
-          "--s x: a number of seconds, at least 0.5, or such as 90s, 5m, 2h");
+          "--s x: a number of seconds, at least 0.5, or such as 90s, 5m, 2h, 7d, 1:30:00");
     CHECK(read({"--interval", "30m", "--class=0x3", "--role", "client"}) == "interval=30m class=0x3 role=client ");
 }
 

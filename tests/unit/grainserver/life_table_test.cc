@@ -80,6 +80,7 @@ struct Word {
     std::string operator()(const DropPieces &) { return "drop"; }
     std::string operator()(const KeepOutputs &) { return "outputs"; }
     std::string operator()(const SendPiece &) { return "put"; }
+    std::string operator()(const PeekOutput &) { return "peek"; }
     std::string operator()(const Gauge &e) { return e.boundary ? "call-in:boundary" : "call-in"; }
     std::string operator()(const SaveConfig &) { return "save"; }
     std::string operator()(const SetLogLevel &e) { return "log " + e.level; }

@@ -172,6 +172,9 @@ struct EffectText {
             text += " " + std::to_string(head.grain) + " sent " + std::to_string(head.sent);
         return text;
     }
+    std::string operator()(const ReplyLive &e) const {
+        return to(e.conn, e.request) + "live piece of " + to_text(e.key);
+    }
     std::string operator()(const ReplyPiece &e) const {
         return Line(to(e.conn, e.request) + "piece of " + to_text(e.key))
             .number("at", e.fetch.offset)

@@ -61,6 +61,11 @@ struct CallText {
         return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" +
                std::to_string(c.grain);
     }
+    std::string operator()(const wire::SetSession &c) const {
+        return Line("set " + of(c.user) + "/" + std::to_string(c.number))
+            .add("nice", c.nice)
+            .flag("label", c.set_label);
+    }
     std::string operator()(const wire::ExportPage &c) const {
         return "export " + of(c.user) + "/" + std::to_string(c.session) + " after " +
                std::to_string(c.after);

@@ -279,7 +279,7 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(with(0, 'd').status().code == Code::protocol);
     CHECK(with(3, '2').status().code == Code::protocol);
     CHECK(!with(4, 0));    // kind 0
-    const auto last = static_cast<char>(kind_of(MirrorStatus{}));
+    const auto last = static_cast<char>(kind_of(SetSession{}));
     CHECK(!with(4, static_cast<char>(last + 1)));
     CHECK(with(4, last));
     CHECK(!with(5, 1));    // kind 256 + ...

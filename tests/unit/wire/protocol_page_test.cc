@@ -36,16 +36,16 @@ const Way ways[] = {
     {"from a control program or command to the scheduler",
      " Hello GetAuth OpenSession CloseSession CleanSession Gexec Gkill Gwait Fetch Query ExportPage ImportPiece "
      "ImportSession Doctor Explain SetHost RestartGrain Reload SetLogLevel AskContents GexecMany GwaitMany CreateToken "
-     "ListTokens RevokeToken ApproveHost RemoveHost "},
+     "ListTokens RevokeToken ApproveHost RemoveHost SetSession "},
     {"from the scheduler to a control program or command",
      " Welcome AuthReply OpenReply Done GrainResult Piece QueryReply ExportReply DoctorReply Explanation "
      "MissingContents GrainResults TokenCreated TokenList "},
     {"in answer to any message", " ErrorReply "},
     {"from a control program or a grain server to the scheduler", " PutContent "},
     {"from a grain server to the scheduler, or while it is away to the backup", " FirstCall GrainReport "},
-    {"from a grain server to the scheduler", " CallIn LaunchResult WantContent HeldByBackup "},
+    {"from a grain server to the scheduler", " CallIn LaunchResult WantContent HeldByBackup Peeked "},
     {"from the scheduler to a grain server",
-     " Configure Launch Withdraw LogLevel ContentTaken ContentPiece BackupPlace ReportAck "},
+     " Configure Launch Withdraw LogLevel ContentTaken ContentPiece BackupPlace ReportAck Peek "},
     {"from the scheduler or the backup to a daemon that called", " Refused "},
     {"from a host that joins to the scheduler", " JoinHost "},
     {"from the scheduler to a host that joins", " Joined JoinPending "},

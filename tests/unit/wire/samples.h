@@ -51,7 +51,9 @@ inline HostRow host_row() {
     r.confinement = "accounts,filter";
     return r;
 }
-inline SessionRow session_row() { return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25}; }
+inline SessionRow session_row() {
+    return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5};
+}
 inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
 
 inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12, "log"}; }
@@ -93,11 +95,11 @@ inline std::vector<AnyMessage> all() {
     launch.account = true, launch.tentative = true;
     launch.files = spec().files;
     return {Hello{opening_form, std::string(32, 't')}, Welcome{7, "ann"}, GetAuth{"factor"},
-        AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true},
+        AuthReply{std::string(32, 'u')}, OpenSession{3, OpenMode::reopen, true, "dcs map -- a", "night", 5},
         OpenReply{OpenedAs::replay, 4, 5}, CloseSession{"ann", 3, 9}, CleanSession{"ann", 3},
         Gexec{3, 17, spec()}, Gkill{"ann", 3, 17}, Done{}, Gwait{3, 8, true},
         GrainResult{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err"},
-        Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result"}, Piece{100, "bytes"},
+        Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result", true}, Piece{100, "bytes", 95, 2},
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
         ErrorReply{11, "differs", 17},
@@ -128,7 +130,9 @@ inline std::vector<AnyMessage> all() {
         MirrorCall{opening_form, 4, 5, 6, 7, 8}, MirrorContents{std::string(64, 'd'), true},
         MirrorPage{1, MirrorStep::content, 2, 3, 4, "sessions/ann/3/status", std::string(32, 'k'), 5, 6, "bytes"},
         MirrorHas{7, true, 8}, AskMirror{opening_form, true},
-        MirrorStatus{"sync", "behind", 1, 2, 3, 4, 5, 6, 1.5, true, true, 2.5, "why"}};
+        MirrorStatus{"sync", "behind", 1, 2, 3, 4, 5, 6, 1.5, true, true, 2.5, "why"},
+        Peek{key, 2, 4, Stream::err, 1ull << 33, 4096, 7}, Peeked{7, 1ull << 33, "bytes"},
+        SetSession{"ann", 3, 5, true, "night"}};
 }
 
 }  // namespace dcs::wire::samples

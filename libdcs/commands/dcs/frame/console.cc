@@ -14,7 +14,6 @@
 namespace dcs::commands {
 namespace {
 
-constexpr double long_run_s = 30;  // shorter ones need no lines about their progress
 constexpr double told_every_s = 60;
 constexpr double told_from_s = 1;   // less saved time is not worth a word
 
@@ -109,7 +108,7 @@ void Console::note(const std::string &text) {
 
 void Console::show(const Progress &progress) {
     std::lock_guard guard(mutex_);
-    if (shown_ == Shown::none) return;
+    if (shown_ == Shown::none || bar_kept_) return;
     if (shown_ == Shown::bar) {
         std::fflush(stdout);  // what belongs above the bar
         std::fprintf(stderr, "\r%s\033[K", progress_text(progress, terminal_columns() - 1).c_str());
@@ -139,6 +138,13 @@ void Console::show(const Progress &progress) {
 void Console::clear() {
     std::lock_guard guard(mutex_);
     clear_locked();
+}
+
+void Console::keep_bar() {
+    std::lock_guard guard(mutex_);
+    if (bar_shown_) std::fputs("\n", stderr);
+    bar_shown_ = false;
+    bar_kept_ = true;
 }
 
 void Console::clear_locked() {

@@ -12,6 +12,8 @@
 
 namespace dcs::commands {
 
+inline constexpr double long_run_s = 30;  // shorter ones need no lines about their progress
+
 struct Progress {
     std::int64_t total = 0, done = 0, failed = 0;
     std::int64_t done_before = 0;  // by an earlier run: they say nothing about the speed
@@ -44,6 +46,7 @@ public:
     void show(const Progress &progress);
     Shown shown() const { return shown_; }
     void clear();
+    void keep_bar();  // as it stands; what follows goes below it, and no other bar
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.
     [[noreturn]] void give_up(const Failure &failure, Format format, int exit);
@@ -53,7 +56,7 @@ private:
     std::mutex mutex_;
     std::string program_;
     const Shown shown_;
-    bool bar_shown_ = false;
+    bool bar_shown_ = false, bar_kept_ = false;
     int tenths_ = 0;      // already told
     double told_s_ = 0;   // when
 };

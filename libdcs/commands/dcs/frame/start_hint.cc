@@ -31,7 +31,7 @@ std::string start_hint(const std::string &directory) {
     const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
     if (maker == Pool::Maker::none)
-        return "`dcs up --local 2` starts a private pool; for one in another directory set DCS_DIR";
+        return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "it is the pool of another account: without --dir and DCS_DIR you get your own, or that of this host";
     const bool there = ::stat(socket.c_str(), &st) == 0;

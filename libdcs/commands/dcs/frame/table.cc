@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 
 #include "base/require.h"
+#include "colour.h"
 #include "unicode.h"
 
 namespace dcs::commands {
@@ -12,7 +14,8 @@ namespace dcs::commands {
 Table::Table(std::initializer_list<const char *> headings) {
     for (const char *heading : headings) {
         right_.push_back(heading[0] == '>');
-        headings_.push_back(heading[0] == '>' ? heading + 1 : heading);
+        states_.push_back(heading[0] == '*');
+        headings_.push_back(right_.back() || states_.back() ? heading + 1 : heading);
     }
 }
 
@@ -30,18 +33,21 @@ std::string Table::text() const {
         widths.push_back(width);
     }
     std::string out;
-    auto line = [&](const std::vector<std::string> &cells) {
+    const bool colour = has_colour();
+    auto line = [&](const std::vector<std::string> &cells, bool heading) {
         std::string text;
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const std::string blanks(widths[i] - width_of(cells[i]), ' ');
             if (i > 0) text += "  ";
-            text += right_[i] ? blanks + cells[i] : cells[i] + blanks;
+            const bool state = colour && states_[i] && !heading;
+            const std::string cell = state ? coloured(cells[i], cells[i]) : cells[i];
+            text += right_[i] ? blanks + cell : cell + blanks;
         }
         text.erase(text.find_last_not_of(' ') + 1);
         out += text + "\n";
     };
-    line(headings_);
-    for (const auto &row : rows_) line(row);
+    line(headings_, true);
+    for (const auto &row : rows_) line(row, false);
     return out;
 }
 
@@ -59,6 +65,17 @@ std::string seconds_text(double seconds) {
     else if (whole < 86400)
         std::snprintf(text, sizeof text, "%lld h %lld m", whole / 3600, whole / 60 % 60);
     else std::snprintf(text, sizeof text, "%lld d %lld h", whole / 86400, whole / 3600 % 24);
+    return text;
+}
+
+std::string time_text(double unix_s) {
+    if (!(unix_s > 0)) return "-";
+    const std::time_t then = static_cast<std::time_t>(unix_s), now = std::time(nullptr);
+    std::tm at = {}, today = {};
+    if (::localtime_r(&then, &at) == nullptr || ::localtime_r(&now, &today) == nullptr) return "-";
+    const bool this_year = at.tm_year == today.tm_year, this_day = this_year && at.tm_yday == today.tm_yday;
+    char text[40];
+    std::strftime(text, sizeof text, this_day ? "%H:%M" : this_year ? "%d %b %H:%M" : "%Y-%m-%d", &at);
     return text;
 }
 

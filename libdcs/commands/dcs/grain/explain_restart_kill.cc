@@ -96,8 +96,8 @@ Examples:
   dcs grain explain 7:12
   dcs grain explain last:all -o json | jq 'select(.can_run | not)'
 )",
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number). With -o json one document per grain. Grains of other users need root, scheduler_master or the
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last). With -o json one document per grain. Grains of other users need root, scheduler_master or the
 pool's owner.
 )",
     .run = explain_grains};
@@ -115,8 +115,8 @@ Examples:
     .options = {
      {"and-after", 0, nullptr, {}, "forget its result too, and all that was decided on it"},
      {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number). Several grains: those that have finished or were killed are passed over. One that is named by
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last). Several grains: those that have finished or were killed are passed over. One that is named by
 itself and has finished or was killed is refused: that is final.
 
 --and-after takes one that has finished or was killed, and forgets its result and all that its control program was
@@ -135,8 +135,8 @@ Examples:
   dcs grain kill 7:12
   dcs grain kill 7:100-199
 )",
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number). Several grains: those that have finished keep their results. One that is named by itself and has
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last). Several grains: those that have finished keep their results. One that is named by itself and has
 finished loses its result, if the control program did not get it yet.
 )",
     .run = kill};

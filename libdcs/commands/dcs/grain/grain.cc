@@ -7,25 +7,46 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/grains.h"
+#include "commands/dcs/query/live_output.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 #include "dcs.h"
 
 namespace dcs::commands {
 namespace {
 
+constexpr std::size_t most_items = 2000, item_columns = 32;
+
+// What each grain is about: its label, which for dcs map is the input; else its command. Each is a question of its
+// own, so long lists go without.
+std::vector<std::string> items_of(const ChosenGrains &chosen) {
+    std::vector<std::string> items;
+    if (chosen.grains.rows.size() > most_items) return items;
+    for (const wire::GrainRow &row : chosen.grains.rows) {
+        Info info;
+        const bool known = row.argv.empty() && info.ask(wire::QueryType::grain, row.user, row.session, row.grain) &&
+                           info.grains.size() == 1;
+        const wire::GrainRow &whole = known ? info.grains[0] : row;
+        const std::string item = whole.label.empty() ? label_of(whole.argv, item_columns) : whole.label;
+        items.push_back(item.empty() ? "-" : shortened(printable(item), item_columns));
+    }
+    return items;
+}
+
 void print_table(const ChosenGrains &chosen) {
-    Table table{">GRAIN", "STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR"};
+    Table table{">GRAIN", "*STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR", "ITEM"};
+    const std::vector<std::string> items = items_of(chosen);
     int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
     double cpu_s = 0;
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string &state = row.state, &host = row.host;
-        table.add({chosen.name(i), state,
+        table.add({chosen.name(i), is_failed(row) ? "failed" : state,
                    host.empty() ? "-" : host, std::to_string(row.starts),
                    std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
-                   bytes_text(row.out_length), bytes_text(row.err_length)});
+                   bytes_text(row.out_length), bytes_text(row.err_length), items.empty() ? "-" : items[i]});
         ready += state == "ready";
         running += state == "running";
         finished += state == "finished";
@@ -81,9 +102,23 @@ int show_grain(const Call &call) {
     return exits::ok;
 }
 
+// So far, with what its host has not reported yet.
+std::optional<Failure> cat_running(const std::string &name, const wire::GrainRow &row, const std::string &stream) {
+    LiveOutput output(row.user, row.session, row.grain, stream == "out" ? wire::Stream::out : wire::Stream::err);
+    while (true) {
+        const auto bytes = output.next();
+        if (!bytes) return failure_of("the stream " + stream + " of grain " + name, bytes.status());
+        if (bytes->empty()) return std::nullopt;
+        if (std::fwrite(bytes->data(), 1, bytes->size(), stdout) != bytes->size())
+            return failure_of("", fail_errno(Code::io_error, "standard output", errno));
+    }
+}
+
 // `output`: of a file that came back, instead of a stream.
 std::optional<Failure> cat_one(const std::string &name, const wire::GrainRow &row, const char *stream,
                                const std::optional<std::string> &output) {
+    const std::string which = stream;
+    if (!output && row.state == "running" && (which == "out" || which == "err")) return cat_running(name, row, which);
     FILE *file = nullptr;
     const char *user = row.user.c_str();
     const int error = output ? d_pool_grain_file(&this_pool(), user, row.session, row.grain, output->c_str(), &file)
@@ -134,7 +169,8 @@ int cat(const Call &call) {
 extern const Verb grain_ls_verb = {
     .noun = "grain", .name = "ls", .words = "[SEL...]",
     .summary = "list grains of a session",
-    .about = R"(Lists grains, with their states, hosts, ends and sizes of outputs.
+    .about = R"(Lists grains: what each is about (of dcs map its input), state, host, end and sizes of outputs. A
+finished grain that ended badly is shown as failed.
 
 Examples:
   dcs grain ls                       of your last session
@@ -144,8 +180,8 @@ Examples:
     .options = {
      {"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
       "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
-    .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number).
+    .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last).
 )",
     .run = list_grains};
 
@@ -159,15 +195,16 @@ Examples:
   dcs grain show 7:12
   dcs grain show last:1 -o json
 )",
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number). With -o json one document per grain.
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last). With -o json one document per grain.
 )",
     .run = show_grain};
 
 extern const Verb grain_cat_verb = {
     .noun = "grain", .name = "cat", .words = "SEL...",
     .summary = "print a grain's output",
-    .about = R"(Prints what grains have written so far, one after the other.
+    .about = R"(Prints what grains have written so far, one after the other; of a running grain also what it has written
+since its last checkpoint, which it writes anew if it moves.
 
 Examples:
   dcs grain cat 7:12
@@ -181,8 +218,8 @@ Examples:
      {"message", 0, nullptr, {}, "the latest message"},
      {"input", 0, nullptr, {}, "the input that it was given"},
      {"file", 0, "NAME", {}, "a file that it brought back; `dcs grain show` lists them"}},
-    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session with the
-highest number).
+    .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
+opened last).
 )",
     .run = cat, .formats = false};
 

@@ -17,7 +17,7 @@ std::string load_text(double load) {
 }
 
 void print_table(const std::vector<wire::HostRow> &rows) {
-    Table table{"HOST",     ">CLASS",        "BINARY", "STATE",       ">SLOTS",
+    Table table{"HOST",     ">CLASS",        "BINARY", "*STATE",       ">SLOTS",
                 ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY",
                 ">FINISHED", ">FAILED", "CONFINEMENT"};
     int active = 0, slots = 0, running = 0;

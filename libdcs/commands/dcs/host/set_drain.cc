@@ -160,7 +160,7 @@ Examples:
 )",
     .options = {
      {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; 0 gives back at once what runs there"},
-     {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 2h)"},
+     {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 1:30:00)"},
      {"alert", 0, "S", seconds_from(least_time_s), "silent so long it is delinquent"},
      {"limit", 0, "S", seconds_from(least_time_s), "silent so long it is dead, and its grains go elsewhere"},
      {"extended", 0, "S", seconds_from(least_time_s),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands/dcs/query/session_events.h"
+#include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
 
@@ -34,8 +35,5 @@ private:
     std::unique_ptr<EventSource> source_;
     wire::History history_;
 };
-
-// A word as a shell takes it.
-std::string shell_word(const std::string &word);
 
 }  // namespace dcs::commands

@@ -17,6 +17,7 @@
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/run/start_options.h"
 #include "locks/lock_search.h"
 #include "files.h"
 #include "progress.h"
@@ -76,7 +77,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     if (plan.command.empty())
         return usage_failure("dcs map: CMD is missing",
                              "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
-    const auto directory = current_directory();
+    const auto directory = start_directory(call.arguments);
     if (!directory) return failure_of("", directory.status());
     plan.directory = *directory;
     if (colons != words.end()) {
@@ -98,13 +99,27 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     return std::nullopt;
 }
 
+// Grains run side by side: each brings its files to a place of its own.
+std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
+    for (const FileWords::Pair &output : files.outputs)
+        if (plan.inputs.size() > 1 && !has_placeholder(output.path))
+            return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,
+                                 "name a place for each: --output " + output.name + "=" + output.path + ".{#}");
+    return std::nullopt;
+}
+
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     options.demands = demands_of(call.arguments);
     if (auto failure = take_file_words(call.arguments, options.files)) return failure;
+    if (auto failure = check_outputs(plan, options.files)) return failure;
+    options.at_once = call.arguments.number("jobs").value_or(0);
+    options.results = call.arguments.value("results").value_or("");
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, call.directory, plan.directory);
+    if (auto failure = set_variables(call.arguments, plan.directory, options.environment)) return failure;
+    if (auto failure = describe_session(call.arguments)) return failure;
     options.format = call.format;
     return std::nullopt;
 }
@@ -165,19 +180,40 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command begins anew.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
-              double elapsed_s, Console &console) {
+              const Progress &whole, Console &console) {
     const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
                       session = std::to_string(opened.session);
-    // On a terminal the bar is gone; elsewhere the exit code and the outputs say it.
-    if (console.shown() == Shown::bar)
-        console.note(of_all + " in " + seconds_text(elapsed_s) + ", " + std::to_string(failures) +
-                     " failed, session " + session);
+    // Elsewhere the exit code and the outputs of a short run say it.
+    if (console.shown() == Shown::bar || (console.shown() == Shown::plain && whole.elapsed_s >= long_run_s))
+        console.note(of_all + " in " + seconds_text(whole.elapsed_s) + ", " + std::to_string(failures) + " failed; " +
+                     seconds_text(work.cpu_s()) + " of CPU" +
+                     (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
+                     "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
                  (nothing ? "; none ran, and session " + session + " is removed"
                           : "; `dcs grain ls " + session + " --state failed` lists them"));
+}
+
+int print_commands(const MapPlan &plan) {
+    std::int32_t number = 0;
+    for (const std::string &input : plan.inputs)
+        std::printf("%s\n", shell_line(words_of(plan.command, input, ++number)).c_str());
+    return exits::ok;
+}
+
+// All is handed in; nobody waits for it. The same command takes the session up again.
+[[noreturn]] void leave(int session, MapWork &work, Console &console) {
+    const std::int64_t missing = work.submit_only();
+    const std::string n = std::to_string(session);
+    std::printf("%d\n", session);
+    if (missing > 0) console.note(counted(missing, "grain") + " cannot be handed in");
+    console.note("handed in; `dcs session wait " + n + "` waits for it, `dcs session cat " + n +
+                 "` prints the outputs, `dcs session close " + n + "` stops it");
+    const bool told = console.flush();
+    std::_Exit(told ? exit_for_failed(missing) : exits::map_failed);
 }
 
 int map(const Call &call) {
@@ -191,6 +227,17 @@ int map(const Call &call) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
         return exits::ok;
     }
+    if (call.arguments.has("dry-run")) return print_commands(plan);
+    const bool detach = call.arguments.has("detach");
+    for (const char *option : {"jobs", "joblog", "results", "output"})
+        if (detach && call.arguments.has(option))
+            return call.fail(usage_failure("dcs map: --detach does not go with --" + std::string(option) +
+                                           ", for which a dcs map has to be there until the end"));
+    if (call.arguments.has("bring") && program.empty())
+        return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
+    if (call.arguments.has("bring")) options.files.program = program;
+    if (!options.results.empty() && ::mkdir(options.results.c_str(), 0777) != 0 && errno != EEXIST)
+        return call.fail(failure_of("dcs map", fail_errno(Code::io_error, "--results " + options.results, errno)));
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
     options.joblog = joblog.get();
@@ -205,6 +252,7 @@ int map(const Call &call) {
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     MapWork work(plan, options, opened, console);
+    if (detach) leave(opened.session, work, console);
     const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
     MapLook look(opened.session);
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
@@ -218,8 +266,8 @@ int map(const Call &call) {
         console.give_up(
             call_failure("session " + std::to_string(opened.session) + " was not closed", error),
             call.format, exits::map_failed);
-    console.clear();
-    conclude(work, plan, opened, failures, whole.elapsed_s, console);
+    console.keep_bar();
+    conclude(work, plan, opened, failures, whole, console);
     std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
 }
 
@@ -236,14 +284,21 @@ Examples:
   dcs map -a files.txt -- sh -c 'gzip -9 <"$1" >"$1.gz"' sh {}
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
+  dcs map --detach --label night -a files.txt -- ./convert {}
 )",
-    .options = with_demands({
+    .options = with_demands(with_start({
      {"arg-file", 'a', "FILE", {},
       "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
       "Inputs, files and what is shown"},
      {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
      {"file", 0, "[NAME=]PATH", {}, "this file lies in the directory of each grain, under its own name or NAME", "",
       Given::many},
+     {"output", 0, "NAME=PATH", {},
+      "a file that CMD makes in the grain's directory; it lies at PATH afterwards, in which {} or {#} tells the\n"
+      "grains apart", "", Given::many},
+     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"},
+     {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
+     {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N of its grains at a time"},
      {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
      {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
       "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
@@ -253,7 +308,7 @@ Examples:
      {"new", 0, nullptr, {}, "start afresh, whatever an earlier run did"},
      {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
      {"resume-failed", 0, nullptr, {},
-      "grains that failed in an earlier run of the same map run again, whatever has changed"}}),
+      "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
 on. Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current

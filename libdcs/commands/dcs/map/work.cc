@@ -181,9 +181,9 @@ void MapWork::submit_all() {
     const WordArray environment(options_.environment);
     std::int64_t next = 1;
     for (std::int64_t size = first_batch; next <= total_; size = std::min(2 * size, largest_batch)) {
-        const std::int64_t before = next;
+        const std::int64_t before = next, most = room_for(size);
         Batch batch;
-        for (; next <= total_ && next < before + size; ++next) add(batch, static_cast<std::int32_t>(next), environment);
+        for (; next <= total_ && next < before + most; ++next) add(batch, static_cast<std::int32_t>(next), environment);
         if (!batch.orders.empty()) submit(batch);
         std::lock_guard guard(mutex_);
         submitted_ = next - 1;
@@ -191,16 +191,31 @@ void MapWork::submit_all() {
     }
 }
 
+std::int64_t MapWork::room_for(std::int64_t wanted) {
+    if (options_.at_once == 0) return wanted;
+    std::unique_lock lock(mutex_);
+    ended_more_.wait(lock, [&] { return submitted_ - ended_ < options_.at_once; });
+    return std::min(wanted, options_.at_once - (submitted_ - ended_));
+}
+
+std::int64_t MapWork::submit_only() {
+    submit_all();
+    take_missing();
+    return failed_.load();
+}
+
 void MapWork::take(const d_result &result) {
     const int grain = result.grain_num;
     if (grain < 1 || grain > total_) return;  // of somebody else who used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
-    taken.there = some_result_ = true;
+    taken.there = taken.ran = some_result_ = true;
     taken.failed = result.termsig != 0 || result.retcode != 0;
     if (options_.joblog != nullptr)
         job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig,
                               words_for(grain)});
+    cpu_s_ += static_cast<double>(result.rusage.ru_utime.tv_sec + result.rusage.ru_stime.tv_sec) +
+              static_cast<double>(result.rusage.ru_utime.tv_usec + result.rusage.ru_stime.tv_usec) / 1e6;
     taken.out_length = result.outlen;
     taken.err_length = result.errlen;
     ++done_;
@@ -231,7 +246,35 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     if (!good) give_up("", fail_errno(Code::io_error, "the output of a grain cannot be read", why));
 }
 
+// NUM.out and NUM.err, whole or not there.
+void MapWork::print_to_files(std::int32_t grain) {
+    const Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
+    if (!taken.ran) return;
+    const auto kept = kept_.find(grain);
+    for (const bool out : {true, false}) {
+        if ((out ? taken.out_length : taken.err_length) == 0 && !out) continue;
+        const std::string path = options_.results + "/" + std::to_string(grain) + (out ? ".out" : ".err");
+        const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
+        if (const auto failure = write_stream(session_, grain, out ? "out" : "err", text, path)) give_up(*failure);
+    }
+    if (kept == kept_.end()) return;
+    kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
+    kept_.erase(kept);
+}
+
+// Those that it did not make are told, and the map goes on.
+void MapWork::bring_files(std::int32_t grain) {
+    const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
+    for (FileWords::Pair output : options_.files.outputs) {
+        if (has_placeholder(output.path)) output.path = words_of({output.path}, input, grain)[0];
+        if (const auto failure = write_output(session_, grain, output))
+            console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
+    }
+}
+
 void MapWork::print(std::int32_t grain) {
+    if (results_[static_cast<std::size_t>(grain - 1)].ran) bring_files(grain);
+    if (!options_.results.empty()) return print_to_files(grain);
     const auto kept = kept_.find(grain);
     if (kept != kept_.end()) {
         if (!console_.out(kept->second.out) || !console_.err(kept->second.err)) output_failed();
@@ -269,6 +312,8 @@ void MapWork::print_ready() {
 bool MapWork::wait_for_submissions(std::int64_t seen) {
     std::unique_lock lock(mutex_);
     if (seen == total_) return false;
+    ended_ = std::max(ended_, seen);  // killed ones among them, which give no result
+    ended_more_.notify_all();
     submitted_more_.wait(lock, [&] { return submitted_ != seen; });
     return true;
 }
@@ -290,6 +335,11 @@ std::int64_t MapWork::run() {
         const int error = d_pool_gwait_many(&this_pool(), D_BLOCK, session_, results_at_once, results.data(), &count);
         if (error == NO_ERROR) {
             for (int i = 0; i < count; ++i) take(results[static_cast<std::size_t>(i)]);
+            {
+                std::lock_guard guard(mutex_);
+                ended_ = std::max(ended_, done_.load());
+                ended_more_.notify_all();
+            }
             show_taken();
         } else if (error == D_E_NOTHING_LEFT || error == D_E_REPLAY_END) {
             if (wait_for_submissions(seen)) continue;

@@ -29,6 +29,8 @@ struct MapOptions {
     Format format = Format::table;
     Shown shown = Shown::plain;
     JobLog *joblog = nullptr;
+    std::int64_t at_once = 0;  // grains that are submitted and have not ended; 0: no limit
+    std::string results;       // a directory for outputs, instead of the standard streams; empty: none
 };
 
 class MapWork {
@@ -38,12 +40,15 @@ public:
     // Until every grain has a result. Number of those that failed. Failures of DCS itself end the
     // process (Console::give_up): the session stays, and a rerun resumes it.
     std::int64_t run();
+    // Hands the grains in, and takes nothing. Number of those that have no program.
+    std::int64_t submit_only();
     Progress progress();  // from any thread
+    double cpu_s() const { return cpu_s_; }             // after run(): of all grains
     bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
 
 private:
     struct Taken {  // of one grain
-        bool there = false, failed = false;
+        bool there = false, ran = false, failed = false;
         std::uint64_t out_length = 0, err_length = 0;
     };
     struct Outputs {
@@ -52,6 +57,7 @@ private:
 
     struct Batch;
     void submit_all();  // body of the submitting thread
+    std::int64_t room_for(std::int64_t wanted);  // waits until there is some, for --jobs
     void add(Batch &batch, std::int32_t grain, const WordArray &environment);
     void submit(const Batch &batch);
     void submit_one(const d_grain_order &order);
@@ -65,6 +71,8 @@ private:
     void print_ready();
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
+    void print_to_files(std::int32_t grain);
+    void bring_files(std::int32_t grain);
     bool wait_for_submissions(std::int64_t seen);
     std::vector<std::string> words_for(std::int32_t grain) const;
     void fail_without_result(std::int32_t grain, int code, const std::string &why);
@@ -87,8 +95,9 @@ private:
     Console &console_;
 
     std::mutex mutex_;  // of what follows, up to the blank line
-    std::condition_variable submitted_more_;
+    std::condition_variable submitted_more_, ended_more_;
     std::int64_t submitted_ = 0;
+    std::int64_t ended_ = 0;  // of those, as far as is known
     struct Missing {
         std::int32_t grain = 0;
         Status why;
@@ -105,6 +114,7 @@ private:
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
+    double cpu_s_ = 0;
     bool some_result_ = false, started_again_ = false;
     std::set<std::string> told_;      // why items failed without a result, each once
 };

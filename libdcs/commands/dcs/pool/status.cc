@@ -33,7 +33,7 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
 
 void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
     std::printf("pool %s\n\n", where.c_str());
-    Table table{"DAEMON", "NAME", ">PID", "STATE"};
+    Table table{"DAEMON", "NAME", ">PID", "*STATE"};
     for (const Daemon &daemon : daemons)
         table.add({daemon.role, daemon.name,
                    daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",

@@ -1,4 +1,5 @@
 // dcs up: a private pool of this user on this host.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -6,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <dirent.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,17 +40,26 @@ struct Outcome {
     bool told_to_reread = false;
 };
 
+// That this process may use.
+int cores_of_this_host() {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+    return std::clamp(CPU_COUNT(&cores), 1, most_slots);
+}
+
 Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     const auto recorded = pool.numbers();
     if (!recorded && recorded.status().code != Code::not_found)
         return fail(Code::io_error, recorded.status().text);
     Wanted wanted;
-    if (recorded) wanted.numbers = *recorded;
-    if (!recorded && !call.arguments.has("local"))
-        return fail(Code::invalid,
-                    "--local N is missing: " + pool.directory() + " is not a pool yet");
     const Arguments &said = call.arguments;
     PoolNumbers &numbers = wanted.numbers;
+    if (recorded) numbers = *recorded;
+    else if (!said.has("local") && pool.maker() == Pool::Maker::none)
+        numbers = {.servers = 1, .slots = cores_of_this_host()};
+    else if (!said.has("local"))  // it would stop servers that there are
+        return fail(Code::invalid, "--local N is missing: how many servers the pool in " + pool.directory() +
+                                       " has was not recorded, because the `dcs up` that made it was interrupted");
     numbers.servers = static_cast<int>(said.number("local").value_or(numbers.servers));
     numbers.slots = static_cast<int>(said.number("slots").value_or(numbers.slots));
     numbers.interval_s = said.seconds("interval").value_or(numbers.interval_s);
@@ -314,14 +325,14 @@ extern const Verb up_verb = {
 servers. Needs no root and no configuration, and returns when the pool serves.
 
 Examples:
+  dcs up                               one grain server with a slot for each core; or what has died, again
   dcs up --local 2                     two grain servers with one slot each
-  dcs up --local 1 --slots 8           one grain server that runs eight grains at a time
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
-  dcs up                               start again what has died, with the recorded numbers
 )",
     .options = {
-     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers (not needed for a pool that exists)"},
-     {"slots", 0, "K", whole_number(1, most_slots), "grains at a time on each; default 1"},
+     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers; default 1, or what the pool has"},
+     {"slots", 0, "K", whole_number(1, most_slots),
+      "grains at a time on each; default 1, without --local one for each core"},
      {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
       "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
       "for 6 S dead: its grains go elsewhere. One that was killed and is not started again is dead\n"

@@ -25,6 +25,12 @@ Session session_of(const wire::SessionRow &row) {
     session.killed = row.killed;
     session.sent = row.sent;
     session.saved_cpu_s = row.saved_cpu_s;
+    session.command = row.command;
+    session.label = row.label;
+    session.nice = row.nice;
+    session.failed = row.failed;
+    session.submitted_s = row.submitted_s;
+    session.settled_s = row.settled_s;
     session.json = wire::to_json(row);
     return session;
 }
@@ -70,6 +76,15 @@ void set_patience(int seconds) {
 
 std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
 
+namespace {
+
+// By when it was opened; a scheduler of an earlier release does not tell.
+bool is_newer(const Session &a, const Session &b) {
+    return std::pair(a.submitted_s, a.number) > std::pair(b.submitted_s, b.number);
+}
+
+}  // namespace
+
 SessionsAnswer sessions_of(const SessionSelector &selector) {
     SessionsAnswer answer;
     const std::string user = selector.user.empty() ? own_user() : selector.user;
@@ -85,7 +100,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         if (selector.which == SessionSelector::Which::number && session.number != selector.number)
             continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
-            answer.sessions[0].number < session.number)
+            is_newer(session, answer.sessions[0]))
             answer.sessions.clear();
         if (selector.which != SessionSelector::Which::last || answer.sessions.empty())
             answer.sessions.push_back(std::move(session));

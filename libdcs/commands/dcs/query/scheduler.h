@@ -36,7 +36,9 @@ struct Session {  // owned copy of a row
     std::string user, ident, state;
     int number = 0, ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
     double saved_cpu_s = 0;
-    std::string json;
+    std::string command, label, json;
+    int nice = 0, failed = 0;
+    double submitted_s = 0, settled_s = 0;
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     bool terminated() const { return state == "terminated"; }

@@ -23,6 +23,12 @@ std::string with_commas(std::int64_t n) {
     return text;
 }
 
+// So many grains before this one, then fewer: that is no other reason.
+std::string without_numbers(std::string text) {
+    std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
+    return text;
+}
+
 // "root/23", or "23" of the caller's own: as a session is named there.
 bool is_named(const Session &session, const std::string &name) {
     return name == session.user + "/" + std::to_string(session.number);
@@ -79,9 +85,10 @@ std::string away_text(const std::string &hint) {
 bool WaitRhythm::due(const std::string &text, Instant now) {
     if (text.empty()) since_ = now;
     if (text.empty() || now < since_ + seconds(first_s)) return false;
-    if (ever_ && now < told_at_ + seconds(text == told_ ? again_s : other_s)) return false;
+    const std::string reason = without_numbers(text);
+    if (ever_ && now < told_at_ + seconds(reason == told_ ? again_s : other_s)) return false;
     ever_ = true;
-    told_ = text;
+    told_ = reason;
     told_at_ = now;
     return true;
 }

@@ -21,7 +21,7 @@ UnitWords words_of(Unit unit) {
     case Unit::flag: return {nullptr, ""};
     case Unit::mask: return {"MASK", " (a mask such as 0x3)"};
     case Unit::megabytes: return {"MB", ""};
-    case Unit::seconds: return {"S", " (also 5m, 2h)"};
+    case Unit::seconds: return {"S", " (also 90m, 1:30:00)"};
     case Unit::minutes: return {"M", ""};
     case Unit::number:
     case Unit::half_megabytes: return {"N", ""};
@@ -54,6 +54,7 @@ OptionTable with_demands(OptionTable options) {
         const DemandRow &row = wire::demand_rows[i];
         options.push_back({row.option, 0, words_of(row.unit).value, takes(row), help[i].c_str(), i == 0 ? group : ""});
     }
+    options.push_back({"time", 0, "LIMIT", seconds_from(0), "the same as --wall"});
     return options;
 }
 
@@ -66,6 +67,7 @@ wire::Demands demands_of(const Arguments &arguments) {
         else if (row.unit == Unit::seconds) value = static_cast<T>(std::ceil(*arguments.seconds(row.option)));
         else value = static_cast<T>(*arguments.number(row.option));
     });
+    if (arguments.has("time")) said.wall_s = static_cast<std::int32_t>(std::ceil(*arguments.seconds("time")));
     return said;
 }
 

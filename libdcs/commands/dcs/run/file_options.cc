@@ -56,25 +56,45 @@ void FileWords::put_into(d_grain &grain) {
     if (any()) grain.directory = nullptr;
 }
 
+namespace {
+
+// `from` is closed; null: `text` is written.
+std::optional<Failure> write_whole(FILE *from, const std::string &text, const std::string &path) {
+    const std::string temporary = path + ".dcs-" + std::to_string(::getpid());
+    FILE *to = std::fopen(temporary.c_str(), "wx");
+    bool good = to != nullptr && std::fwrite(text.data(), 1, text.size(), to) == text.size();
+    char buffer[65536];
+    std::size_t n = 0;
+    while (good && from != nullptr && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
+        good = std::fwrite(buffer, 1, n, to) == n;
+    int error = errno;
+    good = good && (from == nullptr || std::ferror(from) == 0);
+    if (to != nullptr && std::fclose(to) != 0 && good) good = false, error = errno;
+    if (good && std::rename(temporary.c_str(), path.c_str()) != 0) good = false, error = errno;
+    if (from != nullptr) std::fclose(from);
+    if (good) return std::nullopt;
+    if (to != nullptr) std::remove(temporary.c_str());
+    return failure_of("", fail_errno(Code::io_error, "the output " + path + " cannot be written", error));
+}
+
+}  // namespace
+
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output) {
     FILE *from = nullptr;
     if (const int failed = d_pool_grain_file(&this_pool(), nullptr, session, grain, output.name.c_str(), &from);
         failed != NO_ERROR)
         return call_failure("the output " + output.name, failed);
-    const std::string temporary = output.path + ".dcs-" + std::to_string(::getpid());
-    FILE *to = std::fopen(temporary.c_str(), "wx");
-    bool good = to != nullptr;
-    char buffer[65536];
-    std::size_t n = 0;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
-    int error = errno;
-    good = good && std::ferror(from) == 0;
-    if (to != nullptr && std::fclose(to) != 0 && good) good = false, error = errno;
-    if (good && std::rename(temporary.c_str(), output.path.c_str()) != 0) good = false, error = errno;
-    std::fclose(from);
-    if (good) return std::nullopt;
-    if (to != nullptr) std::remove(temporary.c_str());
-    return failure_of("", fail_errno(Code::io_error, "the output " + output.path + " cannot be written", error));
+    return write_whole(from, "", output.path);
+}
+
+std::optional<Failure> write_stream(int session, int grain, const char *stream, const std::string *text,
+                                    const std::string &path) {
+    if (text != nullptr) return write_whole(nullptr, *text, path);
+    FILE *from = nullptr;
+    if (const int failed = d_pool_grain_stream(&this_pool(), nullptr, session, grain, stream, &from);
+        failed != NO_ERROR)
+        return call_failure(std::string("the stream ") + stream, failed);
+    return write_whole(from, "", path);
 }
 
 }  // namespace dcs::commands

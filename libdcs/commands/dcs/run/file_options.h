@@ -31,5 +31,8 @@ private:
 std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words);
 // Writes one output that came back where it is wanted, whole or not at all.
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output);
+// The same for its stream "out" or "err"; `text`: what it holds, if that is known.
+std::optional<Failure> write_stream(int session, int grain, const char *stream, const std::string *text,
+                                    const std::string &path);
 
 }  // namespace dcs::commands

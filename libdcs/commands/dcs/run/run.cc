@@ -21,6 +21,8 @@
 #include "fresh_session.h"
 #include "caller_environment.h"
 #include "placeholders.h"
+#include "shown_output.h"
+#include "start_options.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/this_pool.h"
@@ -62,7 +64,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         return usage_failure("dcs run: CMD is missing",
                              "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
     command.demands = demands_of(call.arguments);
-    const auto directory = current_directory();
+    const auto directory = start_directory(call.arguments);
     if (!directory) return failure_of("", directory.status());
     command.directory = *directory;
     command.words = call.arguments.words;
@@ -79,6 +81,8 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ, call.directory);
+    if (auto failure = set_variables(call.arguments, *directory, command.environment)) return failure;
+    if (auto failure = describe_session(call.arguments)) return failure;
     if (call.arguments.has("bring")) command.files.program = *program;
     return take_file_words(call.arguments, command.files);
 }
@@ -201,6 +205,11 @@ Failure no_result(int session, int error, const std::string &why) {
     return failure;
 }
 
+// As it is written, if that is asked for or people look.
+bool shows_live(const Arguments &said) {
+    return said.has("live") || (!said.has("no-live") && ::isatty(STDOUT_FILENO) == 1);
+}
+
 int wait_for_end(const Call &call, int session, const FileWords &files, std::atomic<bool> &ending) {
     d_result result;
     d_result_init(&result, 1);
@@ -208,6 +217,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
                                     start_hint(call.directory));  // its threads go on to the end of the process
     waiting.start();
+    std::optional<ShownOutput> shown;
+    if (shows_live(call.arguments)) shown.emplace(session, grain_number).start();
     int error = NO_ERROR;
     std::string why;  // of the call; what is asked after it has words of its own
     for (int tries = 0; tries < 2; ++tries) {
@@ -218,6 +229,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         if (tries == 0 && d_pool_grestart(&this_pool(), nullptr, session, grain_number) != NO_ERROR) break;
     }
     waiting.stop();
+    if (shown) shown->stop();
     if (ending.load()) ::pause();  // the signal thread ends this process
     if (error != NO_ERROR) {
         const Failure failure = no_result(session, error, why);
@@ -230,8 +242,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         }
         return call.fail(failure);
     }
-    Status copied = copy(out, stdout);
-    if (Status s = copy(err, stderr); copied) copied = s;
+    Status copied = shown ? shown->finish() : copy(out, stdout);
+    if (Status s = shown ? Status::ok() : copy(err, stderr); copied) copied = s;
     std::optional<Failure> lost;
     for (const FileWords::Pair &output : files.outputs)
         if (auto failure = write_output(session, result.grain_num, output)) {
@@ -247,6 +259,15 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     return lost && result.retcode == 0 ? exits::run_failed : result.retcode;
 }
 
+// The session stays, with all that comes of the grain.
+[[noreturn]] void leave(int session) {
+    std::printf("%d\n", session);
+    std::fprintf(stderr, "dcs run: session %d is handed in; `dcs session wait %d` waits for it, `dcs session cat %d` "
+                 "prints its output\n", session, session, session);
+    const bool told = std::fflush(stdout) == 0;
+    std::_Exit(told ? exits::ok : exits::run_failed);
+}
+
 int run(const Call &call) {
     Command command;
     if (const auto failure = understand(call, command)) {
@@ -254,6 +275,10 @@ int run(const Call &call) {
         return failure->exit >= exits::run_failed && failure->exit <= exits::no_program
                    ? failure->exit
                    : exits::run_failed;
+    }
+    if (call.arguments.has("dry-run")) {
+        std::printf("%s\n", shell_line(command.words).c_str());
+        return exits::ok;
     }
     set_patience(begin_patience_s);
     const sigset_t signals = block_ending_signals();
@@ -267,7 +292,8 @@ int run(const Call &call) {
     std::thread([&signals, &ending, session = opened.number] {
         obey_signals(signals, session, ending);
     }).detach();
-    std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
+    if (!call.arguments.has("detach"))
+        std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
 
     const WordArray argv(command.words), environment(command.environment);
     d_grain grain;
@@ -286,6 +312,7 @@ int run(const Call &call) {
         end_session(opened.number);
         return call.fail(failure);
     }
+    if (call.arguments.has("detach")) leave(opened.number);
     const int exit = wait_for_end(call, opened.number, command.files, ending);
     std::fflush(stdout);
     std::fflush(stderr);
@@ -305,16 +332,25 @@ Examples:
   dcs run --class 0x2 --attempts 3 -- ./simulate 42
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
 )",
-    .options = with_demands({
+    .options = with_demands(with_start({
+     {"live", 0, nullptr, {}, "show outputs while CMD writes them (default when standard output is a terminal)",
+      "What is shown"},
+     {"no-live", 0, nullptr, {}, "show outputs when CMD has ended, whole"},
      {"file", 0, "[NAME=]PATH", {}, "this file lies in the grain's directory, under its own name or NAME", "Files",
       Given::many},
      {"output", 0, "NAME[=PATH]", {},
       "a file that CMD makes in the grain's directory; after the run it lies here, as NAME or PATH", "", Given::many},
-     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"}}),
+     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"}})),
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment; there is
 no shell in between. With --file or --output it runs in a directory of its own instead. Standard input is
-read to its end first (1 GiB at most; a terminal is not read), and outputs come when the grain has ended.
-The session of the grain is removed at the end; Ctrl-C kills the grain.
+read to its end first (1 GiB at most; a terminal is not read). The session of the grain is removed at the end;
+Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` stops the grain, `clean N` removes it.
+
+Outputs come whole when the grain has ended, exactly once. With --live, or when standard output is a terminal, they
+come as the host tells what CMD has written (many programs collect 4 KiB first: stdbuf -oL CMD, python3 -u); if
+the grain then moves and begins again, standard error says how much of what was shown does not count.
+
+What waits says so on standard error: what stands before it, or that no host may take it.
 
 A grain that comes back from a host is started again by itself; standard error says so.
 

@@ -77,7 +77,7 @@ Examples:
 )",
     .options = {
      {"follow", 'f', nullptr, {}, "go on until the session is closed"}},
-    .notes = R"(SEL is NUM, USER/NUM or last (your session with the highest number). -o json: one document
+    .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). -o json: one document
 {"schema":"dcs.session.log/1","user":...,"session":...,"events":[{"time_s":...,"event":...,...}]}; with --follow
 another one whenever there is more. -o name: the kind of each event. `dcs trace` draws it.
 )",

@@ -1,5 +1,8 @@
 // dcs session ls, show, close, clean.
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
+#include <optional>
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
@@ -8,6 +11,7 @@
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -21,14 +25,31 @@ void print_names(const std::vector<Session> &sessions) {
     for (const Session &session : sessions) std::printf("%s\n", session.name().c_str());
 }
 
+constexpr std::size_t command_columns = 60;
+
+// What tells it from others: the user's label, what was typed; else the name that its control program has.
+std::string what_it_is(const Session &s, std::size_t columns) {
+    const std::string &command = s.command.empty() ? s.ident : s.command;
+    return shortened(printable((s.label.empty() ? "" : "[" + s.label + "] ") + command), columns);
+}
+
+// From its beginning to the last end of a grain, or until now.
+double took_s(const Session &s) {
+    if (s.submitted_s <= 0) return -1;
+    const bool runs = s.ready + s.running > 0 && !s.terminated();
+    const double until = runs ? static_cast<double>(std::time(nullptr)) : s.settled_s;
+    return until <= 0 ? -1 : std::max(0.0, until - s.submitted_s);
+}
+
 void print_table(const std::vector<Session> &sessions) {
-    Table table{">SESSION", "IDENT",     "STATE",   ">READY",
-                ">RUNNING", ">FINISHED", ">KILLED", ">SENT"};
+    Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME", ">READY", ">RUNNING", ">DONE", ">FAILED", ">KILLED",
+                "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0,
               damaged = 0;
     for (const Session &s : sessions) {
-        table.add({s.name(), s.ident, s.state, std::to_string(s.ready), std::to_string(s.running),
-                   std::to_string(s.finished), std::to_string(s.killed), std::to_string(s.sent)});
+        table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
+                   std::to_string(s.ready), std::to_string(s.running), std::to_string(s.finished),
+                   std::to_string(s.failed), std::to_string(s.killed), what_it_is(s, command_columns)});
         active += !s.terminated() && !s.damaged();
         damaged += s.damaged();
         ready += s.ready;
@@ -60,10 +81,15 @@ int list_sessions(const Call &call) {
 }
 
 void print_one(const Session &s) {
-    std::printf("session   %s\nident     %s\nstate     %s\n", s.name().c_str(), s.ident.c_str(),
-                s.state.c_str());
-    std::printf("grains    %d ready, %d running, %d finished, %d killed\n", s.ready, s.running,
-                s.finished, s.killed);
+    std::printf("session   %s\n", s.name().c_str());
+    if (!s.label.empty()) std::printf("label     %s\n", printable(s.label).c_str());
+    if (!s.command.empty()) std::printf("command   %s\n", printable(s.command).c_str());
+    std::printf("ident     %s\nstate     %s\n", s.ident.c_str(), s.state.c_str());
+    if (s.nice > 0) std::printf("nice      %d\n", s.nice);
+    if (s.submitted_s > 0)
+        std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
+    std::printf("grains    %d ready, %d running, %d finished (%d failed), %d killed\n", s.ready, s.running,
+                s.finished, s.failed, s.killed);
     std::printf("sent      %d of %d results were handed out\n", s.sent, s.finished);
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
@@ -113,6 +139,28 @@ int close(const Call &call) {
     return exits::ok;
 }
 
+int set(const Call &call) {
+    const auto nice = call.arguments.number("nice");
+    const auto label = call.arguments.value("label");
+    if (!nice && !label) return call.fail(usage_failure("dcs session set: say --nice N, --label TEXT, or both"));
+    const SessionsAnswer answer = chosen_sessions(call.arguments.words);
+    if (answer.failed) return call.fail(answer.failure);
+    std::vector<std::string> names;
+    for (const Session &session : answer.sessions) {
+        wire::SetSession order{session.user, session.number};
+        if (nice) order.nice = static_cast<std::int32_t>(*nice);
+        order.set_label = label.has_value();
+        order.label = label.value_or("");
+        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
+            return call.fail(call_failure("session " + session.name() + " was not changed", s));
+        names.push_back(json_string(session.name()));
+        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
+        else if (call.format == Format::table) std::printf("session %s changed\n", session.name().c_str());
+    }
+    if (call.format == Format::json) print_document("dcs.session.set/1", "changed", json_array(names));
+    return exits::ok;
+}
+
 bool confirmed(const std::vector<Session> &sessions) {
     const std::string which =
         sessions.size() == 1
@@ -135,9 +183,59 @@ Status clean_damaged(const Session &session) {
         .status();
 }
 
+// Nothing happened in it for so long. What `dcs map` or `dcs run` left active without work counts, too.
+std::vector<Session> older_than(double s, const std::vector<Session> &sessions) {
+    std::vector<Session> old;
+    const double before = static_cast<double>(std::time(nullptr)) - s;
+    for (const Session &session : sessions) {
+        const bool of_command = session.ident.rfind("map-", 0) == 0 || session.ident.rfind("dcs-run-", 0) == 0;
+        const bool over = session.terminated() || (of_command && session.ready + session.running == 0);
+        const double last = std::max(session.submitted_s, session.settled_s);
+        if (session.own() && !session.damaged() && over && last > 0 && last < before) old.push_back(session);
+    }
+    return old;
+}
+
+std::optional<Failure> clean_one(const Session &session) {
+    const std::string what = "session " + session.name() + " was not removed";
+    if (session.damaged()) {
+        const Status s = clean_damaged(session);
+        return s ? std::nullopt : std::optional(failure_of(what, s));
+    }
+    int error = NO_ERROR;
+    if (!session.terminated()) error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.number);
+    if (error == NO_ERROR) error = d_pool_get_auth(&this_pool(), session.ident.c_str());
+    if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.number);
+    return error == NO_ERROR ? std::nullopt : std::optional(call_failure(what, error));
+}
+
+int remove(const Call &call, const std::vector<Session> &chosen) {
+    if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 &&
+        !confirmed(chosen))
+        return call.fail({exits::error, "cancelled", "nothing was removed", ""});
+    std::vector<std::string> cleaned;
+    for (const Session &session : chosen) {
+        if (const auto failure = clean_one(session)) return call.fail(*failure);
+        cleaned.push_back(json_string(session.name()));
+        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
+        else if (call.format == Format::table)
+            std::printf("session %s removed%s\n", session.name().c_str(),
+                        session.damaged() ? " (it was damaged)" : "");
+    }
+    if (call.format == Format::json)
+        print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
+    return exits::ok;
+}
+
 int clean(const Call &call) {
-    const SessionsAnswer answer = sessions_of(call.arguments.words);
+    const auto age = call.arguments.seconds("older");
+    if (!age && call.arguments.words.empty())
+        return call.fail(usage_failure("dcs session clean: SEL is missing",
+                                       "for example dcs session clean 7, or dcs session clean --older 30d"));
+    const SessionsAnswer answer =
+        call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
+    if (age) return remove(call, older_than(*age, answer.sessions));
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
         // `all` means all that can be cleaned; a session that was named must be.
@@ -153,30 +251,7 @@ int clean(const Call &call) {
                               "dcs session close " + session.name() + " ends it"});
         if (session.terminated() || session.damaged()) chosen.push_back(session);
     }
-    if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 &&
-        !confirmed(chosen))
-        return call.fail({exits::error, "cancelled", "nothing was removed", ""});
-    std::vector<std::string> cleaned;
-    for (const Session &session : chosen) {
-        if (session.damaged()) {
-            if (Status s = clean_damaged(session); !s)
-                return call.fail(failure_of("session " + session.name() + " was not removed", s));
-        } else {
-            int error = d_pool_get_auth(&this_pool(), session.ident.c_str());
-            if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.number);
-            if (error != NO_ERROR)
-                return call.fail(
-                    call_failure("session " + session.name() + " was not removed", error));
-        }
-        cleaned.push_back(json_string(session.name()));
-        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(),
-                        session.damaged() ? " (it was damaged)" : "");
-    }
-    if (call.format == Format::json)
-        print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
-    return exits::ok;
+    return remove(call, chosen);
 }
 
 }  // namespace
@@ -184,14 +259,15 @@ int clean(const Call &call) {
 extern const Verb session_ls_verb = {
     .noun = "session", .name = "ls", .words = "[SEL...]",
     .summary = "list sessions",
-    .about = R"(Lists sessions: yours, or those that the selectors name.
+    .about = R"(Lists sessions, yours or those that the selectors name: what was typed and its label, when it was
+submitted and how long it took, its grains by state; DONE are the finished ones, of which FAILED ended badly.
 
 Examples:
   dcs session ls
   dcs session ls all                    of everybody whose sessions you may see
   dcs session ls -o json | jq '.sessions[] | select(.state == "active").session'
 )",
-    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number), USER/last, all or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
 No session at all is an empty list and no error.
 )",
     .run = list_sessions};
@@ -205,9 +281,27 @@ Examples:
   dcs session show            the last one
   dcs session show 7 -o json
 )",
-    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number) or all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last) or all.
 )",
     .run = show_session};
+
+extern const Verb session_set_verb = {
+    .noun = "session", .name = "set", .words = "SEL...",
+    .summary = "change a session's label, or its place",
+    .about = R"(Changes sessions. A nice one lets all sessions that are less nice go first, whoever owns them and
+however young they are; among equals the older one goes first. A grain that runs may have to make room at the end
+of a time slice, as those of younger sessions do.
+
+Examples:
+  dcs session set 7 --nice 5        a later session of yours, or of others, goes before it now
+  dcs session set last --label night
+)",
+    .options = {
+     {"nice", 0, "N", whole_number(0, wire::most_nice), "0, as sessions begin, to 19"},
+     {"label", 0, "TEXT", {}, "a word of yours, shown by `dcs session ls`; '' takes it away"}},
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
+)",
+    .run = set};
 
 extern const Verb session_close_verb = {
     .noun = "session", .name = "close", .words = "SEL...",
@@ -219,12 +313,12 @@ Examples:
   dcs session close 7
   dcs session close last
 )",
-    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number), all (yours) or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = close};
 
 extern const Verb session_clean_verb = {
-    .noun = "session", .name = "clean", .words = "SEL...",
+    .noun = "session", .name = "clean", .words = "[SEL...]",
     .summary = "remove a closed session's data",
     .about = R"(Removes all data of closed sessions of yours: inputs, checkpoints, outputs, results. A session that is
 named must be closed, or damaged (what is left of it is removed); `all` means all of yours that are
@@ -233,10 +327,14 @@ closed. Asks on a terminal.
 Examples:
   dcs session clean 7
   dcs session clean all --yes
+  dcs session clean --older 30d
 )",
     .options = {
+     {"older", 0, "AGE", seconds_from(1),
+      "of those (else of all of yours) only what has been over for AGE (30d, 12h): closed sessions, and what\n"
+      "dcs map or dcs run left without work"},
      {"yes", 'y', nullptr, {}, "do not ask"}},
-    .notes = R"(SEL is NUM, last (your session with the highest number) or all.
+    .notes = R"(SEL is NUM, last (your session that was opened last) or all.
 )",
     .run = clean};
 

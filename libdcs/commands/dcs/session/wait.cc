@@ -38,6 +38,15 @@ struct Telling {
     void say(const std::string &text) {
         if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", printable(text).c_str());
     }
+    // To people only, once.
+    void what_is_waited_for(const Session &session) const {
+        if (::isatty(STDERR_FILENO) != 1) return;
+        const std::int64_t left = session.ready + session.running;
+        std::fprintf(stderr, "dcs session wait: session %s (%s): %lld of %s to go, %d running\n",
+                     session.name().c_str(),
+                     shortened(printable(session.command.empty() ? session.ident : session.command), 50).c_str(),
+                     static_cast<long long>(left), counted(left + session.finished, "grain").c_str(), session.running);
+    }
     // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
     void why_nothing_runs(const Session &session) {
         if (session.ready == 0 || session.running > 0) return say("");
@@ -129,6 +138,7 @@ int wait_for_sessions(const Call &call) {
     Telling telling(call.directory);
     for (const Session &session : answer.sessions) {
         Standing standing{session};
+        if (!standing.over()) telling.what_is_waited_for(session);
         while (!standing.over()) {
             telling.why_nothing_runs(standing.session);
             if (boot_clock() >= deadline)
@@ -215,8 +225,8 @@ Examples:
   dcs session wait last --timeout 10m && echo all succeeded
 )",
     .options = {
-     {"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 2h)"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
+     {"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
 had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
 )",
@@ -232,7 +242,7 @@ Examples:
   dcs session watch
   dcs session watch 7 | tee progress.log
 )",
-    .notes = R"(SEL is NUM, USER/NUM, last (your session with the highest number; the default), all (yours) or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
 Exit code as of `dcs session wait`.
 )",
     .run = watch_sessions};

@@ -80,7 +80,7 @@ Examples:
      {"svg", 0, "FILE", {}, "the time line, as SVG"},
      {"graph", 0, "FILE", {}, "the dataflow graph, as SVG"},
      {"dot", 0, "FILE", {}, "the dataflow graph in the language of graphviz"}},
-    .notes = R"(SEL is NUM, USER/NUM or last (your session with the highest number). At least one FILE; - is
+    .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). At least one FILE; - is
 standard output. More than six grains that were submitted by one decision, had their results taken by one, and ended
 alike are one box. The session may be active or closed.
 )",

@@ -1,0 +1,89 @@
+#include "live_output.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "client/call.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+
+namespace dcs::commands {
+namespace {
+
+// Behind everything: the answer tells how much there is.
+constexpr std::uint64_t behind_all = std::uint64_t{1} << 62;
+
+}  // namespace
+
+Result<wire::Piece> LiveOutput::piece_at(std::uint64_t offset) const {
+    wire::Fetch fetch;
+    fetch.user = user_;
+    fetch.session = session_;
+    fetch.grain = grain_;
+    fetch.stream = stream_;
+    fetch.offset = offset;
+    fetch.max = limits::fetch_chunk_bytes;
+    fetch.live = true;
+    return client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+}
+
+// What the scheduler had of the incarnation before stays, whatever the next one writes behind it.
+Result<std::string> LiveOutput::next() {
+    auto piece = piece_at(place_);
+    if (!piece) return piece.status();
+    if (piece->incarnation == 0) {  // a scheduler of an earlier release
+        place_ = std::min(place_, piece->total);
+    } else if (incarnation_ != 0 && piece->incarnation != incarnation_) {
+        const std::uint64_t good = std::min({place_, recorded_, piece->recorded});
+        void_ += place_ - good;
+        place_ = good;
+        recorded_ = good;
+        incarnation_ = piece->incarnation;
+        piece = piece_at(place_);
+        if (!piece) return piece.status();
+        if (piece->incarnation != incarnation_) return std::string();  // it began again once more
+    }
+    incarnation_ = piece->incarnation;
+    recorded_ = piece->recorded;
+    place_ += piece->bytes.size();
+    return std::move(piece->bytes);
+}
+
+Result<std::string> LiveOutput::range(std::uint64_t begin, std::uint64_t end) const {
+    std::string text;
+    while (begin + text.size() < end) {
+        auto piece = piece_at(begin + text.size());
+        if (!piece) return piece.status();
+        if (piece->bytes.empty()) break;
+        text += piece->bytes;
+    }
+    text.resize(std::min<std::uint64_t>(text.size(), end - begin));
+    return text;
+}
+
+// Backwards, a piece at a time.
+Status LiveOutput::go_to_end_but(std::int64_t lines) {
+    const auto all = piece_at(behind_all);
+    if (!all) return all.status();
+    const std::uint64_t total = all->total;
+    place_ = lines == 0 ? total : 0;
+    for (std::uint64_t end = total; end > 0 && lines > 0;) {
+        const std::uint64_t begin = end - std::min<std::uint64_t>(end, limits::fetch_chunk_bytes);
+        const auto text = range(begin, end);
+        if (!text) return text.status();
+        for (std::size_t i = text->size(); i-- > 0 && lines > 0;) {
+            const bool is_end = begin + i + 1 == total;  // of the last line, not of one before it
+            if ((*text)[i] == '\n' && !is_end && --lines == 0) place_ = begin + i + 1;
+        }
+        end = begin;
+    }
+    return Status::ok();
+}
+
+std::string void_text(std::uint64_t bytes) {
+    return "the grain began again from its last checkpoint: the last " +
+           counted(static_cast<std::int64_t>(bytes), "byte") +
+           " shown above do not count, and what follows takes their place";
+}
+
+}  // namespace dcs::commands

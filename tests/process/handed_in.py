@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""Work that is handed in and left: dcs map and dcs run --detach, dcs session wait and cat; and the options of both that people
+expect: -j, --cwd, --env, --bring, --dry-run, --output, --results, --time."""
+import os
+import re
+import stat
+
+from pool import Pool, program, wait_for
+from live_output import Grain
+
+DCS = program("dcs")
+
+
+def run(grain, *words, code=0):
+    """(standard output, standard error)"""
+    process = grain.start(*words)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == code, (words, process.returncode, out, err)
+    return out.decode(), err.decode()
+
+
+def handed_in(pool):
+    grain = Grain(pool, "left")
+    line = ["sh", "-c", "until [ -e go$1 ]; do sleep 0.05; done; echo out $1; echo err $1 >&2; exit $(($1 == 2))", "sh", "{}"]
+    out, err = run(grain, "map", "--detach", "--", *line, ":::", "1", "2", "3")
+    number = out.strip()
+    assert out == number + "\n" and f"`dcs session wait {number}`" in err and f"dcs session cat {number}" in err, (out, err)
+    assert run(grain, "session", "wait", number, "--timeout", "0", code=6)[0] == ""
+    out, err = run(grain, "session", "cat", number, code=10)
+    assert out == "" and "3 grains have not finished; --wait waits for them" in err, (out, err)
+    follower = grain.start("session", "cat", number, "--wait")
+    for n in ("3", "2"):  # in the order of the inputs, whatever ends first
+        open(os.path.join(grain.directory, "go" + n), "w").close()
+        wait_for("grain " + n, lambda: pool.json("grain", "show", f"{number}:{n}")["grain"]["state"] == "finished")
+    out, err = run(grain, "session", "cat", number, code=10)
+    assert out == "out 2\nout 3\n" and "1 grain has not finished" in err, (out, err)
+    open(os.path.join(grain.directory, "go1"), "w").close()
+    out, err = follower.communicate(timeout=120)
+    assert out == b"out 1\nout 2\nout 3\n" and follower.returncode == 10, (out, err)
+    assert err.decode() == "err 1\nerr 2\nerr 3\n", err
+    assert "3 grains finished, 1 failed" in run(grain, "session", "wait", number, code=10)[0]
+    # The same command takes the session up, prints, and closes it.
+    out, err = run(grain, "map", "--", *line, ":::", "1", "2", "3", code=1)
+    assert out == "out 1\nout 2\nout 3\n" and f"session {number}: resumed" in err, (out, err)
+    assert pool.json("session", "show", number)["session"]["state"] == "terminated"
+
+    out, err = run(grain, "run", "--detach", "--label", "one", "--", "sh", "-c", "cat go1; echo done")
+    assert f"`dcs session cat {out.strip()}`" in err
+    assert run(grain, "session", "wait", out.strip())[0] == "1 grain finished, 0 failed\n"
+    assert run(grain, "session", "cat")[0] == "done\n"
+    for option in (["-j", "2"], ["--joblog", "x"], ["--results", "r"], ["--output", "a=b{#}"]):
+        err = run(grain, "map", "--detach", *option, "--", "true", ":::", "1", code=255)[1]
+        assert "--detach does not go with" in err, err
+
+
+def places_and_variables(pool):
+    grain = Grain(pool, "start")
+    os.mkdir(os.path.join(grain.directory, "sub"))
+    sub = os.path.join(grain.directory, "sub")
+    show = 'pwd; echo "$PWD $A $B"'
+    for words, end in ((["run"], []), (["map"], [":::", "x"])):
+        out, _ = run(grain, *words, "--cwd", "sub", "--env", "A=1", "--env", "B=two words", "--", "sh", "-c", show, *end)
+        assert out == f"{sub}\n{sub} 1 two words\n", out
+        assert "--env A: a name and a value" in run(grain, *words, "--env", "A", "--", "true", *end,
+                                                    code=125 if words == ["run"] else 255)[1]
+        assert "No such file" in run(grain, *words, "--cwd", "nowhere", "--", "/bin/pwd", *end,
+                                     code=126 if words == ["run"] else 1)[1]
+    before = pool.json("session", "ls")
+    assert run(grain, "map", "--dry-run", "--", "echo", "{#}", "a b", "{}", ":::", "x", "it's")[0] == \
+        "echo 1 'a b' x\necho 2 'a b' 'it'\\''s'\n"
+    assert re.fullmatch(r"/\S*/echo 'a b'\n", run(grain, "run", "--dry-run", "--", "echo", "a b")[0])
+    assert pool.json("session", "ls") == before, "a dry run leaves nothing"
+
+
+def so_many_at_a_time(pool):
+    """Four slots, two at a time: each grain looks how many run beside it."""
+    grain = Grain(pool, "jobs")
+    look = 'mkdir run$1; ls -d run* | wc -l; sleep 0.3; rmdir run$1'
+    out, _ = run(grain, "map", "-j", "2", "--", "sh", "-c", look, "sh", "{}", ":::", *"12345678")
+    counts = [int(n) for n in out.split()]
+    assert len(counts) == 8 and max(counts) <= 2, counts
+    grain = Grain(pool, "killed")  # those that somebody kills make room, too
+    process = grain.start("map", "-j", "1", "--session", "900", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done", "sh",
+                          "{}", ":::", "1", "2")
+    wait_for("the first grain", lambda: pool.dcs("grain", "kill", "900:1", check=False).returncode == 0)
+    grain.go()
+    assert process.communicate(timeout=120) and process.returncode == 1
+
+
+def files(pool):
+    grain = Grain(pool, "files")
+    out, _ = run(grain, "map", "--results", "out", "--", "sh", "-c", "echo $1; test $1 = b || echo wrong >&2", "sh", "{}",
+                 ":::", "a", "b")
+    read = {name: open(os.path.join(grain.directory, "out", name)).read() for name in os.listdir(os.path.join(grain.directory, "out"))}
+    assert out == "" and read == {"1.out": "a\n", "1.err": "wrong\n", "2.out": "b\n"}, read
+    run(grain, "map", "--output", "made=made-{}.{#}", "--", "sh", "-c", "echo $1 >made", "sh", "{}", ":::", "x", "y")
+    assert open(os.path.join(grain.directory, "made-x.1")).read() == "x\n"
+    assert open(os.path.join(grain.directory, "made-y.2")).read() == "y\n"
+    err = run(grain, "map", "--output", "made", "--", "true", ":::", "1", "2", code=255)[1]
+    assert "all grains would write made" in err and "--output made=made.{#}" in err, err
+    _, err = run(grain, "map", "--output", "made=no-{}", "--", "true", ":::", "1", "2")
+    assert err.count("ended without making the file made") == 2, err
+    path = os.path.join(grain.directory, "tool")
+    with open(path, "w") as file:
+        file.write("#!/bin/sh\necho brought $1\n")
+    os.chmod(path, stat.S_IRWXU)
+    assert run(grain, "map", "--bring", "--", "./tool", ":::", "1", "2")[0] == "brought 1\nbrought 2\n"
+    assert "--bring takes a program's name" in run(grain, "map", "--bring", "--", "{}", ":::", "true", code=255)[1]
+
+
+def times(pool):
+    grain = Grain(pool, "times")
+    for limit in ("1", "1s", "0:01", "0:00:01"):
+        assert "ran longer than its 1 s" in run(grain, "run", "--time", limit, "--", "sleep", "60", code=152)[1]
+    assert run(grain, "run", "--time", "1:30:00", "--", "echo", "x")[0] == "x\n"
+    for limit in ("1:60", "1:2:3:4", ":1", "1:", "x"):
+        err = run(grain, "run", "--time", limit, "--", "true", code=125)[1]
+        assert "or such as 90s, 5m, 2h, 7d, 1:30:00" in err, err
+
+
+def up_alone(pool):
+    directory = os.path.join(pool.base, "alone")
+    try:
+        pool.dcs("up", "--dir", directory, "--interval", "1")
+        hosts = pool.json("--dir", directory, "host", "ls")["hosts"]
+        assert [host["slots"] for host in hosts] == [len(os.sched_getaffinity(0))], hosts
+    finally:
+        pool.dcs("down", "--dir", directory)
+
+
+def main():
+    with Pool(1, 4, 10.0) as pool:
+        handed_in(pool)
+        places_and_variables(pool)
+        so_many_at_a_time(pool)
+        files(pool)
+        times(pool)
+        up_alone(pool)
+    print("6 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
