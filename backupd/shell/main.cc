@@ -6,43 +6,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backupd/shell/backup_options.h"
 #include "backupd/shell/members_file.h"
 #include "backupd/shell/promote.h"
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/configuration.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {
 namespace {
-
-struct Arguments {
-    std::string directory, scheduler, tls, pki, promote, log_level = "info";
-    int ready_fd = -1;
-    int hold_mb = static_cast<int>(limits::backup_held_mb);
-};
-
-void parse(int argc, char **argv, Arguments &into) {
-    const CommandLine line{
-        "dcs_backupd",
-        "Takes grain servers' reports while the scheduler is away, and hands them over when it is back.",
-        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
-         {"scheduler", &into.scheduler, "SOCKET|HOST:PORT[,..]",
-          "the scheduler: its socket for grain servers on this host, or where its TLS door is or may be (not with "
-          "--promote)"},
-         {"tls", &into.tls, "ADDRESS:PORT", "a door for grain servers of other hosts"},
-         {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
-         {"hold-mb", &into.hold_mb, "N", "megabytes of reports that are held at most (default: 4096)"},
-         {"promote", &into.promote, "DIR",
-          "serve nobody: make the copy of the scheduler's store the state directory DIR of a new scheduler, and end"},
-         {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
-         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
-    take_options(line, argc, argv);
-}
 
 // A store's name is never that of another one: numbers of reports count only under theirs.
 Result<std::uint64_t> fresh_name() {
@@ -53,13 +30,13 @@ Result<std::uint64_t> fresh_name() {
     return name;
 }
 
-Result<State> load(store::Store &store, const Arguments &line) {
+Result<State> load(store::Store &store, const BackupOptions &line) {
     auto rebuilt = record::rebuild(store);
     if (!rebuilt) return rebuilt.status();
     for (const std::string &what : rebuilt->reports) log_error(what);
     State state = std::move(rebuilt->state);
     state.started = boot_clock();
-    state.most_bytes = static_cast<std::uint64_t>(line.hold_mb) << 20;
+    state.most_bytes = line.most_bytes();
     if (state.store != 0) return state;
     const auto name = fresh_name();
     if (!name) return name.status();
@@ -79,12 +56,13 @@ Status give_up_the_rest(const std::vector<std::string> &directories) {
     return Status::ok();
 }
 
-Status run(const Arguments &line) {
+Status run(const BackupOptions &line, Configuration &configuration) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     if (!own) return own.status();
     net::PoolLink link;
     const std::string pki = line.pki.empty() ? line.directory + "/pki" : line.pki;
     if (Status s = link.open(line.scheduler, pki, pki::Role::backup, ""); !s) return s;
+    if (Status s = configuration.open(line.directory); !s) return s;
     auto members = read_members(line.directory);
     if (!members) return members.status();
     auto signals = Signals::open();
@@ -119,12 +97,12 @@ Status run(const Arguments &line) {
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
     Service service({line.directory, line.ready_fd}, *signals, **store, *loop, link, *doors, std::move(*loaded),
-                    mirror);
+                    mirror, configuration);
     return service.run();
 }
 
 // Under the backup's lock: not while it runs.
-int promote_copy(const Arguments &line) {
+int promote_copy(const BackupOptions &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     const auto done = own ? promote(line.directory, line.promote) : Result<Promoted>(own.status());
     if (!done) {
@@ -147,30 +125,12 @@ int promote_copy(const Arguments &line) {
 }
 
 int main(int argc, char **argv) {
-    Arguments arguments;
-    parse(argc, argv, arguments);
+    BackupOptions options;
+    Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);
-    if (!arguments.promote.empty()) return promote_copy(arguments);
-    if (arguments.scheduler.empty()) {
-        std::fprintf(stderr,
-                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS door HOST:PORT\n");
-        return 2;
-    }
-    const auto level = level_of(arguments.log_level);
-    const bool socket = arguments.scheduler.find('/') != std::string::npos;
-    if (!level || arguments.hold_mb < 1 || socket != arguments.tls.empty()) {
-        std::string wrong = "--hold-mb is at least 1";
-        if (socket && !arguments.tls.empty())
-            wrong = "--tls goes with a --scheduler at HOST:PORT, who says which hosts may come";
-        if (!socket && arguments.tls.empty())
-            wrong = "--scheduler HOST:PORT goes with --tls ADDRESS:PORT, the door for grain servers; a socket of this "
-                    "host has a slash in its name";
-        if (!level) wrong = "--log-level: " + level.status().text;
-        std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());
-        return 2;
-    }
-    log_open("dcs_backupd", *level);
-    const Status s = run(arguments);
+    if (!options.promote.empty()) return promote_copy(options);
+    log_open("dcs_backupd", *level_of(options.log_level));
+    const Status s = run(options, configuration);
     if (s) return 0;
     std::fprintf(stderr, "dcs_backupd: %s\n", s.text.c_str());
     return s.code == Code::refused ? 4 : 1;

@@ -52,7 +52,8 @@ Form form_of(const Option &option, const Takes &takes) {
     if (std::holds_alternative<bool *>(option.into)) return {false, false, true, "true or false"};
     switch (takes.kind) {
     case Takes::Kind::whole: return {false, true, false, "a whole number, without quotes"};
-    case Takes::Kind::seconds: return {true, true, false, "seconds, or a time in quotes such as \"90m\" or \"1:30:00\""};
+    case Takes::Kind::seconds:
+        return {true, true, false, "seconds, or a time in quotes such as \"90m\" or \"1:30:00\""};
     case Takes::Kind::megabytes: return {true, true, false, "megabytes, or a size in quotes such as \"512 MiB\""};
     case Takes::Kind::mask: return {true, true, false, "a mask of host classes, such as 0x1"};
     default: return {true, false, false, "a string, in quotes"};
@@ -89,7 +90,8 @@ struct Reader {
             if (option.where != Where::line) names.push_back(option.name);
         const std::string meant = nearest(key, names);
         if (is_table)
-            return error(at, "there is no table `" + key + "`: the options of " + line.program + " stand without headings");
+            return error(at, "there is no table `" + key + "`: the options of " + line.program +
+                                 " stand without headings");
         error(at, "there is no option `" + key + "`" + (meant.empty() ? "" : "; did you mean `" + meant + "`?"));
     }
 
@@ -98,8 +100,8 @@ struct Reader {
         const auto option = std::find_if(line.options.begin(), line.options.end(),
                                          [&](const Option &o) { return name == o.name; });
         const toml::source_position at = key.source().begin;
-        const bool common = option == line.options.end() &&
-                            std::any_of(table.begin(), table.end(), [&](const OptionRow &row) { return name == row.name; });
+        const auto called_so = [&](const OptionRow &row) { return name == row.name; };
+        const bool common = option == line.options.end() && std::any_of(table.begin(), table.end(), called_so);
         if (common || (option != line.options.end() && option->where == Where::line))
             return error(at, name + " is for the command line only");
         if (option == line.options.end()) return unknown(at, name, node.is_table());

@@ -1,6 +1,6 @@
 #pragma once
-// A daemon's configuration files: TOML, whose keys are the daemon's options. FILE comes first, then those of FILE.d that
-// end in .toml, by name; what a later one says counts.
+// A daemon's configuration files: TOML, whose keys are the daemon's options. FILE comes first, then those of FILE.d
+// that end in .toml, by name; what a later one says counts.
 #include <string>
 #include <vector>
 

@@ -22,8 +22,8 @@ Status wrong(const std::string &file, const std::string &what) { return fail(Cod
 Status judge(const std::string &file, const struct stat &st) {
     if (!S_ISREG(st.st_mode)) return wrong(file, "is no regular file");
     if (st.st_uid != 0 && st.st_uid != ::geteuid())
-        return wrong(file, "belongs to uid " + std::to_string(st.st_uid) + ", and is not believed: `chown root " + file +
-                               "`");
+        return wrong(file, "belongs to uid " + std::to_string(st.st_uid) + ", and is not believed: `chown root " +
+                               file + "`");
     if ((st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0))
         return wrong(file, "may be written by others, and is not believed: `chmod go-w " + file + "`");
     if (static_cast<std::uint64_t>(st.st_size) > most_bytes) return wrong(file, "is larger than 1 MiB");

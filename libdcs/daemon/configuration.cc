@@ -31,12 +31,6 @@ std::string joined(const std::vector<std::string> &words, const char *between) {
     return text;
 }
 
-std::string lines_of(const char *key, const std::vector<Setting> &settings) {
-    std::string text;
-    for (const Setting &s : settings) text += line_for_programs(key, s.name + "\t" + s.value + "\t" + s.origin);
-    return text;
-}
-
 [[noreturn]] void print_and_exit(const ParsedOptions &parsed) {
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.error.c_str(), stderr);
@@ -53,12 +47,6 @@ std::string lines_of(const char *key, const std::vector<Setting> &settings) {
 }
 
 }  // namespace
-
-std::string to_text(const ConfigRecord &record) {
-    std::string text = lines_of("option", record.settings) + lines_of("restart", record.after_restart);
-    if (!record.refused.empty()) text += line_for_programs("refused", record.refused);
-    return text + line_for_programs("end", "");
-}
 
 bool Configuration::Change::has(const char *name) const {
     return std::find(taken.begin(), taken.end(), name) != taken.end();
@@ -118,7 +106,7 @@ Result<Configuration::Change> Configuration::read(const CommandLine &fresh) {
     if (!parsed.proceed) why.push_back(parsed.wrong);
     if (!why.empty()) return fail(Code::invalid, joined(why, "; "));
     Change change{parsed.settings, {}};
-    DCS_REQUIRE(change.settings.size() == record_.settings.size(), "a fresh line has the options that the first one had");
+    DCS_REQUIRE(change.settings.size() == record_.settings.size(), "a fresh line has the options of the first one");
     for (std::size_t i = 0; i < change.settings.size(); ++i)
         if (can_change_[i] && change.settings[i].value != record_.settings[i].value)
             change.taken.push_back(change.settings[i].name);
@@ -144,10 +132,10 @@ void Configuration::take(const Change &change) {
         log_warn("the configuration was read again; these count after a restart only: " + joined(waiting, ", "));
 }
 
-void Configuration::refuse(const Status &why) {
+void Configuration::refuse(const std::string &stays, const Status &why) {
     record_.refused = why.text;
     note();
-    log_error("the configuration was not read again, and the old one stays: " + why.text);
+    log_error(stays + ": " + why.text);
 }
 
 // Not durable: it is about the process that runs. A reader that finds no "end" has come in between.
@@ -155,7 +143,7 @@ void Configuration::note() {
     if (!fd_) return;
     const std::string text = to_text(record_);
     if (::ftruncate(fd_.get(), 0) != 0 || !pwrite_all(fd_.get(), text, 0))
-        log_warn(std::string("the file ") + configuration_name + " cannot be written: " + fail_errno(Code::io_error, "", errno).text);
+        log_warn(fail_errno(Code::io_error, "the record of the configuration cannot be written", errno).text);
 }
 
 }  // namespace dcs

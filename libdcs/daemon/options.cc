@@ -100,9 +100,10 @@ OptionTable table_of(const CommandLine &line) {
         table.push_back(row);
     }
     table.push_back({"config", 0, "FILE", some_text,
-                     "configuration file, with FILE.d/*.toml after it; none: no file (default: none with --dir, else that "
-                     "of /etc/dcs)"});
-    table.push_back({"check-config", 0, nullptr, {}, "read and check the configuration, say what is set by what, and exit"});
+                     "configuration file, with FILE.d/*.toml after it; none: no file (default: none with --dir, else "
+                     "that of /etc/dcs)"});
+    table.push_back({"check-config", 0, nullptr, {},
+                     "read and check the configuration, say what is set by what, and exit"});
     table.push_back({"help", 'h', nullptr, {}, "print this and exit"});
     table.push_back({"version", 0, nullptr, {}, "print the version and exit"});
     return table;

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/config_record.h"
 #include "base/instant.h"
 #include "base/option_table.h"
 
@@ -21,7 +22,7 @@ enum class Where {
 
 // Kind of an option = type of the field it goes into. bool: no value on the command line, true or false in a file. int:
 // 0 and up. Duration: seconds, "2.5", or "5m". vector: one entry each time the option is given, an array in a file;
-// otherwise the last one counts.
+// otherwise the last one counts. An int may also take seconds or megabytes.
 struct Option {
     const char *name;  // without the dashes
     std::variant<bool *, int *, std::string *, Duration *, std::vector<std::string> *> into;
@@ -29,7 +30,7 @@ struct Option {
     const char *help;
     bool required = false;
     Where where = Where::anywhere;
-    std::optional<Takes> takes = {};  // what the value has to be, where its kind does not say it; int: seconds, megabytes too
+    std::optional<Takes> takes = {};  // what the value has to be, where its kind does not say it
     bool list = false;                // words with commas between them: an array in a file
 };
 
@@ -43,13 +44,6 @@ struct CommandLine {
     // For --check-config: the errors of the files that the options name; `check` has found nothing.
     std::function<std::vector<std::string>()> check_files = {};
 };
-
-// What an option is set to, and by what: "default", "command line", or "FILE:LINE".
-struct Setting {
-    std::string name, value, origin;
-    bool operator==(const Setting &) const = default;
-};
-inline constexpr const char *by_default = "default", *by_line = "command line";
 
 // What a configuration file says of one option, already found to be what the option takes.
 struct FileValue {

@@ -1,0 +1,42 @@
+#pragma once
+// The options of dcs_grainserver: of its command line and of its configuration file.
+#include <string>
+#include <vector>
+
+#include "daemon/options.h"
+#include "grainserver/files/grain_record.h"
+#include "grainserver/shell/identity.h"
+#include "grainserver/shell/rungs.h"
+
+namespace dcs::server {
+
+struct ServerOptions {
+    std::string name, directory, scheduler, binary_class, launcher_program;
+    std::string backup;           // its socket, or where it is instead of what the scheduler says; empty: nothing said
+    std::string slots_directory;  // empty: one of its own
+    std::string pki_directory;    // empty: directory/pki
+    bool use_cgroups = true;
+    IdentityOptions identity;
+    RungOptions rungs;
+    files::Limits limits;
+    int library_mb = 4096;            // contents that are kept here for grains to come
+    std::vector<std::string> runner;  // of this host's programs; empty: they run by themselves
+    bool watch = true;  // the host's owner comes first
+};
+
+// What the options say; GRAIN_HOSTS.md has it in words. `server` has what follows from them once the line's check has
+// passed.
+struct OptionWords {
+    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
+    std::string log_level = "off", runner, courtesy = "watch";
+    int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
+    int ready_fd = -1;
+    ServerOptions server;
+
+    OptionWords();  // with what this host is and where this program lies
+};
+
+// Options that go into the fields of `into`, which outlives it.
+CommandLine command_line(OptionWords &into);
+
+}  // namespace dcs::server
