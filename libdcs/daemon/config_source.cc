@@ -44,9 +44,10 @@ Result<ConfigText> read_text(const std::string &file) {
 
 // Names in FILE.d, sorted; none if it is not there.
 std::vector<std::string> drop_ins(const std::string &directory, std::vector<std::string> &why) {
-    const Result<Fd> fd = open_directory(AT_FDCWD, directory);
-    if (!fd && fd.status().code == Code::not_found) return {};
-    const auto names = fd ? list_directory(fd->get()) : Result<std::vector<std::string>>(fd.status());
+    const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd && errno == ENOENT) return {};
+    const Status failed = fd ? Status::ok() : fail_errno(Code::io_error, directory, errno);
+    const auto names = fd ? list_directory(fd.get()) : Result<std::vector<std::string>>(failed);
     if (!names) {
         why.push_back(names.status().text);
         return {};

@@ -114,7 +114,7 @@ def scheduler_cases():
         return Case("scheduler_" + name, "dcs_scheduler", SCHEDULER + tuple(more), words, **options)
 
     return [
-        case("master", ["--master", "a b"], "--master: `a b` is no login name"),
+        case("master", ["--master", "a b"], "--master: `a b` is no login name", code=2),
         case("mirror", ["--mirror", "often"], "dcs_scheduler: --mirror often: sync, lagging or off", code=2),
         case("few_files", [], ["this process may open 256 files", "raise ulimit -Hn"], code=None, preexec=few_files),
         case("no_loop", [], "no descriptors left for an event loop: raise ulimit -n", refuse="epoll_create1::EMFILE"),
@@ -151,8 +151,8 @@ def server_cases():
     return [
         case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only let grains run as himself",
              code=2, preexec=as_nobody),
-        case("cgroups", ["--cgroups", "some"], "--cgroups must be auto or none", code=2),
-        case("network", ["--grain-network", "some"], "--grain-network must be yes or none", code=2),
+        case("cgroups", ["--cgroups", "some"], "--cgroups some: auto or none", code=2),
+        case("network", ["--grain-network", "some"], "--grain-network some: yes or none", code=2),
         case("accounts", ["--accounts", "a,,b"], "--accounts must be login names separated by commas, or none", code=2),
         case("writable", ["--writable", "here"], "--writable has absolute paths, with commas", code=2),
         case("backup", ["--backup", "h:7002"], "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket"),

@@ -66,8 +66,8 @@ TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("a x\n") == "inv:1: `x` is not of the form name=value");
     CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
     CHECK(ansible("[g:children]\na b\n") == "inv:2: one group on a line");
-    for (const char *range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
-        CHECK(ansible(std::string(range) + "\n") == "inv:1: `" + range + "` is no range of hosts such as web[01:10]");
+    for (const std::string range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
+        CHECK(ansible(range + "\n") == "inv:1: `" + range + "` is no range of hosts such as web[01:10]");
     CHECK(ansible("a[1:1000000]\n") == "inv:1: `a[1:1000000]` is no range of hosts such as web[01:10]");
     CHECK(ansible("a[1:60000]\nb[1:60000]\n") == "inv:2: there are more than 100000 hosts");
     CHECK(ansible("[a:children]\nb\n[b:children]\na\n") == "inv: group a is among its own children");
@@ -89,7 +89,7 @@ TEST_CASE("an inventory in JSON") {
 
 TEST_CASE("a list of ssh logins") {
     CHECK(logins("# mine\n8/ann@h1\nh2\n:\n16/:,1/h3 # big ones\n") ==
-          "logins:4: host here stands there twice");
+          "logins:5: host here stands there twice");
     CHECK(logins("8/ann@h1\n\n h2 \n4/:\n@gpu+big/2/ssh -p 22 root@h3.example\nh4:2222,3/h5\n1//usr/bin/ssh h6\n") ==
           "h1 slots=8 | h2 | here slots=4 | h3.example slots=2 | h4 | h5 slots=3 | h6 slots=1");
     CHECK(logins("@gpu\n") == "logins:1: `@gpu` has no `/` behind its groups");

@@ -123,7 +123,7 @@ TEST_CASE("each mistake in a file is named with its line") {
     struct { const char *text, *error; } cases[] = {
         {"\nlog_level = \"info\"", "2: there is no option `log_level`; did you mean `log-level`?"},
         {"zzz = 1", "1: there is no option `zzz`"},
-        {"[slots]\nslots = 1", "1: there is no table `slots`"},
+        {"[slots]\nslots = 1", "1: slots: it takes a whole number, without quotes, this is a table"},
         {"[example]\nslots = 1", "1: there is no table `example`: the options of dcs_example stand without headings"},
         {"ready-fd = 3", "1: ready-fd is for the command line only"},
         {"help = true", "1: help is for the command line only"},
@@ -273,7 +273,7 @@ TEST_CASE("what is no file of its owner's is refused, at once") {
     }
     write(file + ".d", "");
     REQUIRE(read_errors(file).size() == 1);
-    CHECK(read_errors(file)[0].find(file + ".d") != std::string::npos);
+    CHECK(read_errors(file)[0] == file + ".d: Not a directory");
 }
 
 TEST_CASE("texts come back from their packet, and nothing else does") {

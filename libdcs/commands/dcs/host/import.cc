@@ -139,8 +139,9 @@ int import_hosts(const Call &call) {
 extern const Verb host_import_verb = {
     .noun = "host", .name = "import",
     .summary = "put hosts of an inventory into the host table",
-    .about = R"(Puts hosts into the host table from an Ansible inventory or GNU parallel's list of ssh logins. Shows each
-line that is new or changes. A host that is there keeps what the inventory does not say; other hosts are never touched.
+    .about = R"(Puts hosts into the host table from an Ansible inventory or GNU parallel's list of ssh logins. Shows
+each line that is new or changes. A host that is there keeps what the inventory does not say; other hosts are never
+touched.
 
 Examples:
   dcs host import --ansible /etc/ansible/hosts --group compute --dry-run
