@@ -15,7 +15,7 @@ struct ConfigText {
 
 // The files of `file`, read; neither it nor FILE.d need be there. `why` gets an error for each that is not used:
 // it cannot be read, is no regular file (which is found out without waiting for one), has more than a megabyte, belongs
-// to somebody who is neither root nor this account, or may be written by others.
+// to an account that is neither root nor this one, or may be written by others.
 std::vector<ConfigText> read_config_files(const std::string &file, std::vector<std::string> &why);
 
 // What the texts say, in their order. `why` gets an error for each key that is wrong, "FILE:LINE: what".

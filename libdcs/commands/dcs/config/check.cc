@@ -16,7 +16,7 @@ struct File {
     std::string path;
 };
 
-Failure nobodys_file(const std::string &path) {
+Failure unknown_file(const std::string &path) {
     return usage_failure("whose configuration " + path + " is does not follow from its name",
                          "--daemon scheduler, --daemon grainserver or --daemon backupd says it");
 }
@@ -27,7 +27,7 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
     const ConfiguredDaemon *only = whose ? daemon_called(*whose) : nullptr;
     for (const std::string &word : call.arguments.words) {
         const ConfiguredDaemon *daemon = only != nullptr ? only : daemon_of_file(word);
-        if (daemon == nullptr) return nobodys_file(word);
+        if (daemon == nullptr) return unknown_file(word);
         files.push_back({daemon, absolute_path(word)});
     }
     if (!call.arguments.words.empty()) return std::nullopt;

@@ -16,7 +16,7 @@ struct ConfiguredDaemon {
 };
 const std::vector<ConfiguredDaemon> &configured_daemons();
 const ConfiguredDaemon *daemon_called(const std::string &name);  // by name, role or program
-// Whose file that is, by its name or, of a file in FILE.d, the folder's; nullptr: nobody's.
+// Whose file that is, by its name or, of a file in FILE.d, the folder's; nullptr: it does not follow.
 const ConfiguredDaemon *daemon_of_file(const std::string &path);
 
 inline constexpr const char *configuration_folder = "/etc/dcs";
