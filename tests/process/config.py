@@ -3,12 +3,13 @@
 grain runs, refused what is no file of theirs; what `dcs config check`, `dcs config show` and `dcs status` say of it."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 
-from pool import program, wait_for
+from pool import ROOT, program, wait_for
 
 DAEMONS = {"scheduler": "dcs_scheduler", "backupd": "dcs_backupd", "grainserver": "dcs_grainserver"}
 
@@ -318,6 +319,19 @@ def checks(world):
     assert sorted(names) == ["backup", "h1", "scheduler"], names
 
 
+def page(world):
+    """What docs/CONFIGURATION.md shows is what daemons take."""
+    folder = os.path.join(world.base, "page")
+    os.mkdir(folder)
+    with open(os.path.join(ROOT, "docs/CONFIGURATION.md")) as text:
+        blocks = re.findall(r"^```toml (\S+)\n(.*?)^```", text.read(), re.M | re.S)
+    assert [name for name, _ in blocks] == ["scheduler.toml", "grainserver.toml"], blocks
+    for name, text in blocks:
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text.replace("/var/lib/dcs", world.pool))
+    assert world.dcs("config", "check", "--from", folder).stdout.count(": good\n") == 2
+
+
 def main():
     world = World()
     try:
@@ -326,6 +340,7 @@ def main():
         reads_again(world)
         restart_takes_the_rest(world)
         checks(world)
+        page(world)
     except BaseException:
         for daemon in DAEMONS:
             if os.path.exists(os.path.join(world.base, daemon + ".log")):
