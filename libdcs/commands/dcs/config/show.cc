@@ -57,6 +57,13 @@ void find_running(const Call &call, std::vector<Shown> &all, std::vector<Failure
     }
 }
 
+// Files that are wrong do not say which directory their daemon has.
+bool is_set_by(const Shown &shown, const std::string &file) {
+    return std::any_of(shown.record.settings.begin(), shown.record.settings.end(), [&](const Setting &s) {
+        return s.origin.rfind(file + ":", 0) == 0 || s.origin.rfind(file + ".d/", 0) == 0;
+    });
+}
+
 // Those that have files, unless they are among the others.
 std::optional<Failure> find_configured(const Call &call, std::vector<Shown> &all, std::vector<Failure> &unread) {
     const std::string folder = absolute_path(call.arguments.value("from").value_or(configuration_folder));
@@ -70,9 +77,10 @@ std::optional<Failure> find_configured(const Call &call, std::vector<Shown> &all
         shown.errors = checked->errors;
         shown.directory = value_in(shown.record, "dir");
         const std::string lock = shown.directory + "/lock";
-        const bool seen = std::any_of(all.begin(), all.end(),
-                                      [&](const Shown &other) { return other.directory == shown.directory; });
-        if (seen) continue;
+        const auto same = [&](const Shown &other) {
+            return shown.errors.empty() ? other.directory == shown.directory : is_set_by(other, file);
+        };
+        if (std::any_of(all.begin(), all.end(), same)) continue;
         shown.running = !shown.directory.empty() && locks::is_held(lock);
         if (shown.running) {
             shown.pid = locks::holder_of(lock);
@@ -105,8 +113,9 @@ std::string to_json(const Shown &shown) {
 }
 
 void print(const Shown &shown, bool origin) {
-    const std::string state = shown.running ? shown.pid > 0 ? "runs, pid " + std::to_string(shown.pid) : "runs"
-                                            : "does not run; its files say";
+    std::string state = shown.running ? "runs" : shown.errors.empty() ? "does not run; its files say"
+                                                                      : "its files are wrong";
+    if (shown.pid > 0) state += ", pid " + std::to_string(shown.pid);
     std::printf("%s%s%s: %s\n\n", printable(shown.name).c_str(), shown.directory.empty() ? "" : " in ",
                 printable(shown.directory).c_str(), state.c_str());
     for (const std::string &error : shown.errors) std::printf("%s\n", printable(error).c_str());
