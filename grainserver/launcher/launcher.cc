@@ -21,8 +21,9 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/require.h"
-#include "process/stat.h"
+#include "grainserver/files/program_mark.h"
 #include "grainserver/launcher/grain_processes.h"
+#include "process/stat.h"
 
 namespace dcs::launcher {
 namespace {
@@ -79,6 +80,8 @@ Status Launcher::open(const LauncherOptions &options) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     bury_the_dead();
     if (Status s = keeper_.start(path_, cgroups_); !s) return s;
+    const std::string mark = files::program_mark(::getpid(), "/proc/self/exe");
+    if (Status s = replace_file(base_.get(), files::program_mark_name, mark); !s) std::printf("%s\n", s.text.c_str());
     return listen();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/require.h"
+#include "grainserver/files/program_mark.h"
 #include "locks/lock_search.h"
 
 namespace dcs::server {
@@ -38,7 +39,16 @@ bool LauncherClient::connect() {
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
     if (peer.uid != ::geteuid() && peer.uid != 0) return false;
     socket_ = std::move(fd);
+    peer_ = peer.pid;
     return true;
+}
+
+bool LauncherClient::outdated(const std::string &program) const {
+    DCS_REQUIRE(socket_, "a launcher is there");
+    const std::string now = files::program_mark(peer_, program);
+    const Result<std::string> then = read_file(base_.get(), files::program_mark_name, files::program_mark_max);
+    if (!then) return then.status().code == Code::not_found && !now.empty();
+    return !now.empty() && *then != now;
 }
 
 void LauncherClient::close() {

@@ -29,6 +29,8 @@ public:
     void send(const files::LauncherCall &call);
     // Everything that the launcher said so far.
     std::vector<files::LauncherCall> read();
+    // The launcher was started from another file than `program` is now; also one that does not say from which.
+    bool outdated(const std::string &program) const;
 
 private:
     bool connect();
@@ -37,6 +39,7 @@ private:
     std::string directory_;
     std::function<Status()> start_;
     Fd base_, socket_;
+    pid_t peer_ = 0;
     std::deque<std::string> waiting_;
     int tries_ = 0;
     bool broken_ = false;

@@ -12,8 +12,8 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/require.h"
-#include "daemon/privileges.h"
 #include "daemon/log.h"
+#include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server_options.h"
 
@@ -201,13 +201,30 @@ void Server::launcher_answers() {
     put(LauncherUp{});
     for (const auto &[id, g] : state_.grains)
         if (g.phase == Phase::running) look_for_exit(id);
+    replace_launcher();
+}
+
+// After an upgrade the launcher of the release before is asked to end when no grain runs. Once in this server's life: a
+// program that is run by another one, as an emulator does, never looks like the file that was started.
+void Server::replace_launcher() {
+    const auto has_processes = [](const auto &grain) {
+        return grain.second.phase == Phase::starting || grain.second.phase == Phase::running;
+    };
+    if (replacing_ != Replacing::not_yet || std::any_of(state_.grains.begin(), state_.grains.end(), has_processes) ||
+        !launcher_.outdated(options_.launcher_program))
+        return;
+    replacing_ = Replacing::asked;
+    launcher_.send({files::Verb::quit});
 }
 
 void Server::keep_launcher() {
     if (launcher_.broken()) {
         loop_->unwatch(launcher_.fd());
         launcher_.close();
-        log_(Level::warning, "the launcher is gone; starting another");
+        if (replacing_ == Replacing::asked)
+            log_(Level::info, "the launcher was started from a file that has been replaced; starting it anew");
+        else log_(Level::warning, "the launcher is gone; starting another");
+        if (replacing_ == Replacing::asked) replacing_ = Replacing::done;
         put(LauncherDown{});
     }
     std::string why;
@@ -219,8 +236,10 @@ void Server::keep_launcher() {
 }
 
 void Server::read_launcher() {
+    bool any_ended = false;
     for (const files::LauncherCall &call : launcher_.read()) {
-        if (call.verb == files::Verb::end) launcher_answers();
+        if (call.verb == files::Verb::end && replacing_ != Replacing::asked) launcher_answers();
+        if (call.verb == files::Verb::busy) replacing_ = Replacing::not_yet;
         const std::optional<GrainId> id = files_.id_of(call.dir);
         if (!id) continue;
         switch (call.verb) {
@@ -231,10 +250,15 @@ void Server::read_launcher() {
             look_for_exit(*id);
             break;
         case files::Verb::failed: put(StartFailed{*id, static_cast<Code>(call.number), call.again, call.text}); break;
-        case files::Verb::exited: look_for_exit(*id); break;
+        case files::Verb::exited:
+            look_for_exit(*id);
+            any_ended = true;
+            break;
         default: break;
         }
     }
+    handle_pending();
+    if (any_ended) replace_launcher();
 }
 
 void Server::take_frame(const net::Arrival &arrival) {

@@ -47,6 +47,7 @@ private:
     void keep_launcher();
     void read_launcher();
     void launcher_answers();
+    void replace_launcher();
     void look_for_exit(const GrainId &id);
     void connect(Peer to);
     void opened(const net::TlsPeer &peer);
@@ -68,6 +69,7 @@ private:
                        [this](const wire::AnyMessage &message) { send(message); }};
     Instant tidy_at_{};
     LauncherClient launcher_;
+    enum class Replacing : std::uint8_t { not_yet, asked, done } replacing_ = Replacing::not_yet;  // the launcher
     HostGauge gauge_;
     std::shared_ptr<warden::WardenClient> warden_;
     Status ended_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr std::int64_t kernel_thread_flag = 0x00200000;  // PF_KTHREAD
 constexpr std::int64_t exiting_flag = 0x00000004;         // PF_EXITING
 constexpr std::size_t list_max = 1u << 20;
+constexpr int exec_quick_tries = 10, exec_tries = 60;  // about 5 ms; a program from a slow file system takes longer
 constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
 // Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
 ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
@@ -38,6 +40,23 @@ bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
     else if (error != std::errc{}) return false;
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
     return true;
+}
+// Has this process, whose environment read as empty, none? A zombie and a thread of the kernel have no memory. Amid
+// execve(2) there is memory and no address of an environment in it yet.
+bool has_no_environment(pid_t pid) noexcept {
+    constexpr int memory_size = 23, environment_start = 50, environment_end = 51;  // by the numbers of proc(5)
+    char path[64], buffer[1024];
+    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    const std::string_view line(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
+    const std::size_t close = line.rfind(')');
+    if (close == std::string_view::npos || close + 4 >= line.size()) return true;
+    std::string_view rest = line.substr(close + 4);
+    std::int64_t field[environment_end + 1] = {};
+    for (int i = 4; i <= environment_end; ++i)
+        if (!next_number(rest, field[i])) return true;
+    if (field[memory_size] == 0) return true;
+    return field[environment_end] != 0 && field[environment_start] == field[environment_end];
 }
 }  // namespace
 
@@ -157,7 +176,17 @@ std::string kernel_text(const std::string &path, std::size_t max) {
 }
 
 std::string environment_of(pid_t pid) {
-    return kernel_text("/proc/" + std::to_string(pid) + "/environ", environment_max);
+    const std::string path = "/proc/" + std::to_string(pid) + "/environ";
+    for (int tries = 0;; ++tries) {
+        const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        std::string text;
+        if (!fd || !read_to_end(fd.get(), environment_max, text)) return {};
+        text.resize(std::min(text.size(), environment_max));
+        if (!text.empty() || tries == exec_tries || has_no_environment(pid)) return text;
+        const timespec pause = {0, 100'000};
+        if (tries < exec_quick_tries) ::sched_yield();
+        else ::nanosleep(&pause, nullptr);
+    }
 }
 
 bool has_variable(const std::string &environment, const std::string &name_and_value) {

@@ -44,6 +44,7 @@ bool out_of_descriptors(int error) noexcept;
 // Every process of this host. `missed`: errno if some may not be among them, as when no descriptor was left.
 std::vector<ProcessStat> all_processes(int *missed = nullptr);
 // Environment as the kernel shows it: NAME=value with NUL between; empty if unreadable or a zombie.
+// Of a process amid execve(2), which shows none for a moment, it is the new program's: waits up to 5 ms for it.
 std::string environment_of(pid_t pid);
 bool has_variable(const std::string &environment, const std::string &name_and_value);
 

@@ -38,13 +38,19 @@ def children_of(pid):
         return []
 
 
+def test_builds(directory):
+    """Of this tree's programs; bugs can be planted in them."""
+    return Release("test builds", bin_directory(os.path.join(directory, "bin"), TEST_BUILDS),
+                   os.path.join(ROOT, "libdcs/python"), os.path.join(TESTS, "planted/libdcs.so"))
+
+
 class Cluster:
     def __init__(self, network, points, plants="", releases=None):
         """releases: of each host and of "programs", a Release; else all are the test builds of this tree."""
         self.network, self.points = network, points
         self.base = tempfile.mkdtemp(prefix="dcs-drill-")
         self.clocks = Clocks(self.base)
-        self.releases = releases or dict.fromkeys([*HOSTS, "programs"], self.test_builds())
+        self.releases = releases or dict.fromkeys([*HOSTS, "programs"], test_builds(self.base))
         self.env = dict(os.environ, DCS_DIR=self.base, DCS_PATIENCE_S="900")
         self.env.pop("DCS_AUTH_FD", None)
         self.env.pop("DCS_PLANTED", None)
@@ -57,10 +63,6 @@ class Cluster:
         self.since = {}                       # name -> when it was started
         os.mkdir(os.path.join(self.base, "scheduler"))
         self.write_table()
-
-    def test_builds(self):
-        return Release("test builds", bin_directory(os.path.join(self.base, "bin"), TEST_BUILDS),
-                       os.path.join(ROOT, "libdcs/python"), os.path.join(TESTS, "planted/libdcs.so"))
 
     @property
     def bin(self):

@@ -286,6 +286,24 @@ def run(a, network):
         cluster.end(show=not good)
 
 
+def judged(run):
+    """Runs with namespaces for the hosts; the exit code, and a line for people."""
+    try:
+        network = Network(HOSTS)
+    except Network.CannotBe as error:
+        print(f"SKIPPED, network namespaces cannot be made here: {error}")
+        return 77
+    try:
+        run(network)
+    except (Wrong, AssertionError, subprocess.SubprocessError) as wrong:
+        print(f"WRONG: {wrong}")
+        return 1
+    finally:
+        network.close()
+    print("1 passed, 0 failed")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "0" if FULL else "1")),
@@ -300,20 +318,7 @@ def main():
     a = parser.parse_args()
     a.seed = a.seed or random.SystemRandom().randrange(1, 1 << 31)
     print(f"seed {a.seed}; again: tests/drill/drill.py --seed {a.seed} --minutes {a.minutes:g} --small {a.small}", flush=True)
-    try:
-        network = Network(HOSTS)
-    except Network.CannotBe as error:
-        print(f"SKIPPED, network namespaces cannot be made here: {error}")
-        return 77
-    try:
-        run(a, network)
-    except (Wrong, AssertionError, subprocess.TimeoutExpired) as wrong:
-        print(f"WRONG: {wrong}")
-        return 1
-    finally:
-        network.close()
-    print("1 passed, 0 failed")
-    return 0
+    return judged(lambda network: run(a, network))
 
 
 if __name__ == "__main__":

@@ -27,16 +27,19 @@ bool dead(const Seen &seen, std::uint64_t born) {
     return !dcs::read_stat(seen.pid, stat) || stat.start_time != born || stat.state == 'Z' || stat.state == 'X';
 }
 
-// Waits until it is certain.
+// Waits until it is certain. The pid is read last: what the place shows before is this process's, and not the next
+// one's, which is inside by right if both share the lock.
 bool runs_inside(const Seen &seen) {
     const std::uint64_t born = seen.occupant->born;
+    bool over = false;
     for (int i = 0;; ++i) {
-        const std::uint32_t grant = seen.occupant->grant;
+        const std::uint32_t grant = seen.occupant->grant, beat = seen.occupant->beat;
         if (seen.occupant->pid != seen.pid) return false;  // buried
         if (grant != seen.grant) return true;              // it left by itself, so it was alive
-        if (seen.occupant->beat != seen.beat) return true;
-        if (dead(seen, born)) return seen.occupant->beat != seen.beat;
-        if (i < 20) ::sched_yield();
+        if (beat != seen.beat) return true;
+        if (over) return false;
+        over = dead(seen, born);
+        if (over || i < 20) ::sched_yield();
         else sleep_ns(200'000);
     }
 }
@@ -60,7 +63,7 @@ int others_inside(const Arena &arena, const Occupant &self, int place, bool excl
     for (const Seen &s : seen) {
         if (!runs_inside(s)) continue;
         ++alive;
-        who += " " + std::to_string(s.pid);
+        who += " " + std::to_string(s.pid) + (s.occupant->shared ? " shared" : "");
     }
     return alive;
 }
@@ -119,7 +122,8 @@ void look_around(Arena &arena, const Occupant &self) {
         const int others = others_inside(arena, self, place, self.shared, who);
         if (others < limit) continue;
         ++arena.doubles;
-        tell(arena, "process " + std::to_string(::getpid()) + " was granted lock " + std::to_string(place) +
+        tell(arena, "process " + std::to_string(::getpid()) + (self.shared ? " shared" : "") +
+                        " was granted lock " + std::to_string(place) +
                         " for " + std::to_string(limit) + " while these ran inside:" + who);
     }
 }

@@ -36,12 +36,8 @@ public:
     }
     Supervised(const Supervised &) = delete;
     ~Supervised() {
-        for (const ProcessStat &p : all_processes())
-            if (p.pid != ::getpid() && carries_cookie(environment_of(p.pid), cookie)) ::kill(p.pid, SIGKILL);
-        if (pid_ > 0) {
-            ::kill(pid_, SIGKILL);
-            ::waitpid(pid_, nullptr, 0);
-        }
+        if (pid_ > 0) kill_supervisor();
+        while (victims::carriers(cookie) != 0) victims::kill_carriers(cookie);
         ::munmap(told_, 4096);
     }
     const Told &told() const { return *told_; }

@@ -145,12 +145,16 @@ inline int carriers(std::uint64_t cookie) {
     return n;
 }
 
+inline void kill_carriers(std::uint64_t cookie) {
+    for (const ProcessStat &p : all_processes())
+        if (p.pid != ::getpid() && carries_cookie(environment_of(p.pid), cookie)) ::kill(p.pid, SIGKILL);
+}
+
 // Whatever a failed test left of a run.
 struct Broom {
     std::uint64_t cookie;
     ~Broom() {
-        for (const ProcessStat &p : all_processes())
-            if (p.pid != ::getpid() && carries_cookie(environment_of(p.pid), cookie)) ::kill(p.pid, SIGKILL);
+        kill_carriers(cookie);
         while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
     }
 };

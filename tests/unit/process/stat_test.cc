@@ -48,6 +48,24 @@ TEST_CASE("a child is found in every list, and by its number only") {
     CHECK(self_and_ancestors().front() == ::getpid());
 }
 
+TEST_CASE("a process that executes one program after the other always shows its environment") {
+    const pid_t pid = ::fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        char script[] = "S=exec /bin/sh -c \"$S\"", mark[] = "MARK=1";
+        char *environment[] = {script, mark, nullptr};
+        ::execle("/bin/sh", "sh", "-c", script + 2, nullptr, environment);
+        ::_exit(127);
+    }
+    while (!has_variable(environment_of(pid), "MARK=1")) ::sched_yield();
+    int without = 0;
+    for (int i = 0; i < 20'000; ++i)
+        if (!has_variable(environment_of(pid), "MARK=1")) ++without;
+    CHECK(without == 0);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+}
+
 TEST_CASE("a signal goes to the process that was meant, not to a later one of its number") {
     const Child child;
     ProcessStat stat;
