@@ -6,44 +6,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backupd/shell/backup_options.h"
 #include "backupd/shell/members_file.h"
 #include "backupd/shell/promote.h"
 #include "backupd/shell/serve.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/configuration.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {
 namespace {
-
-struct Arguments {
-    std::string directory, scheduler, tls, pki, promote, log_level = "info";
-    int ready_fd = -1;
-    int hold_mb = static_cast<int>(limits::backup_held_mb);
-};
-
-void parse(int argc, char **argv, Arguments &into) {
-    const CommandLine line{
-        "dcs_backupd",
-        "Accepts grain servers' reports while the scheduler is away, and hands them over when it is back.",
-        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
-         {"scheduler", &into.scheduler, "SOCKET|HOST:PORT[,..]",
-          "the scheduler: its socket for grain servers on this host, or the addresses of its TLS port (not with "
-          "--promote)"},
-         {"tls", &into.tls, "ADDRESS:PORT", "TLS port for grain servers of other hosts"},
-         {"pki", &into.pki, "DIR", "key and certificate for TLS (default: pki in --dir)"},
-         {"hold-mb", &into.hold_mb, "N", "maximum size of the held reports in megabytes (default: 4096)"},
-         {"promote", &into.promote, "DIR",
-          "do not serve: make the copy of the scheduler's store the state directory DIR of a new scheduler, and end"},
-         {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
-         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
-    take_options(line, argc, argv);
-}
 
 // The name of a store is unique, because numbers of reports are valid only for their store.
 Result<std::uint64_t> fresh_name() {
@@ -54,13 +31,13 @@ Result<std::uint64_t> fresh_name() {
     return name;
 }
 
-Result<State> load(store::Store &store, const Arguments &line) {
+Result<State> load(store::Store &store, const BackupOptions &line) {
     auto rebuilt = record::rebuild(store);
     if (!rebuilt) return rebuilt.status();
     for (const std::string &what : rebuilt->reports) log_error(what);
     State state = std::move(rebuilt->state);
     state.started = boot_clock();
-    state.most_bytes = static_cast<std::uint64_t>(line.hold_mb) << 20;
+    state.most_bytes = line.most_bytes();
     if (state.store != 0) return state;
     const auto name = fresh_name();
     if (!name) return name.status();
@@ -80,7 +57,7 @@ Status give_up_the_rest(const std::vector<std::string> &directories) {
     return Status::ok();
 }
 
-Status run(const Arguments &line) {
+Status run(const BackupOptions &line, Configuration &configuration) {
     ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
@@ -88,6 +65,7 @@ Status run(const Arguments &line) {
     net::PoolLink link;
     const std::string pki = line.pki.empty() ? line.directory + "/pki" : line.pki;
     if (Status s = link.open(line.scheduler, pki, pki::Role::backup, ""); !s) return s;
+    if (Status s = configuration.open(line.directory); !s) return s;
     auto members = read_members(line.directory);
     if (!members) return members.status();
     auto signals = Signals::open();
@@ -122,12 +100,12 @@ Status run(const Arguments &line) {
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
     Service service({line.directory, line.ready_fd, std::move(manager)}, *signals, **store, *loop, link, *doors,
-                    std::move(*loaded), mirror);
+                    std::move(*loaded), mirror, configuration);
     return service.run();
 }
 
 // Takes the backup's lock, so that it cannot run at the same time.
-int promote_copy(const Arguments &line) {
+int promote_copy(const BackupOptions &line) {
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");
     const auto done = own ? promote(line.directory, line.promote) : Result<Promoted>(own.status());
     if (!done) {
@@ -150,30 +128,12 @@ int promote_copy(const Arguments &line) {
 }
 
 int main(int argc, char **argv) {
-    Arguments arguments;
-    parse(argc, argv, arguments);
+    BackupOptions options;
+    Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);
-    if (!arguments.promote.empty()) return promote_copy(arguments);
-    if (arguments.scheduler.empty()) {
-        std::fprintf(stderr,
-                     "dcs_backupd: --scheduler is missing: the scheduler's socket, or its TLS port HOST:PORT\n");
-        return 2;
-    }
-    const auto level = level_of(arguments.log_level);
-    const bool socket = arguments.scheduler.find('/') != std::string::npos;
-    if (!level || arguments.hold_mb < 1 || socket != arguments.tls.empty()) {
-        std::string wrong = "--hold-mb must be at least 1";
-        if (socket && !arguments.tls.empty())
-            wrong = "--tls needs a --scheduler at HOST:PORT, which decides which hosts may connect";
-        if (!socket && arguments.tls.empty())
-            wrong = "--scheduler HOST:PORT needs --tls ADDRESS:PORT, the port for grain servers; a socket of this "
-                    "host has a slash in its name";
-        if (!level) wrong = "--log-level: " + level.status().text;
-        std::fprintf(stderr, "dcs_backupd: %s\n", wrong.c_str());
-        return 2;
-    }
-    log_open("dcs_backupd", *level);
-    const Status s = run(arguments);
+    if (!options.promote.empty()) return promote_copy(options);
+    log_open("dcs_backupd", *level_of(options.log_level));
+    const Status s = run(options, configuration);
     if (s) return 0;
     std::fprintf(stderr, "dcs_backupd: %s\n", s.text.c_str());
     return s.code == Code::refused ? 4 : 1;

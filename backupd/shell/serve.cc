@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "backupd/shell/backup_options.h"
 #include "backupd/shell/members_file.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -36,9 +37,10 @@ net::Limits frame_limits() {
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-                 Doors doors, State state, const MirrorLink &mirror)
+                 Doors doors, State state, const MirrorLink &mirror, Configuration &configuration)
     : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), doors_(doors),
-      storage_(store, loop), turn_(std::move(state), store, *this), mirror_(mirror) {}
+      storage_(store, loop), turn_(std::move(state), store, *this), mirror_(mirror),
+      configuration_(configuration) {}
 
 Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
                          const net::PoolLink &link) {
@@ -121,6 +123,22 @@ void Service::storage_answered(const storage::StorageThread::Done &done) {
     }
 }
 
+void Service::handle_signals() {
+    while (const int number = signals_.next()) {
+        if (number == SIGHUP) reread_configuration();
+        stopping_ = stopping_ || number == SIGTERM || number == SIGINT;
+    }
+}
+
+void Service::reread_configuration() {
+    BackupOptions fresh;
+    const auto change = configuration_.read(command_line(fresh));
+    if (!change) return configuration_.refuse(configuration_stays, change.status());
+    configuration_.take(*change);
+    if (change->has("log-level")) log_set_level(*level_of(fresh.log_level));
+    turn_.hold_at_most(fresh.most_bytes());
+}
+
 void Service::handle(net::Arrival arrival) {
     Arrival a;
     a.conn = arrival.conn;
@@ -128,8 +146,7 @@ void Service::handle(net::Arrival arrival) {
     case net::What::woken: return;
     case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
     case net::What::ready:
-        while (const int number = signals_.next()) stopping_ = stopping_ || number == SIGTERM || number == SIGINT;
-        return;
+        return handle_signals();
     case net::What::opened:
         if (!may_come_in(arrival)) return loop_.close(arrival.conn);
         a.kind = Arrival::Kind::opened;

@@ -6,6 +6,7 @@
 
 #include "backupd/shell/mirror_link.h"
 #include "backupd/turn/turn.h"
+#include "daemon/configuration.h"
 #include "daemon/notify.h"
 #include "daemon/signals.h"
 #include "net/loop.h"
@@ -33,7 +34,7 @@ class Service final : private Outside {
 public:
     // All reference arguments outlive the Service.
     Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
-            Doors doors, State state, const MirrorLink &mirror);
+            Doors doors, State state, const MirrorLink &mirror, Configuration &configuration);
     // Signals readiness, drops the system calls that serving does not need, and serves until TERM or INT; then all is
     // committed and synced.
     Status run();
@@ -54,6 +55,8 @@ private:
     void handle(net::Arrival arrival);
     bool about_mirror(const net::Arrival &arrival);
     bool may_come_in(const net::Arrival &opened);
+    void handle_signals();
+    void reread_configuration();
     void keep_certificate();
     bool may_flush() const;
     void storage_answered(const storage::StorageThread::Done &done);
@@ -69,6 +72,7 @@ private:
     storage::StorageThread storage_;
     Turn turn_;
     const MirrorLink &mirror_;
+    Configuration &configuration_;
     bool stopping_ = false;
     Instant last_activity_{}, flush_not_before_{};
 };

@@ -44,6 +44,8 @@ public:
     Instant next_wakeup() const { return phase_ == Phase::open ? next_deadline(state_) : Instant::never(); }
 
     const State &state() const { return state_; }
+    // From the next turn on; what is held already stays.
+    void hold_at_most(std::uint64_t bytes) { state_.most_bytes = bytes; }
     // The connection to a scheduler that knows this backup; 0: there is none.
     ConnId scheduler() const { return state_.link == Link::ready ? link_ : 0; }
 

@@ -61,6 +61,7 @@ public:
     // Removes a few contents that are not needed: those unused for long, and the least recently used ones as
     // long as the total is too large. False: there was nothing to do.
     bool sweep(std::int64_t now_s);
+    void keep_at_most(std::uint64_t bytes) { max_bytes_ = bytes; }  // instead of open()'s; what is too much is swept
     std::uint64_t bytes() const { return bytes_; }
 
 private:

@@ -25,6 +25,7 @@ public:
     Contents(GrainFiles &files, Tell tell, Say say) : files_(files), tell_(std::move(tell)), say_(std::move(say)) {}
     Status open(const std::string &directory, const std::string &binary_class, std::uint64_t max_bytes,
                 std::function<ContentCache::Names()> needed);
+    void keep_at_most(std::uint64_t bytes) { cache_.keep_at_most(bytes); }
     // The function that opens programs outside the library: files/program_file.h, or a privileged process.
     using OpenProgram = std::function<Result<Fd>(const std::string &path, const files::Account &account)>;
     void open_programs_by(OpenProgram open) { open_program_ = std::move(open); }

@@ -132,6 +132,7 @@ Status Server::open(const ServerOptions &options) {
     if (options_.pki_directory.empty()) options_.pki_directory = options_.directory + "/pki";
     const Result<GrainRules> rules = settle_rules();
     if (!rules) return rules.status();
+    if (Status s = configuration_.open(options_.directory); !s) return s;
     if (Status s = give_up_the_rest(); !s) return s;  // before any foreign data is read
     state_.host = options_.name;
     state_.binary_class = options_.binary_class;

@@ -15,6 +15,7 @@
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"
+#include "grainserver/shell/server_options.h"
 
 namespace dcs::server {
 namespace {
@@ -272,9 +273,26 @@ void Server::take_frame(const net::Arrival &arrival) {
     put(LinkClosed{"the scheduler sent an invalid message: " + message.status().text});
 }
 
+void Server::handle_signals() {
+    while (const int number = signals_->next()) {
+        if (number == SIGHUP) reread_configuration();
+        stop_ = stop_ || number == SIGTERM || number == SIGINT;
+    }
+}
+
+// The rest takes a restart, which grains do not notice.
+void Server::reread_configuration() {
+    OptionWords fresh;
+    const auto change = configuration_.read(command_line(fresh));
+    if (!change) return configuration_.refuse(configuration_stays, change.status());
+    configuration_.take(*change);
+    if (change->has("log-level")) log_set_level(*dcs::level_of(fresh.log_level));
+    contents_.keep_at_most(static_cast<std::uint64_t>(fresh.server.library_mb) << 20);
+}
+
 void Server::take(net::Arrival &arrival) {
     if (arrival.what == net::What::ready && arrival.watch == signals_->fd()) {
-        while (const int number = signals_->next()) stop_ = stop_ || number == SIGTERM || number == SIGINT;
+        handle_signals();
     } else if (arrival.what == net::What::ready && arrival.watch == warden_->process().fd()) {
         warden_is_gone();
     } else if (arrival.what == net::What::ready) {

@@ -4,13 +4,14 @@
 #include <memory>
 #include <string>
 
+#include "daemon/configuration.h"
 #include "daemon/signals.h"
 #include "grainserver/core/step.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/grain_files.h"
 #include "grainserver/shell/host_gauge.h"
 #include "grainserver/shell/launcher_client.h"
-#include "grainserver/shell/rungs.h"
+#include "grainserver/shell/server_options.h"
 #include "grainserver/warden/warden.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
@@ -20,26 +21,11 @@ namespace dcs::server {
 
 using LogLine = void (*)(server::Level, const std::string &);
 
-struct ServerOptions {
-    std::string name, directory, scheduler, binary_class, launcher_program;
-    bool own_launcher = true;     // else a service manager starts it
-    std::string backup;           // its socket, or its address in place of the scheduler's; empty: not given
-    std::string slots_directory;  // empty: the server's own
-    std::string pki_directory;    // empty: directory/pki
-    bool use_cgroups = true;
-    IdentityOptions identity;
-    RungOptions rungs;
-    files::Limits limits;
-    int library_mb = 4096;            // size of the library of contents
-    std::vector<std::string> runner;  // runs this host's programs; empty: they are executed directly
-    bool watch = true;  // the host's owner has priority
-};
-
 std::uint64_t random_number();
 
 class Server {
 public:
-    explicit Server(LogLine log) : log_(log) {}
+    Server(LogLine log, Configuration &configuration) : log_(log), configuration_(configuration) {}
     ~Server();
     // Takes DIR/lock (Code::refused: another server has the directory) and finds the grains of an earlier server.
     Status open(const ServerOptions &options);
@@ -52,6 +38,8 @@ private:
     Result<GrainRules> settle_rules();
     Status give_up_the_rest();
     Status open_grains(const GrainRules &rules);
+    void handle_signals();
+    void reread_configuration();
     void warden_is_gone();
     void handle_pending();
     void take(net::Arrival &arrival);
@@ -73,6 +61,7 @@ private:
     void put(Input input) { pending_.push_back(std::move(input)); }
 
     LogLine log_;
+    Configuration &configuration_;
     ServerOptions options_;
     State state_;
     GrainFiles files_;

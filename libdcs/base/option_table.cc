@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -41,30 +42,6 @@ Status unknown_option(const std::string &word, const OptionTable &known) {
     return fail(Code::invalid, "unknown option " + word + (meant.empty() ? "" : "; did you mean --" + meant + "?"));
 }
 
-// What the value may be, as an error says it; empty: `value` is that.
-std::string wrong_with(const Takes &takes, const std::string &value) {
-    const bool open = takes.most >= (takes.kind == Takes::Kind::seconds ? most_seconds : INT32_MAX);
-    const std::string range = open ? ", at least " + plain(takes.least)
-                                   : " from " + plain(takes.least) + " to " + plain(takes.most);
-    switch (takes.kind) {
-    case Takes::Kind::text: return static_cast<double>(value.size()) < takes.least ? "it is empty" : "";
-    case Takes::Kind::whole:
-        if (number_of(value, static_cast<std::int64_t>(takes.least), static_cast<std::int64_t>(takes.most))) return "";
-        return "a whole number" + range;
-    case Takes::Kind::seconds:
-        if (const auto s = seconds_of_text(value); s && *s >= takes.least && *s <= takes.most) return "";
-        return "a number of seconds" + range + ", or such as 90s, 5m, 2h, 7d, 1:30:00";
-    case Takes::Kind::mask:
-        if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
-        return "a mask of host classes, such as 0x1 or 3";
-    case Takes::Kind::word: {
-        const auto words = split(takes.words, '|');
-        return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);
-    }
-    }
-    return "";
-}
-
 // Edit distance with transpositions of neighbours, the usual typing errors.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -82,10 +59,39 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::string complaint(const Takes &takes, const std::string &value) {
+    const bool open = takes.most >= (takes.kind == Takes::Kind::seconds ? most_seconds : INT32_MAX);
+    const std::string range = open ? ", at least " + plain(takes.least)
+                                   : " from " + plain(takes.least) + " to " + plain(takes.most);
+    switch (takes.kind) {
+    case Takes::Kind::text: return static_cast<double>(value.size()) < takes.least ? "it is empty" : "";
+    case Takes::Kind::whole:
+        if (number_of(value, static_cast<std::int64_t>(takes.least), static_cast<std::int64_t>(takes.most))) return "";
+        return "a whole number" + range;
+    case Takes::Kind::seconds:
+        if (const auto s = seconds_of_text(value); s && *s >= takes.least && *s <= takes.most) return "";
+        return "a number of seconds" + range + ", or such as 90s, 5m, 2h";
+    case Takes::Kind::megabytes:
+        if (const auto mb = megabytes_of_text(value)) {
+            const auto number = static_cast<double>(*mb);
+            if (number >= takes.least && number <= takes.most) return "";
+        }
+        return "a number of megabytes" + range + ", or such as 512 MiB, 4 GiB";
+    case Takes::Kind::mask:
+        if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
+        return "a mask of host classes, such as 0x1 or 3";
+    case Takes::Kind::word: {
+        const auto words = split(takes.words, '|');
+        return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);
+    }
+    }
+    return "";
+}
+
 std::string shown(const OptionRow &row) { return std::string("--") + row.name; }
 
 Status check_value(const OptionRow &row, const std::string &value) {
-    const std::string wrong = wrong_with(row.takes, value);
+    const std::string wrong = complaint(row.takes, value);
     if (wrong.empty()) return Status::ok();
     return fail(Code::invalid, shown(row) + " " + (value.empty() ? "''" : value) + ": " + wrong);
 }
@@ -213,32 +219,64 @@ std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
     return value;
 }
 
-// "5:00" is minutes and seconds, "1:30:00" hours before them; what follows a colon is below 60.
-static std::optional<double> clock_of_text(std::string_view text) {
-    double sum = 0;
-    for (int parts = 1;; ++parts) {
-        const std::size_t colon = text.find(':');
-        const auto part = number_of(text.substr(0, colon), 0, parts == 1 ? 1'000'000 : 59);
-        const bool digits = text.substr(0, colon).find_first_not_of("0123456789") == text.npos;
-        if (!part || !digits || parts > 3) return std::nullopt;
-        sum = sum * 60 + static_cast<double>(*part);
-        if (colon == text.npos) return sum <= most_seconds ? std::optional(sum) : std::nullopt;
-        text.remove_prefix(colon + 1);
-    }
-}
+namespace {
 
-std::optional<double> seconds_of_text(std::string_view text) {
-    if (text.find(':') != text.npos) return clock_of_text(text);
-    const char last = text.empty() ? ' ' : text.back();
-    const double unit = last == 'd' ? 86400 : last == 'h' ? 3600 : last == 'm' ? 60 : 1;
-    if (unit > 1 || last == 's') text.remove_suffix(1);
-    // Digits and a point only: strtod takes more.
+// Digits and a point only: strtod takes more.
+std::optional<double> plain_number(std::string_view text) {
     if (text.empty() || text.find_first_not_of("0123456789.") != text.npos) return std::nullopt;
     const std::string digits(text);
     char *end = nullptr;
-    const double value = std::strtod(digits.c_str(), &end) * unit;
-    if (end == digits.c_str() || *end != '\0' || value > most_seconds) return std::nullopt;
+    const double value = std::strtod(digits.c_str(), &end);
+    if (end == digits.c_str() || *end != '\0') return std::nullopt;
     return value;
+}
+
+// "5:30", "1:30:00": what follows a colon has two digits and is less than 60.
+std::optional<double> clock_of_text(std::string_view text) {
+    const auto parts = split(std::string(text), ':');
+    if (parts.size() > 3) return std::nullopt;
+    double value = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto part = number_of(parts[i], 0, i == 0 ? static_cast<std::int64_t>(most_seconds) : 59);
+        if (!part || (i > 0 && parts[i].size() != 2) || parts[i][0] == '-') return std::nullopt;
+        value = value * 60 + static_cast<double>(*part);
+    }
+    return value;
+}
+
+}  // namespace
+
+std::optional<double> seconds_of_text(std::string_view text) {
+    std::optional<double> value;
+    if (text.find(':') != text.npos) {
+        value = clock_of_text(text);
+    } else {
+        const char last = text.empty() ? ' ' : text.back();
+        const double unit = last == 'd' ? 86400 : last == 'h' ? 3600 : last == 'm' ? 60 : 1;
+        if (unit != 1 || last == 's') text.remove_suffix(1);
+        value = plain_number(text);
+        if (value) *value *= unit;
+    }
+    return value && *value <= most_seconds ? value : std::nullopt;
+}
+
+std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
+    struct Unit {
+        const char *name;
+        double bytes;
+    };
+    constexpr double k = 1024, mega = k * k;
+    static constexpr Unit units[] = {{"KiB", k},   {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega}, {"kB", 1e3},
+                                     {"KB", 1e3},  {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},         {"", mega}};
+    const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+    const auto number = plain_number(text.substr(0, end));
+    std::string_view name = text.substr(end);
+    if (!name.empty() && name[0] == ' ') name.remove_prefix(1);
+    const auto unit = std::find_if(std::begin(units), std::end(units), [&](const Unit &u) { return name == u.name; });
+    if (!number || unit == std::end(units) || (name.empty() && end != text.size())) return std::nullopt;
+    const double value = *number * unit->bytes / mega;
+    if (value > 1e12 || (value > 0 && value < 1) || (name.empty() && value != std::floor(value))) return std::nullopt;
+    return static_cast<std::int64_t>(value);
 }
 
 std::optional<std::uint32_t> class_of(std::string_view text) {

@@ -13,9 +13,9 @@ namespace dcs {
 
 // What a value has to be.
 struct Takes {
-    enum class Kind { text, whole, seconds, mask, word };
+    enum class Kind { text, whole, seconds, megabytes, mask, word };
     Kind kind = Kind::text;
-    double least = 0, most = 0;  // whole, seconds; of a text the least length
+    double least = 0, most = 0;  // whole, seconds, megabytes; of a text the least length
     const char *words = "";      // word: "server|client|backup"
 };
 constexpr Takes some_text{Takes::Kind::text, 1};  // {}: any text
@@ -24,6 +24,9 @@ constexpr Takes whole_number(std::int64_t least, std::int64_t most) {  // 0x... 
 }
 constexpr double most_seconds = 1e9;
 constexpr Takes seconds_from(double least, double most = most_seconds) { return {Takes::Kind::seconds, least, most}; }
+constexpr Takes megabytes_from(std::int64_t least, std::int64_t most = INT32_MAX) {
+    return {Takes::Kind::megabytes, static_cast<double>(least), static_cast<double>(most)};
+}
 constexpr Takes class_mask(std::int64_t least) { return {Takes::Kind::mask, static_cast<double>(least), 0xffffffff}; }
 constexpr Takes one_of(const char *words) { return {Takes::Kind::word, 0, 0, words}; }
 
@@ -41,6 +44,8 @@ struct OptionRow {
 using OptionTable = std::vector<OptionRow>;
 
 std::string shown(const OptionRow &row);  // "--name"
+// What the value may be, as an error says it: "a whole number, at least 1"; empty: `value` is that.
+std::string complaint(const Takes &takes, const std::string &value);
 // An error names the option, the value and what it may be.
 Status check_value(const OptionRow &row, const std::string &value);
 
@@ -71,8 +76,11 @@ std::string line_for_programs(const std::string &key, const std::string &text);
 
 // Whole text, decimal, or hexadecimal after 0x; within the bounds, else nothing.
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);
-// "10", "1.5", "90s", "5m", "2h", "7d", "5:00", "1:30:00"; not negative.
+// "10", "1.5", "90s", "5m", "2h", "1d", "5:30" (minutes), "1:30:00" (hours); not negative.
 std::optional<double> seconds_of_text(std::string_view text);
+// Whole megabytes, which are 2^20 bytes here: "512", "512 MiB", "1.5GiB"; KiB to TiB count in 1024, kB to TB in 1000.
+// What is less than a megabyte more is cut off; what is less than one, but not 0, is none. Not negative.
+std::optional<std::int64_t> megabytes_of_text(std::string_view text);
 // Mask of host classes: 32 bits.
 std::optional<std::uint32_t> class_of(std::string_view text);
 // The candidate that a person who typed `word` most likely meant; empty if none is near.

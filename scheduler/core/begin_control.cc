@@ -25,9 +25,10 @@ AuthEntry stamped(AuthEntry entry, std::int64_t wall_s) {
 }
 
 // Stamps are set and looked at only in this file, so that core needs no wall clock anywhere else: an entry
-// lives at least token_age_s from the first of these occasions that finds it without sessions.
+// lives at least the policy's token_age_s from the first of these occasions that finds it without sessions.
 void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     const std::set<TokenHash> used = tokens_in_use(d.state);
+    const std::int64_t most_s = d.state.policy.token_age_s;
     std::size_t idle = 0;
     std::optional<std::pair<std::int64_t, TokenHash>> oldest;
     for (const auto &[hash, entry] : d.state.auth) {
@@ -36,8 +37,8 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
             continue;
         }
         const std::int64_t age_s = wall_s - entry.stamp_s;
-        const bool unstamped = entry.stamp_s == 0 || age_s > absurd_age_s || age_s < -limits::token_age_s;
-        if (!unstamped && age_s > limits::token_age_s) {
+        const bool unstamped = entry.stamp_s == 0 || age_s > absurd_age_s || age_s < -most_s;
+        if (!unstamped && age_s > most_s) {
             d.change(EraseAuth{hash});
             continue;
         }

@@ -175,10 +175,10 @@ struct Policy {
     std::int32_t stored_mb_per_user = 0;  // of disk: sessions and contents
     std::int32_t stored_share = 50;  // most that a user may have of what is free and what he has, in percent
     std::int32_t probation = 0;      // so many grains blamed in a row: one grain at a time until one finishes
+    std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
     std::vector<std::string> users;  // who may call; empty: everybody
     bool operator==(const Policy &) const = default;
 };
-
 // Of one user's active sessions.
 struct UserCounts {
     std::int64_t sessions = 0, unfinished = 0, running = 0;

@@ -9,56 +9,22 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "daemon/configuration.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/options.h"
 #include "daemon/own_directory.h"
 #include "daemon/signals.h"
-#include "daemon/trusted_path.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"
-#include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
-#include "scheduler/shell/policy_file.h"
+#include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
-#include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
 #include "store/identity.h"
 
 namespace dcs::shell {
 namespace {
-
-struct Arguments {
-    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters;
-    std::string mirror = "off";
-    int ready_fd = -1;
-    int accept_lost_turn = 0;
-};
-
-void parse(int argc, char **argv, Arguments &into) {
-    const CommandLine line{
-        "dcs_scheduler",
-        "Hands grains to grain servers and keeps what was acknowledged.",
-        {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
-         {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
-         {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
-         {"limits", &into.limits_file, "FILE", "of each user, reread too (default: DIR/limits; may be missing)"},
-         {"tls", &into.tls, "ADDRESS:PORT",
-          "serve grain servers and control programs of other hosts there, with TLS 1.3 (default: this host's only)"},
-         {"group", &into.group, "NAME",
-          "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
-          "members of dcs from other hosts)"},
-         {"master", &into.masters, "LOGIN[,..]", "these may give the orders that root may give: scheduler_master"},
-         {"mirror", &into.mirror, "MODE",
-          "a running copy of the store at the backup: sync (commits wait for it), lagging or off (default)"},
-         {"log-level", &into.log_level, "LEVEL", "error, warn, info or debug (default: info)"},
-         {"accept-lost-turn", &into.accept_lost_turn, "N",
-          "go on without turn N, whose root the last start has named as lost (what it changed is lost)"},
-         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving"}}};
-    take_options(line, argc, argv);
-}
 
 void report_recovery(const store::RecoveryReport &report) {
     if (report.turns_finished > 0 || report.temporaries_discarded > 0)
@@ -106,34 +72,26 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     return rebuilt;
 }
 
-// What the command line says, and the files that it names.
-Result<ServeSettings> settings_of(const Arguments &line) {
+// What the options say, and the files that they name.
+Result<ServeSettings> settings_of(const SchedulerOptions &options) {
+    std::vector<Status> why;
+    SettingsFiles files = read_settings_files(options, why);
+    if (!why.empty()) return why[0];
     ServeSettings settings;
-    settings.directory = line.directory;
-    settings.hosts_file = line.hosts_file.empty() ? line.directory + "/hosts" : line.hosts_file;
-    settings.ready_fd = line.ready_fd;
-    settings.members_only = !line.group.empty() && line.group != "none";
-    for (const std::string_view name : split_at_commas(line.masters)) {
-        if (!is_name(name)) return fail(Code::invalid, "--master: `" + std::string(name) + "` is no login name");
-        settings.masters.emplace_back(name);
-    }
-    settings.policy_file = line.policy_file.empty() ? line.directory + "/policy" : line.policy_file;
-    settings.limits_file = line.limits_file.empty() ? line.directory + "/limits" : line.limits_file;
-    for (const std::string *file : {&settings.hosts_file, &settings.policy_file, &settings.limits_file})
-        if (Status s = trusted_path(*file); !s) return s;
-    auto hosts = read_host_table(settings.hosts_file);
-    if (!hosts) return hosts.status();
-    settings.hosts = std::move(*hosts);
-    auto policy = read_policy(settings.policy_file);
-    if (!policy) return policy.status();
-    settings.policy = std::move(*policy);
-    auto user_limits = read_limits(settings.limits_file);
-    if (!user_limits) return user_limits.status();
-    settings.limits = *user_limits;
+    settings.directory = options.directory;
+    settings.hosts_file = options.hosts();
+    settings.policy_file = options.policy();
+    settings.limits_file = options.limits();
+    settings.ready_fd = options.ready_fd;
+    settings.members_only = !options.group.empty() && options.group != "none";
+    settings.masters = options.master_names();
+    settings.hosts = std::move(files.hosts);
+    settings.policy = std::move(files.policy);
+    settings.limits = files.limits;
     return settings;
 }
 
-keeper::Place keeper_place(const Arguments &line, const ServeSettings &settings) {
+keeper::Place keeper_place(const SchedulerOptions &line, const ServeSettings &settings) {
     const std::string members = line.group.empty() ? "dcs" : line.group == "none" ? "" : line.group;
     return {line.directory + "/pki", settings.hosts_file, settings.policy_file, settings.limits_file, members};
 }
@@ -168,7 +126,7 @@ Status give_up_the_rest(const std::string &state) {
 }
 
 // From here on the log is the place for errors.
-Status run(const Arguments &line) {
+Status run(const SchedulerOptions &line, Configuration &configuration) {
     raise_descriptor_limit();
     ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=reading the state in " + line.directory);
@@ -177,6 +135,7 @@ Status run(const Arguments &line) {
 
     auto settings = settings_of(line);
     if (!settings) return settings.status();
+    if (Status s = configuration.open(line.directory); !s) return s;
     auto signals = Signals::open();
     if (!signals) return signals.status();
     const auto keeper = keeper::KeeperClient::start(keeper_place(line, *settings));
@@ -234,25 +193,16 @@ Status run(const Arguments &line) {
     settings->manager = std::move(manager);
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
                     **keeper, std::move(*doors), std::move(setup),
-                    {{*identity, mode, (*attached)->read()}, **attached, turns});
+                    {{*identity, mode, (*attached)->read()}, **attached, turns}, configuration);
     return service.run();
 }
 
 int main(int argc, char **argv) {
-    Arguments arguments;
-    parse(argc, argv, arguments);
-    const auto level = level_of(arguments.log_level);
-    if (!level) {
-        std::fprintf(stderr, "dcs_scheduler: --log-level: %s\n", level.status().text.c_str());
-        return 2;
-    }
-    if (!turn::mirror_mode_of(arguments.mirror)) {
-        std::fprintf(stderr, "dcs_scheduler: --mirror %s: sync, lagging or off\n", arguments.mirror.c_str());
-        return 2;
-    }
+    SchedulerOptions options;
+    Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);
-    log_open("dcs_scheduler", *level);
-    const Status s = run(arguments);
+    log_open("dcs_scheduler", *level_of(options.log_level));
+    const Status s = run(options, configuration);
     if (s) return 0;
     std::fprintf(stderr, "dcs_scheduler: %s\n", s.text.c_str());
     return s.code == Code::refused ? 4 : 1;  // 4: to start it again would change nothing

@@ -2,11 +2,15 @@
 
 #include <set>
 
+#include "base/option_table.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
 namespace {
+
+// A program that begins and opens its session a moment later has its token still.
+constexpr std::int32_t least_token_age_s = 60;
 
 std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     if (rule == "sessions_per_user") return &policy.sessions_per_user;
@@ -15,6 +19,7 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     if (rule == "stored_mb_per_user") return &policy.stored_mb_per_user;
     if (rule == "stored_share") return &policy.stored_share;
     if (rule == "probation") return &policy.probation;
+    if (rule == "token_age") return &policy.token_age_s;
     return nullptr;
 }
 
@@ -23,6 +28,11 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     std::int32_t *number = number_of(rule, policy);
     if (number == nullptr && rule != "fair_share" && rule != "user") return "there is no rule `" + rule + "`";
     if (words.size() != 2) return "`" + rule + "` takes one word";
+    if (rule == "token_age") {
+        const auto age_s = seconds_of_text(words[1]);
+        *number = static_cast<std::int32_t>(age_s.value_or(0));
+        return *number >= least_token_age_s ? "" : rule + " must be a time, at least 1m, such as 24h or 7d";
+    }
     if (rule == "stored_share")
         return read_whole(words[1], *number) && *number >= 0 && *number <= 100
                    ? "" : rule + " must be a number of per cent, 0 for no such rule";

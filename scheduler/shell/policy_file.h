@@ -7,6 +7,7 @@
 //   stored_mb_per_user 5000  what a user has stored: sessions and contents, in MB (default 0: no limit)
 //   stored_share 50          and at most so many per cent of what is free and what he has (0: no such rule)
 //   probation 3              so many grains blamed on a host in a row: one at a time until one finishes
+//   token_age 24h            that a control program's token stays which holds no session
 //   user ann                 who may call, any number of lines (default: everybody)
 #include <string>
 #include <string_view>

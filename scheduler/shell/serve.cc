@@ -40,8 +40,8 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
                  std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-                 turn::Turn::Setup setup, MirrorParts mirror)
-    : settings_(std::move(settings)), signals_(signals), keeper_(keeper),
+                 turn::Turn::Setup setup, MirrorParts mirror, Configuration &configuration)
+    : settings_(std::move(settings)), configuration_(configuration), signals_(signals), keeper_(keeper),
       names_([this](std::uint32_t uid) { return user_of(uid); }), store_(store), loop_(loop),
       storage_(store, loop), library_(std::move(library_disk), loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
@@ -318,8 +318,7 @@ void Service::handle_signals() {
     }
 }
 
-// All three files are read and checked, whole, before anything changes.
-Status Service::reread_settings() {
+Result<SettingsFiles> Service::read_tables() {
     using keeper::Settings;
     const auto text = [this](Settings which, const std::string &file, const char *what) {
         return keeper_.settings(which, file, what);
@@ -327,21 +326,46 @@ Status Service::reread_settings() {
     auto hosts = host_table_of(text(Settings::hosts, settings_.hosts_file, "the host table"), settings_.hosts_file);
     auto policy = policy_of(text(Settings::policy, settings_.policy_file, "the policy"), settings_.policy_file);
     const auto limits = limits_of(text(Settings::limits, settings_.limits_file, "the limits"), settings_.limits_file);
-    if (!hosts || !policy || !limits) {
-        const Status why = !hosts ? hosts.status() : !policy ? policy.status() : limits.status();
-        log_error("the old host table, policy and limits stay: " + why.text);
+    if (!hosts) return hosts.status();
+    if (!policy) return policy.status();
+    if (!limits) return limits.status();
+    return SettingsFiles{std::move(*hosts), std::move(*policy), *limits};
+}
+
+void Service::take_tables(SettingsFiles tables) {
+    log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
+    turn_.take_limits(tables.limits);
+    turn_.take_policy(std::move(tables.policy));
+    turn_.take_host_table(std::move(tables.hosts));
+}
+
+// The configuration and all three files are read and checked, whole, before anything changes.
+Status Service::reread_settings() {
+    SchedulerOptions fresh;
+    const auto change = configuration_.read(command_line(fresh));
+    auto tables = read_tables();
+    if (!change || !tables) {
+        const Status why = !change ? change.status() : tables.status();
+        configuration_.refuse(!change ? "the old configuration, host table, policy and limits stay"
+                                      : "the old host table, policy and limits stay", why);
         return why;
     }
-    log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
-    turn_.take_limits(*limits);
-    turn_.take_policy(std::move(*policy));
-    turn_.take_host_table(std::move(*hosts));
+    configuration_.take(*change);
+    if (change->has("log-level")) log_set_level(*level_of(fresh.log_level));
+    settings_.masters = fresh.master_names();
+    take_tables(std::move(*tables));
     return Status::ok();
 }
 
 Status Service::remove_host_line(const std::string &host) {
     if (Status s = keeper_.remove_host(host); !s) return s;
-    return reread_settings();
+    auto tables = read_tables();
+    if (!tables) {
+        log_error("the old host table, policy and limits stay: " + tables.status().text);
+        return tables.status();
+    }
+    take_tables(std::move(*tables));
+    return Status::ok();
 }
 
 // What is in flight is finished and answered; what was not decided is asked again by its sender.

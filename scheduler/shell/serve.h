@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/configuration.h"
 #include "daemon/notify.h"
 #include "daemon/peer_name.h"
 #include "daemon/signals.h"
@@ -15,6 +16,7 @@
 #include "scheduler/shell/doors.h"
 #include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/real_outside.h"
+#include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/server_processes.h"
 #include "scheduler/turn/turn.h"
 
@@ -45,7 +47,7 @@ public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
             std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-            turn::Turn::Setup setup, MirrorParts mirror);
+            turn::Turn::Setup setup, MirrorParts mirror, Configuration &configuration);
     // Says ready, gives up the system calls that serving does not need (daemon/privileges.h), and serves. Returns when
     // stopped, all committed and synced; otherwise why not.
     Status run();
@@ -64,6 +66,8 @@ private:
     void turn_out_copies();
     void commit_answered(const store::CommitResult &result);
     void handle_signals();
+    Result<SettingsFiles> read_tables();
+    void take_tables(SettingsFiles tables);
     Status reread_settings();
     Status remove_host_line(const std::string &host);
     void storage_answered(storage::StorageThread::Done done);
@@ -72,6 +76,7 @@ private:
     Status stop();
 
     ServeSettings settings_;
+    Configuration &configuration_;
     Signals &signals_;
     keeper::KeeperClient &keeper_;
     PeerNames names_;

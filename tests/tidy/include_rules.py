@@ -10,7 +10,7 @@ POSIX = re.compile(r"^(sys/|linux/|netinet/|arpa/|unistd\.h|fcntl\.h|poll\.h|sch
 PURE_C = {"limits.h", "errno.h", "strings.h", "atomic"}
 LIBRARIES = {"isa-l": "isa-l", "boost/serialization": "boost/serialization", "boost/archive": "boost/archive", "boost/mpl": "boost/mpl",
              "boost/json": "boost/json", "boost/asio": "boost/asio", "boost/system": "boost/asio", "openssl": "openssl", "spdlog": "spdlog",
-             "fmt": "spdlog", "gmp": "gmp", "pari": "pari", "ecm": "ecm"}
+             "fmt": "spdlog", "toml++": "toml++", "gmp": "gmp", "pari": "pari", "ecm": "ecm"}
 CORE_FORBIDDEN = {"unordered_map", "unordered_set"}
 
 

@@ -119,10 +119,33 @@ TEST_CASE("seconds") {
     CHECK(seconds_of_text("5m") == 300.0);
     CHECK(seconds_of_text("0.5h") == 1800.0);
     CHECK(seconds_of_text("0") == 0.0);
-    for (const char *text : {"", "s", "-1", "1d", "nan", "inf", "1e99", "1 s"}) {
+    CHECK(seconds_of_text("1.5d") == 129600.0);
+    CHECK(seconds_of_text("5:30") == 330.0);
+    CHECK(seconds_of_text("1:30:00") == 5400.0);
+    CHECK(seconds_of_text("100:00:59") == 360059.0);
+    for (const char *text : {"", "s", "-1", "1w", "nan", "inf", "1e99", "1 s", ":", "1:", ":30", "1:5", "1:60", "1:-5",
+                             "-1:30", "1:00:00:00", "1.5:30", "1:30m", "0:00:0x5", "999999999:00:00"}) {
         CAPTURE(text);
         CHECK_FALSE(seconds_of_text(text));
     }
+}
+
+TEST_CASE("megabytes") {
+    CHECK(megabytes_of_text("0") == 0);
+    CHECK(megabytes_of_text("512") == 512);
+    CHECK(megabytes_of_text("512 MiB") == 512);
+    CHECK(megabytes_of_text("1.5GiB") == 1536);
+    CHECK(megabytes_of_text("2048 KiB") == 2);
+    CHECK(megabytes_of_text("1 TiB") == 1 << 20);
+    CHECK(megabytes_of_text("1 GB") == 953);
+    CHECK(megabytes_of_text("1100 kB") == 1);
+    for (const char *text : {"", " ", "MiB", "-1", "1.5", "1 ", "1  MiB", "1 mib", "1 M", "1000 kB", "1 KiB", "1e3",
+                             "1.2.3", "99999999999999999999 TiB", "nan", "0x10", "1 MiB "}) {
+        CAPTURE(text);
+        CHECK_FALSE(megabytes_of_text(text));
+    }
+    CHECK(check_value({"m", 0, "N", megabytes_from(1, 4096), ""}, "8 GiB").text ==
+          "--m 8 GiB: a number of megabytes from 1 to 4096, or such as 512 MiB, 4 GiB");
 }
 
 TEST_CASE("did you mean") {

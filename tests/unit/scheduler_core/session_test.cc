@@ -288,6 +288,16 @@ TEST_CASE("authorization entries age out a day after they were seen without sess
           std::string::npos);
 }
 
+TEST_CASE("the policy says how long a token stays without sessions") {
+    Pool pool(0);
+    const Program idle = pool.begin("ann", "idle", 1000);
+    pool.state.policy.token_age_s = 60;
+    pool.begin("bob", "x", 1060);
+    CHECK(pool.state.auth.count(idle.token) == 1);
+    pool.begin("bob", "x", 1061);
+    CHECK(pool.state.auth.count(idle.token) == 0);
+}
+
 TEST_CASE("a wall clock that was set by years makes no token old") {
     Pool pool(0);
     const std::int64_t day = limits::token_age_s, now = 1'800'000'000, years = 10 * 365 * day;

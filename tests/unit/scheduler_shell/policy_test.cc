@@ -15,6 +15,7 @@ TEST_CASE("a policy says what it says") {
         "stored_share 40\n"
         "\n"
         "probation 3\n"
+        "token_age 1:30:00\n"
         "user ann\nuser bob",
         "policy");
     REQUIRE(policy);
@@ -26,6 +27,7 @@ TEST_CASE("a policy says what it says") {
     expected.stored_mb_per_user = 5000;
     expected.stored_share = 40;
     expected.probation = 3;
+    expected.token_age_s = 5400;
     expected.users = {"ann", "bob"};
     CHECK(*policy == expected);
     CHECK(*shell::parse_policy("", "policy") == core::Policy{});
@@ -45,6 +47,9 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         {"stored_share -1", "policy:1: stored_share must be a number of per cent"},
         {"stored_mb_per_user much", "policy:1: stored_mb_per_user must be a number"},
         {"grains_per_user", "policy:1: `grains_per_user` takes one word"},
+        {"token_age 59", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
+        {"token_age -1", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
+        {"token_age never", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"user a/b", "policy:1: user must be a login name"},
         {"user ann bob", "policy:1: `user` takes one word"},
         {"user ann\nuser ann", "policy:2: `user ann` stands there twice"},

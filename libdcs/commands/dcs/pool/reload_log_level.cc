@@ -29,9 +29,10 @@ int log_level(const Call &call) {
 extern const Verb reload_verb = {
     .noun = "", .name = "reload",
     .summary = "have the scheduler read its settings again",
-    .about = R"(Has the scheduler read its host table and its policy again, as SIGHUP does. Both files are read and
-checked, whole, before anything changes; if one of them is wrong, the line is named and the old settings
-stay. Grains on hosts that are no longer in the table are moved; what `dcs host set` changed stays.
+    .about = R"(Has the scheduler read its configuration, host table, policy and limits again, as SIGHUP does. All files
+are read and checked, whole, before anything changes; if one of them is wrong, the line is named and everything
+stays as it is. Grains on hosts that are no longer in the table are moved; what `dcs host set` changed stays.
+Options that count only after a restart are named by `dcs status`.
 For root, the scheduler's account and the owner of a private pool.
 
 Examples:

@@ -6,17 +6,44 @@
 #include "commands/dcs/frame/call.h"
 #include "client/call.h"
 #include "client/remote.h"
+#include "commands/dcs/frame/daemon_record.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "processes.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
 
 const char *state_of(const Daemon &daemon) { return daemon.up ? "up" : daemon.known ? "down" : "unknown"; }
+
+// What its last reading of its configuration has come to, as far as it is not what was wanted.
+std::optional<ConfigRecord> troubled_record(const Daemon &daemon) {
+    const auto record = daemon.up ? daemon_record(daemon.directory) : fail(Code::not_found, "");
+    if (!record || (record->refused.empty() && record->after_restart.empty())) return std::nullopt;
+    return *record;
+}
+
+std::string names_json(const std::vector<Setting> &settings) {
+    std::vector<std::string> names;
+    for (const Setting &s : settings) names.push_back(json_string(s.name));
+    return json_array(names);
+}
+
+void print_trouble(const Daemon &daemon) {
+    const auto record = troubled_record(daemon);
+    if (!record) return;
+    if (!record->refused.empty())
+        std::printf("%s keeps its old configuration: %s\n", daemon.name.c_str(), printable(record->refused).c_str());
+    std::string names;
+    for (const Setting &s : record->after_restart) names += (names.empty() ? "" : ", ") + s.name;
+    if (!names.empty())
+        std::printf("%s takes what its configuration says of %s when it is started again\n", daemon.name.c_str(),
+                    printable(names).c_str());
+}
 
 std::string daemons_json(const std::vector<Daemon> &daemons) {
     std::vector<std::string> rows;
@@ -26,6 +53,10 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
         if (daemon.up && daemon.pid > 0) row.add("pid", daemon.pid);
         else row.add_raw("pid", "null");
         row.add("state", state_of(daemon));
+        if (const auto record = troubled_record(daemon)) {
+            if (!record->refused.empty()) row.add("configuration_refused", record->refused);
+            row.add_raw("needs_restart_for", names_json(record->after_restart));
+        }
         rows.push_back(row.text());
     }
     return json_array(rows);
@@ -39,6 +70,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
                    daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
                    state_of(daemon)});
     if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
+    for (const Daemon &daemon : daemons) print_trouble(daemon);
     if (info == nullptr) return;
     std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts);
     std::printf("sessions  %d active\n", info->sessions_active);

@@ -1,0 +1,152 @@
+#include "grainserver/shell/server_options.h"
+
+#include <sstream>
+#include <vector>
+
+#include <climits>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "net/tcp_socket.h"
+
+namespace dcs::server {
+namespace {
+
+std::string default_binary_class() {
+    utsname host{};
+    return ::uname(&host) == 0 ? std::string(host.machine) + "-linux-gnu" : "unknown";
+}
+
+// Beside our own executable, whatever name it was started by.
+std::string launcher_beside_us() {
+    char path[PATH_MAX];
+    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
+    const std::string self(path, n > 0 ? static_cast<std::size_t>(n) : 0);
+    return self.substr(0, self.rfind('/') + 1) + "dcs_launcher";
+}
+
+std::vector<std::string> words_of(const std::string &text) {
+    std::vector<std::string> words;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) words.push_back(word);
+    return words;
+}
+
+std::string wrong_with(const ServerOptions &o) {
+    if (o.name.size() > limits::name_bytes)
+        return "--name is longer than " + std::to_string(limits::name_bytes) + " bytes";
+    for (const char c : o.name)
+        if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name contains a space or a control character";
+    if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
+        return "--name, --dir and --scheduler may not be empty";
+    if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
+        return "--backup is HOST:PORT, or a socket of this host, with a slash in its name";
+    if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
+        return "--runner begins with the absolute path of a program that can be executed here";
+    return {};
+}
+
+// What the owner of the host permits; GRAIN_HOSTS.md has it in words.
+Status take_words(const OptionWords &w, ServerOptions &o) {
+    o.identity.users = w.run_as.empty() ? ::geteuid() == 0 : w.run_as == "users";
+    if (o.identity.users && ::geteuid() != 0)
+        return fail(Code::invalid, "--run-as users needs root; an ordinary user can only run grains under his own "
+                                   "account (--run-as self)");
+    auto accounts = parse_accounts(w.accounts);
+    if (!accounts) return accounts.status();
+    o.identity.accounts = std::move(*accounts);
+    if (!w.uids.empty())
+        if (Status s = parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
+    o.use_cgroups = w.cgroups == "auto";
+    o.own_launcher = w.launcher == "self";
+    o.rungs.network = w.network == "yes";
+    std::istringstream paths(w.writable);
+    for (std::string path; std::getline(paths, path, ',');) o.rungs.writable.push_back(path);
+    o.limits.memory_mb = w.memory_mb;
+    o.limits.processes = w.processes;
+    o.limits.cpu_s = w.cpu_s;
+    o.limits.file_mb = w.file_mb;
+    o.limits.disk_mb = w.disk_mb;
+    return check(o.rungs);
+}
+
+Status check_words(OptionWords &w) {
+    ServerOptions &o = w.server;
+    o.rungs.writable.clear();
+    if (Status s = take_words(w, o); !s) return s;
+    o.runner = words_of(w.runner);
+    o.watch = w.courtesy == "watch";
+    const std::string wrong = wrong_with(o);
+    return wrong.empty() ? Status::ok() : fail(Code::invalid, wrong);
+}
+
+Option choice(const char *name, std::string &into, const char *value, const char *help, const char *words,
+              Where where = Where::anywhere) {
+    return {.name = name, .into = &into, .value = value, .help = help, .where = where, .takes = one_of(words)};
+}
+
+Option most(const char *name, int &into, const char *help, std::optional<Takes> takes = {}) {
+    return {.name = name, .into = &into, .value = "N", .help = help, .takes = takes};
+}
+
+}  // namespace
+
+OptionWords::OptionWords() {
+    server.binary_class = default_binary_class();
+    server.launcher_program = launcher_beside_us();
+}
+
+CommandLine command_line(OptionWords &words) {
+    ServerOptions &o = words.server;
+    return {
+        .program = "dcs_grainserver",
+        .purpose = "Runs grains on this host for a DCS scheduler.",
+        .options =
+        {{"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
+         {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
+         {.name = "scheduler", .into = &o.scheduler, .value = "SOCKET|HOST:PORT[,..]",
+          .help = "the scheduler: its socket for grain servers on this host, or the addresses of its TLS port",
+          .required = true, .list = true},
+         {"backup", &o.backup, "SOCKET|HOST:PORT", "the passive backup: its socket on this host, or its address "
+                                                   "as seen from here (default: set by the scheduler)"},
+         {"pki", &o.pki_directory, "DIR", "key and certificate for the TLS port (default: pki in --dir)"},
+         {"binary-class", &o.binary_class, "CLASS", "which executables this host runs"},
+         choice("run-as", words.run_as, "WHO",
+                "self: all grains as this server's user; users: each user's under a separate account (default for "
+                "root)", "self|users"),
+         {.name = "accounts", .into = &words.accounts, .value = "LIST",
+          .help = "logins that grains may run under if the scheduler permits it too; none (default): only anonymous uids",
+          .list = true},
+         {"anonymous-uids", &words.uids, "FIRST-LAST",
+          "range of anonymous uids; default 2000000000-2000065535"},
+         {"slots-dir", &o.slots_directory, "DIR", "directory of slots that servers of this host share"},
+         most("max-memory-mb", words.memory_mb, "memory of a grain; 0 (default): no limit", megabytes_from(0)),
+         most("max-processes", words.processes, "processes and threads of a grain; default 512, 0: no limit"),
+         most("max-cpu-s", words.cpu_s, "processor seconds of a grain; 0 (default): no limit", seconds_from(0)),
+         most("max-file-mb", words.file_mb, "size of a file that a grain writes; 0 (default): no limit",
+              megabytes_from(0)),
+         most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit",
+              megabytes_from(0)),
+         {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; or "
+                                             "limits, filter, scope, files, namespaces, each with those before it"},
+         choice("grain-network", words.network, "yes|none", "none: grains get only Unix sockets", "yes|none"),
+         {.name = "writable", .into = &words.writable, .value = "DIR,...",
+          .help = "further directories that grains may write with --confine files", .list = true},
+         choice("cgroups", words.cgroups, "WHICH", "auto (default): use them if available; none", "auto|none"),
+         {.name = "library-mb", .into = &o.library_mb, .value = "N",
+          .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
+          .takes = megabytes_from(0)},
+         {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
+         choice("courtesy", words.courtesy, "watch|priority",
+                "watch (default): grains are given back when the owner needs the host; "
+                "priority: they only have the lowest priority", "watch|priority"),
+         choice("launcher", words.launcher, "WHO",
+                "self (default): this server starts dcs_launcher; service: a service manager does", "self|service"),
+         {"ready-fd", &words.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line},
+         choice("log-level", words.log_level, "LEVEL", "off (default), error, warn, info or debug",
+                "off|error|warn|info|debug", Where::reload)},
+        .check = [&words] { return check_words(words); }};
+}
+
+}  // namespace dcs::server

@@ -1,0 +1,95 @@
+// dcs config check: whether daemons would take what their configuration files say.
+#include <cstdio>
+
+#include "base/json.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
+#include "daemons.h"
+
+namespace dcs::commands {
+namespace {
+
+struct File {
+    const ConfiguredDaemon *daemon;
+    std::string path;
+};
+
+Failure unknown_file(const std::string &path) {
+    return usage_failure("whose configuration " + path + " is does not follow from its name",
+                         "--daemon scheduler, --daemon grainserver or --daemon backupd says it");
+}
+
+// What the line names, or what lies in the folder.
+std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) {
+    const auto whose = call.arguments.value("daemon");
+    const ConfiguredDaemon *only = whose ? daemon_called(*whose) : nullptr;
+    for (const std::string &word : call.arguments.words) {
+        const ConfiguredDaemon *daemon = only != nullptr ? only : daemon_of_file(word);
+        if (daemon == nullptr) return unknown_file(word);
+        files.push_back({daemon, absolute_path(word)});
+    }
+    if (!call.arguments.words.empty()) return std::nullopt;
+    const std::string folder = absolute_path(call.arguments.value("from").value_or(configuration_folder));
+    for (const ConfiguredDaemon &daemon : configured_daemons()) {
+        const std::string path = config_file_in(folder, daemon);
+        if (!path.empty() && (only == nullptr || only == &daemon)) files.push_back({&daemon, path});
+    }
+    if (files.empty() && call.format == Format::table)
+        std::printf("there are no configuration files in %s: scheduler.toml, grainserver.toml, backupd.toml\n",
+                    printable(folder).c_str());
+    return std::nullopt;
+}
+
+std::string row_of(const File &file, const Checked &checked) {
+    std::vector<std::string> errors;
+    for (const std::string &error : checked.errors) errors.push_back(json_string(error));
+    return JsonObject().add("daemon", file.daemon->name).add("file", file.path).add("good", errors.empty())
+        .add_raw("errors", json_array(errors)).text();
+}
+
+int check(const Call &call) {
+    std::vector<File> files;
+    if (const auto failure = choose_files(call, files)) return call.fail(*failure);
+    std::vector<std::string> rows;
+    std::int64_t errors = 0;
+    for (const File &file : files) {
+        const auto checked = check_file(*file.daemon, file.path);
+        if (!checked) return call.fail(failure_of(file.path + " was not checked", checked.status()));
+        errors += static_cast<std::int64_t>(checked->errors.size());
+        rows.push_back(row_of(file, *checked));
+        if (call.format == Format::json) continue;
+        for (const std::string &error : checked->errors) std::fprintf(stderr, "%s\n", printable(error).c_str());
+        if (checked->errors.empty())
+            std::printf("%s%s\n", printable(file.path).c_str(), call.format == Format::name ? "" : ": good");
+    }
+    if (call.format == Format::json)
+        std::printf("%s\n", JsonObject("dcs.config.check/1").add_raw("files", json_array(rows)).text().c_str());
+    if (errors == 0) return exits::ok;
+    return call.fail({exits::error, "invalid", "the configuration has " + counted(errors, "error"),
+                      "a daemon that runs keeps its old configuration, one that starts does not start"});
+}
+
+}  // namespace
+
+extern const Verb config_check_verb = {
+    .noun = "config", .name = "check", .words = "[FILE...]",
+    .summary = "find the errors of configuration files",
+    .about = R"(Checks configuration files as the daemons would read them: all errors at once, with file and line. The
+files that they name, such as the host table, are checked too. Needs no daemon.
+
+Examples:
+  dcs config check
+  dcs config check /etc/dcs/scheduler.toml && systemctl reload dcs-scheduler
+  dcs config check --from ./etc       what is to become /etc/dcs
+)",
+    .options = {
+     {"from", 0, "DIR", some_text, "where scheduler.toml, grainserver.toml and backupd.toml lie (default: /etc/dcs)"},
+     {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"), "whose files; else their names say it"}},
+    .notes = R"(Without FILE: those that there are. A file's drop-ins (FILE.d/*.toml) are checked with it. The exit
+code is 1 if there are errors.
+)",
+    .run = check};
+
+}  // namespace dcs::commands

@@ -1,0 +1,72 @@
+#include "daemons.h"
+
+#include <cerrno>
+#include <unistd.h>
+
+#include "commands/dcs/pool/start_daemon.h"
+
+namespace dcs::commands {
+namespace {
+
+bool there(const std::string &path) { return ::access(path.c_str(), F_OK) == 0; }
+
+const ConfiguredDaemon *daemon_in(const std::string &name) {
+    for (const ConfiguredDaemon &d : configured_daemons())
+        if (name.find(d.name) != name.npos) return &d;
+    return nullptr;
+}
+
+std::vector<std::string> lines_of(const std::string &text) {
+    std::vector<std::string> lines;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        lines.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return lines;
+}
+
+}  // namespace
+
+const std::vector<ConfiguredDaemon> &configured_daemons() {
+    static const std::vector<ConfiguredDaemon> daemons = {{"scheduler", "dcs_scheduler", "scheduler"},
+                                                          {"backupd", "dcs_backupd", "backup"},
+                                                          {"grainserver", "dcs_grainserver", "grainserver"}};
+    return daemons;
+}
+
+const ConfiguredDaemon *daemon_called(const std::string &name) {
+    for (const ConfiguredDaemon &d : configured_daemons())
+        if (name == d.name || name == d.program || name == d.role) return &d;
+    return nullptr;
+}
+
+const ConfiguredDaemon *daemon_of_file(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string name = path.substr(slash == path.npos ? 0 : slash + 1);
+    if (const ConfiguredDaemon *d = daemon_in(name); d != nullptr || slash == path.npos) return d;
+    const std::string folder = path.substr(0, slash);
+    return daemon_in(folder.substr(folder.rfind('/') + 1));
+}
+
+std::string config_file_in(const std::string &folder, const ConfiguredDaemon &daemon) {
+    const std::string file = folder + "/" + daemon.name + ".toml";
+    return there(file) || there(file + ".d") ? file : "";
+}
+
+Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &file) {
+    const std::string program = own_folder() + "/" + daemon.program;
+    if (::access(program.c_str(), X_OK) != 0)
+        return fail_errno(Code::not_found, program + ", which knows the options of " + daemon.name + ".toml", errno);
+    const auto ran = run_to_end(daemon.program, {"--config", file, "--check-config"});
+    if (!ran) return ran.status();
+    Checked checked;
+    const auto record = ran->exit_code == 0 ? config_record_of(ran->output + "\n") : std::nullopt;
+    if (record) checked.record = *record;
+    else checked.errors = lines_of(ran->output);
+    if (!record && checked.errors.empty())
+        checked.errors.push_back(program + " said nothing and ended with exit code " + std::to_string(ran->exit_code));
+    return checked;
+}
+
+}  // namespace dcs::commands

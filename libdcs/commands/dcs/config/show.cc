@@ -1,0 +1,183 @@
+// dcs config show: what the daemons' options are set to, and by what.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/json.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/daemon_record.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
+#include "daemons.h"
+#include "locks/dcs_atoms.h"
+#include "locks/lock_search.h"
+
+namespace dcs::commands {
+namespace {
+
+struct Shown {
+    std::string daemon, name, directory;
+    bool running = false;
+    int pid = 0;
+    ConfigRecord record;
+    std::vector<std::string> errors;  // of the files of one that does not run
+};
+
+std::string value_in(const ConfigRecord &record, const char *option) {
+    for (const Setting &s : record.settings)
+        if (s.name == option) return s.value;
+    return "";
+}
+
+// Of one that runs, what it has noted counts, whatever its files say now.
+void take_running(Shown &shown, std::vector<Failure> &unread) {
+    const auto record = daemon_record(shown.directory);
+    if (record) shown.record = *record;
+    else unread.push_back(failure_of("the configuration of " + shown.name + ", which runs", record.status()));
+}
+
+bool wanted(const Call &call, const Shown &shown) {
+    if (call.arguments.words.empty()) return true;
+    for (const std::string &word : call.arguments.words) {
+        const ConfiguredDaemon *daemon = daemon_called(word);
+        if (word == shown.name || (daemon != nullptr && daemon->name == shown.daemon)) return true;
+    }
+    return false;
+}
+
+// The daemons of the pool that run.
+void find_running(const Call &call, std::vector<Shown> &all, std::vector<Failure> &unread) {
+    for (const Daemon &daemon : Pool(call.directory).daemons()) {
+        const ConfiguredDaemon *known = daemon_called(daemon.role);
+        if (known == nullptr || !daemon.up) continue;
+        Shown shown{known->name, daemon.name, daemon.directory, true, daemon.pid, {}, {}};
+        if (!wanted(call, shown)) continue;
+        take_running(shown, unread);
+        all.push_back(std::move(shown));
+    }
+}
+
+// Files that are wrong do not say which directory their daemon has.
+bool is_set_by(const Shown &shown, const std::string &file) {
+    return std::any_of(shown.record.settings.begin(), shown.record.settings.end(), [&](const Setting &s) {
+        return s.origin.rfind(file + ":", 0) == 0 || s.origin.rfind(file + ".d/", 0) == 0;
+    });
+}
+
+// Those that have files, unless they are among the others.
+std::optional<Failure> find_configured(const Call &call, std::vector<Shown> &all, std::vector<Failure> &unread) {
+    const std::string folder = absolute_path(call.arguments.value("from").value_or(configuration_folder));
+    for (const ConfiguredDaemon &daemon : configured_daemons()) {
+        const std::string file = config_file_in(folder, daemon);
+        Shown shown{daemon.name, daemon.name, "", false, 0, {}, {}};
+        if (file.empty() || !wanted(call, shown)) continue;
+        const auto checked = check_file(daemon, file);
+        if (!checked) return failure_of(file, checked.status());
+        shown.record = checked->record;
+        shown.errors = checked->errors;
+        shown.directory = value_in(shown.record, "dir");
+        const std::string lock = shown.directory + "/lock";
+        const auto same = [&](const Shown &other) {
+            return shown.errors.empty() ? other.directory == shown.directory : is_set_by(other, file);
+        };
+        if (std::any_of(all.begin(), all.end(), same)) continue;
+        shown.running = !shown.directory.empty() && locks::is_held(lock);
+        if (shown.running) {
+            shown.pid = locks::holder_of(lock);
+            take_running(shown, unread);
+        }
+        all.push_back(std::move(shown));
+    }
+    return std::nullopt;
+}
+
+std::string settings_json(const std::vector<Setting> &settings) {
+    std::vector<std::string> rows;
+    for (const Setting &s : settings)
+        rows.push_back(JsonObject().add("name", s.name).add("value", s.value).add("origin", s.origin).text());
+    return json_array(rows);
+}
+
+std::string to_json(const Shown &shown) {
+    JsonObject row;
+    row.add("daemon", shown.daemon).add("name", shown.name).add("dir", shown.directory).add("running", shown.running);
+    if (shown.pid > 0) row.add("pid", shown.pid);
+    else row.add_raw("pid", "null");
+    row.add_raw("options", settings_json(shown.record.settings))
+        .add_raw("after_restart", settings_json(shown.record.after_restart));
+    if (shown.record.refused.empty()) row.add_raw("refused", "null");
+    else row.add("refused", shown.record.refused);
+    std::vector<std::string> errors;
+    for (const std::string &error : shown.errors) errors.push_back(json_string(error));
+    return row.add_raw("errors", json_array(errors)).text();
+}
+
+void print(const Shown &shown, bool origin) {
+    std::string state = shown.running ? "runs" : shown.errors.empty() ? "does not run; its files say"
+                                                                      : "its files are wrong";
+    if (shown.pid > 0) state += ", pid " + std::to_string(shown.pid);
+    std::printf("%s%s%s: %s\n\n", printable(shown.name).c_str(), shown.directory.empty() ? "" : " in ",
+                printable(shown.directory).c_str(), state.c_str());
+    for (const std::string &error : shown.errors) std::printf("%s\n", printable(error).c_str());
+    Table table = origin ? Table{"OPTION", "VALUE", "FROM"} : Table{"OPTION", "VALUE"};
+    const auto add = [&](const Setting &s, const char *when) {
+        std::vector<std::string> cells = {s.name, (s.value.empty() ? "-" : s.value) + when};
+        if (origin) cells.push_back(s.origin);
+        table.add(std::move(cells));
+    };
+    for (const Setting &s : shown.record.settings) {
+        add(s, "");
+        for (const Setting &later : shown.record.after_restart)
+            if (later.name == s.name) add(later, " (after a restart)");
+    }
+    if (!shown.record.settings.empty()) std::printf("%s", table.text().c_str());
+    if (!shown.record.refused.empty())
+        std::printf("\nwhat was read last does not count: %s\n", printable(shown.record.refused).c_str());
+}
+
+int show(const Call &call) {
+    std::vector<Shown> all;
+    std::vector<Failure> unread;
+    find_running(call, all, unread);
+    if (const auto failure = find_configured(call, all, unread)) return call.fail(*failure);
+    if (!unread.empty()) return call.fail(unread[0]);
+    if (all.empty())
+        return call.fail(not_found_failure("no such daemon runs in the pool " + call.directory +
+                                               ", and there is no configuration file of one",
+                                           "`dcs status` shows the daemons, `dcs config check` the files"));
+    std::vector<std::string> rows;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        rows.push_back(to_json(all[i]));
+        if (call.format == Format::name) std::printf("%s\n", printable(all[i].name).c_str());
+        if (call.format != Format::table) continue;
+        if (i > 0) std::printf("\n");
+        print(all[i], call.arguments.has("origin"));
+    }
+    if (call.format == Format::json)
+        std::printf("%s\n", JsonObject("dcs.config/1").add_raw("daemons", json_array(rows)).text().c_str());
+    return exits::ok;
+}
+
+}  // namespace
+
+extern const Verb config_show_verb = {
+    .noun = "config", .name = "show", .words = "[DAEMON...]",
+    .summary = "show what the daemons' options are set to",
+    .about = R"(Shows what counts for the daemons of the pool that run, whatever their files say now, and for those that
+have configuration files and do not run, what these say.
+
+Examples:
+  dcs config show
+  dcs config show scheduler --origin          and by what: default, command line, or FILE:LINE
+  dcs config show -o json | jq '.daemons[].options[] | select(.origin != "default")'
+)",
+    .options = {
+     {"origin", 0, nullptr, {}, "and what has set each"},
+     {"from", 0, "DIR", some_text, "where scheduler.toml, grainserver.toml and backupd.toml lie (default: /etc/dcs)"}},
+    .notes = R"(DAEMON is scheduler, backupd, grainserver, or the name of a server of the pool. What a file says that
+counts only after a restart is marked so; so is why a file that was read last does not count. Daemons note it in their
+directories: what is not yours to look at is not shown.
+)",
+    .run = show};
+
+}  // namespace dcs::commands

@@ -1,0 +1,81 @@
+#include "scheduler/shell/scheduler_options.h"
+
+#include "daemon/trusted_path.h"
+#include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/limits_file.h"
+#include "scheduler/shell/policy_file.h"
+#include "scheduler/shell/settings_text.h"
+
+namespace dcs::shell {
+namespace {
+
+template <class T> void take(const std::string &file, Result<T> (*read)(const std::string &), T &into,
+                             std::vector<Status> &why) {
+    if (Status s = trusted_path(file); !s) return why.push_back(std::move(s));
+    Result<T> found = read(file);
+    if (found) into = std::move(*found);
+    else why.push_back(found.status());
+}
+
+Status check_masters(const SchedulerOptions &options) {
+    for (const std::string &name : options.master_names())
+        if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is no login name");
+    return Status::ok();
+}
+
+std::vector<std::string> wrong_files(const SchedulerOptions &options) {
+    std::vector<Status> why;
+    (void)read_settings_files(options, why);
+    std::vector<std::string> texts;
+    for (const Status &s : why) texts.push_back(s.text);
+    return texts;
+}
+
+}  // namespace
+
+std::vector<std::string> SchedulerOptions::master_names() const {
+    std::vector<std::string> names;
+    for (const std::string_view name : split_at_commas(masters)) names.emplace_back(name);
+    return names;
+}
+
+CommandLine command_line(SchedulerOptions &into) {
+    const Takes level = one_of("off|error|warn|info|debug"), mode = one_of("sync|lagging|off");
+    return {
+        .program = "dcs_scheduler",
+        .purpose = "Hands grains to grain servers and keeps what was acknowledged.",
+        .options =
+        {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
+         {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
+         {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
+         {"limits", &into.limits_file, "FILE", "of each user, reread too (default: DIR/limits; may be missing)"},
+         {"tls", &into.tls, "ADDRESS:PORT",
+          "serve grain servers and control programs of other hosts there, with TLS 1.3 (default: this host's only)"},
+         {"group", &into.group, "NAME",
+          "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
+          "members of dcs from other hosts)"},
+         {.name = "master", .into = &into.masters, .value = "LOGIN[,..]",
+          .help = "these may give the orders that root may give: scheduler_master", .where = Where::reload,
+          .list = true},
+         {.name = "mirror", .into = &into.mirror, .value = "MODE",
+          .help = "a running copy of the store at the backup: sync (commits wait for it), lagging or off (default)",
+          .takes = mode},
+         {.name = "log-level", .into = &into.log_level, .value = "LEVEL",
+          .help = "off, error, warn, info or debug (default: info)", .where = Where::reload, .takes = level},
+         {"accept-lost-turn", &into.accept_lost_turn, "N",
+          "go on without turn N, whose root the last start has named as lost (what it changed is lost)", false,
+          Where::line},
+         {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
+        .check = [&into] { return check_masters(into); },
+        .check_files = [&into] { return wrong_files(into); }};
+}
+
+SettingsFiles read_settings_files(const SchedulerOptions &options, std::vector<Status> &why) {
+    SettingsFiles files;
+    take(options.hosts(), read_host_table, files.hosts, why);
+    take(options.policy(), read_policy, files.policy, why);
+    take(options.limits(), read_limits, files.limits, why);
+    return files;
+}
+
+}  // namespace dcs::shell

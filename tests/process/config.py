@@ -1,0 +1,354 @@
+#!/usr/bin/python3
+"""Daemons that are configured by files: started from them with drop-ins and flags, read again with good and bad files while a
+grain runs, refused what is no file of theirs; what `dcs config check`, `dcs config show` and `dcs status` say of it."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from pool import ROOT, program, wait_for
+
+DAEMONS = {"scheduler": "dcs_scheduler", "backupd": "dcs_backupd", "grainserver": "dcs_grainserver"}
+
+
+class World:
+    def __init__(self):
+        self.base = tempfile.mkdtemp(prefix="dcs-test-")
+        self.etc, self.pool = os.path.join(self.base, "etc"), os.path.join(self.base, "pool")
+        self.env = dict(os.environ, DCS_DIR=self.pool)
+        self.env.pop("DCS_AUTH_FD", None)
+        self.running = {}
+        for folder in ("etc/scheduler.toml.d", "pool/servers", "pool/scheduler"):
+            os.makedirs(os.path.join(self.base, folder))
+        self.hosts("h1 class=0x1 slots=2 interval=1 alert=10 limit=20 extended=40\n")
+        sock = f"{self.pool}/scheduler/server.sock"
+        self.write("scheduler.toml", f'dir = "{self.pool}/scheduler"\nlog-level = "warn"\nmaster = ["ann", "bob"]\n')
+        self.write("scheduler.toml.d/10-site.toml", 'log-level = "info"\n')
+        self.write("grainserver.toml", f'name = "h1"\ndir = "{self.pool}/servers/h1"\nscheduler = "{sock}"\nlog-level = "info"\n'
+                   'library-mb = "1 GiB"\nconfine = "limits"\ncourtesy = "priority"\nrun-as = "self"\n')
+        self.write("backupd.toml", f'dir = "{self.pool}/backup"\nscheduler = "{sock}"\nhold-mb = 100\n')
+
+    def path(self, name):
+        return os.path.join(self.etc, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+
+    def text(self, name):
+        return open(self.path(name)).read()
+
+    def hosts(self, text):
+        with open(os.path.join(self.pool, "scheduler", "hosts"), "w") as file:
+            file.write(text)
+
+    def log(self, daemon):
+        return open(os.path.join(self.base, daemon + ".log"), errors="replace").read()
+
+    def start(self, daemon, *flags):
+        read_end, write_end = os.pipe()
+        with open(os.path.join(self.base, daemon + ".log"), "ab") as log:
+            process = subprocess.Popen([program(DAEMONS[daemon]), "--config", self.path(daemon + ".toml"), "--ready-fd",
+                                        str(write_end), *flags], stderr=log, pass_fds=[write_end], env=self.env)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as ready:
+            assert ready.read() == b"ready\n", f"{daemon} is not ready:\n{self.log(daemon)}"
+        self.running[daemon] = process
+
+    def stop(self, daemon):
+        process = self.running.pop(daemon)
+        process.terminate()
+        assert process.wait(60) == 0, self.log(daemon)
+
+    def hang_up(self, daemon, words):
+        """SIGHUP, until the log says so."""
+        known = len(self.log(daemon))
+        self.running[daemon].send_signal(signal.SIGHUP)
+        wait_for(f"{daemon} to say {words}", lambda: words in self.log(daemon)[known:])
+        return self.log(daemon)[known:]
+
+    def dcs(self, *arguments, code=0):
+        done = subprocess.run([program("dcs"), *arguments], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=120)
+        assert done.returncode == code, f"dcs {arguments}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def shown(self, daemon):
+        """name -> (value, origin) of a daemon, and its whole row."""
+        rows = json.loads(self.dcs("config", "show", daemon, "--from", self.etc, "--origin", "-o", "json").stdout)["daemons"]
+        assert len(rows) == 1, rows
+        return {o["name"]: (o["value"], o["origin"]) for o in rows[0]["options"]}, rows[0]
+
+    def status(self, role):
+        return [d for d in json.loads(self.dcs("status", "-o", "json").stdout)["daemons"] if d["role"] == role][0]
+
+    def close(self):
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+        pid = launcher_of(os.path.join(self.pool, "servers", "h1"))
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            wait_for("the launcher to end", lambda: not launcher_of(os.path.join(self.pool, "servers", "h1")))
+        shutil.rmtree(self.base)
+
+
+def launcher_of(directory):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"dcs_launcher") and os.fsencode(directory) in words:
+            return int(pid)
+    return None
+
+
+def child_called(pid, name):
+    for child in open(f"/proc/{pid}/task/{pid}/children").read().split():
+        if open(f"/proc/{child}/comm").read().strip() == name:
+            return int(child)
+    return None
+
+
+def starts_from_files(world):
+    world.start("scheduler", "--mirror", "off")
+    world.start("backupd")
+    world.start("grainserver", "--library-mb", "512")
+    options, row = world.shown("scheduler")
+    assert row["running"] and row["pid"] == world.running["scheduler"].pid, row
+    assert options["log-level"] == ("info", world.path("scheduler.toml.d/10-site.toml") + ":1"), options
+    assert options["master"] == ("ann,bob", world.path("scheduler.toml") + ":3"), options
+    assert options["mirror"] == ("off", "command line") and options["tls"] == ("", "default"), options
+    options, _ = world.shown("grainserver")
+    assert options["library-mb"] == ("512", "command line"), options
+    options, _ = world.shown("backupd")
+    assert options["hold-mb"] == ("100", world.path("backupd.toml") + ":3"), options
+    table = world.dcs("config", "show", "scheduler", "--from", world.etc, "--origin").stdout
+    assert "runs, pid" in table and "FROM" in table and world.path("scheduler.toml") + ":1" in table, table
+    assert "FROM" not in world.dcs("config", "show", "scheduler", "--from", world.etc).stdout
+    wait_for("h1", lambda: json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["state"] == "active")
+    assert world.dcs("run", "--", "/bin/echo", "configured").stdout == "configured\n"
+
+
+def reads_again(world):
+    """A grain runs on through good and bad files; a bad one changes nothing, also not the host table."""
+    go_on = os.path.join(world.base, "go-on")
+    grain = subprocess.Popen([program("dcs"), "run", "--", "/bin/sh", "-c",
+                              f"while [ ! -e {go_on} ]; do sleep 0.1; done; echo over"], env=world.env, stdout=subprocess.PIPE)
+    wait_for("the grain to run", lambda: json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["running"] == 1)
+    pids = {daemon: process.pid for daemon, process in world.running.items()}
+
+    good = world.text("scheduler.toml")
+    world.write("scheduler.toml", good.replace('"bob"', '"eve"') + 'tls = "127.0.0.1:0"\n')
+    world.hosts("h1 class=0x1 slots=3 interval=1 alert=10 limit=20 extended=40\n")
+    world.dcs("reload")
+    options, row = world.shown("scheduler")
+    assert options["master"][0] == "ann,eve" and options["tls"] == ("", "default"), options
+    assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
+    assert world.status("scheduler")["needs_restart_for"] == ["tls"]
+    assert "takes what its configuration says of tls when it is started again" in world.dcs("status").stdout
+    assert "these count after a restart only: tls (" in world.log("scheduler")
+    assert "changed: master" in world.log("scheduler")
+    assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
+
+    # Everything is wrong but the host table, which is not taken either.
+    world.write("scheduler.toml", good + 'logg-level = "debug"\nmirror = 3\n')
+    world.write("scheduler.toml.d/20.toml", 'log-level = "loud"\n')
+    world.hosts("h1 class=0x1 slots=4 interval=1 alert=10 limit=20 extended=40\n")
+    said = world.dcs("reload", code=1).stderr
+    wrong = [world.path("scheduler.toml") + ":4: there is no option `logg-level`; did you mean `log-level`?",
+             world.path("scheduler.toml") + ":5: mirror: it takes a string, in quotes, this is a whole number",
+             world.path("scheduler.toml.d/20.toml") + ":1: log-level: \"loud\" is not off, error, warn, info or debug"]
+    for text in wrong:
+        assert text in said and text in world.log("scheduler"), said
+        assert text in world.status("scheduler")["configuration_refused"]
+        assert text in world.dcs("status").stdout and text in world.dcs("config", "show", "--from", world.etc).stdout
+    assert "the old configuration, host table, policy and limits stay: " in world.log("scheduler")
+    assert world.shown("scheduler")[0]["master"][0] == "ann,eve"
+    assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
+
+    # A good one again, by signal.
+    os.unlink(world.path("scheduler.toml.d/20.toml"))
+    world.write("scheduler.toml", good)
+    world.write("scheduler.toml.d/10-site.toml", 'log-level = "debug"\n')
+    world.hang_up("scheduler", "changed: master, log-level")
+    wait_for("debug lines", lambda: "debug: " in world.log("scheduler") or not world.dcs("status"))
+    assert "configuration_refused" not in world.status("scheduler")
+    assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 4
+
+    # A bad table is told likewise.
+    world.hosts("h1 slots=many\n")
+    assert ":1: slots must be a number" in world.dcs("reload", code=1).stderr
+    assert ":1: slots must be a number" in world.status("scheduler")["configuration_refused"]
+    world.hosts("h1 class=0x1 slots=4 interval=1 alert=10 limit=20 extended=40\n")
+    world.dcs("reload")
+
+    servers_read_again(world)
+    assert pids == {daemon: process.pid for daemon, process in world.running.items() if process.poll() is None}
+    open(go_on, "w").close()
+    assert grain.communicate(timeout=120)[0] == b"over\n" and grain.returncode == 0
+
+
+def servers_read_again(world):
+    good = world.text("grainserver.toml")
+    world.write("grainserver.toml", good.replace('"info"', '"debug"') + "max-processes = 100\n")
+    said = world.hang_up("grainserver", "these count after a restart only: max-processes")
+    assert "changed: log-level" in said, said  # library-mb is the command line's
+    assert world.shown("grainserver")[0]["max-processes"] == ("512", "default")
+    assert world.status("grainserver")["needs_restart_for"] == ["max-processes"]
+    world.write("grainserver.toml", good + 'run-as = "users"\n')
+    world.hang_up("grainserver", "the old configuration stays: ")
+    assert "redefine" in world.status("grainserver")["configuration_refused"]
+    world.write("grainserver.toml", good)
+    world.hang_up("grainserver", "changed: log-level")
+
+    good = world.text("backupd.toml")
+    world.write("backupd.toml", good.replace("100", '"2 GiB"'))
+    world.hang_up("backupd", "changed: hold-mb")
+    assert world.shown("backupd")[0]["hold-mb"] == ("2048", world.path("backupd.toml") + ":3")
+    world.write("backupd.toml", good + 'tls = "0.0.0.0:1"\n')
+    world.hang_up("backupd", f"the old configuration stays: {world.path('backupd.toml')}:2, {world.path('backupd.toml')}:4: --tls goes")
+    # What is no file is refused at once, and what reads it lives on.
+    os.unlink(world.path("backupd.toml"))
+    os.mkfifo(world.path("backupd.toml"))
+    world.hang_up("backupd", "backupd.toml is no regular file")
+    os.unlink(world.path("backupd.toml"))
+    world.write("backupd.toml", good)
+    os.truncate(world.path("backupd.toml"), 100 << 20)
+    world.hang_up("backupd", "backupd.toml is larger than 1 MiB")
+    world.write("backupd.toml", good)
+    world.hang_up("backupd", "changed: hold-mb")
+    # Without what reads the files the daemon goes on.
+    os.kill(child_called(world.running["backupd"].pid, "dcs_config"), signal.SIGKILL)
+    world.hang_up("backupd", "what reads the configuration of dcs_backupd is gone")
+    assert "is gone" in world.status("backup")["configuration_refused"]
+    assert world.running["backupd"].poll() is None
+
+
+def restart_takes_the_rest(world):
+    world.write("scheduler.toml", world.text("scheduler.toml") + 'tls = "127.0.0.1:0"\n')
+    world.stop("scheduler")
+    options, row = world.shown("scheduler")
+    assert not row["running"] and row["pid"] is None and options["tls"][0] == "127.0.0.1:0", row
+    assert "does not run; its files say" in world.dcs("config", "show", "scheduler", "--from", world.etc).stdout
+    world.start("scheduler")
+    assert world.shown("scheduler")[0]["tls"] == ("127.0.0.1:0", world.path("scheduler.toml") + ":4")
+
+
+def does_not_start(world):
+    """Nothing of these is waited for, and all errors are told."""
+    bad = os.path.join(world.base, "bad")
+    os.mkdir(bad)
+    file = os.path.join(bad, "scheduler.toml")
+
+    def start(*flags):
+        return subprocess.run([program("dcs_scheduler"), "--config", file, *flags], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+
+    def refused(*words, code=2):
+        done = start()
+        assert done.returncode == code and not done.stdout, done
+        for text in words:
+            assert text in done.stderr, done.stderr
+        checked = world.dcs("config", "check", file, code=1)
+        for text in words:
+            assert text.replace("dcs_scheduler: ", "") in checked.stderr, checked.stderr
+        return done
+
+    def put(text):
+        with open(file, "w") as out:
+            out.write(text)
+
+    done = start()
+    assert done.returncode == 2 and f"{file}: there is no such file, and no {file}.d/*.toml" in done.stderr, done
+    put('dirr = "x"\nmirror = "often"\n[tls]\nport = 1\n')
+    refused(f"dcs_scheduler: {file}:1: there is no option `dirr`; did you mean `dir`?",
+            f"dcs_scheduler: {file}:2: mirror: \"often\" is not sync, lagging or off",
+            f"dcs_scheduler: {file}:3: tls: it takes a string, in quotes, this is a table")
+    put('dir = "x\n')
+    refused(f"dcs_scheduler: {file}:1: ")
+    put(f'dir = "{bad}/d"\nmaster = "a b"\n')
+    refused(f"{file}:2: --master: `a b` is no login name")
+    os.truncate(file, 100 << 20)
+    refused(f"{file} is larger than 1 MiB")
+    os.unlink(file)
+    os.mkfifo(file)
+    refused(f"{file} is no regular file")
+    os.unlink(file)
+    put("")
+    os.chmod(file, 0o666)
+    refused(f"{file} may be written by others, and is not believed: `chmod go-w {file}`")
+    os.chmod(file, 0o644)
+    assert start("--help").returncode == 0 and start("--version").returncode == 0
+    done = start()
+    assert done.returncode == 2 and "--dir DIR is required" in done.stderr, done
+    # The files that are named are checked too, not before it would start.
+    put(f'dir = "{bad}/d"\n')
+    os.mkdir(f"{bad}/d")
+    for name, text in (("hosts", "h1 slots=x\n"), ("policy", "rule 1\n"), ("limits", "limit 1\n")):
+        with open(f"{bad}/d/{name}", "w") as out:
+            out.write(text)
+    said = world.dcs("config", "check", file, code=1).stderr
+    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: there is no rule", f"{bad}/d/limits:1: there is no limit",
+                 "the configuration has 3 errors"):
+        assert text in said, said
+    rows = json.loads(world.dcs("config", "check", file, "-o", "json", code=1).stdout)["files"]
+    assert len(rows) == 1 and rows[0]["daemon"] == "scheduler" and not rows[0]["good"] and len(rows[0]["errors"]) == 3, rows
+
+
+def checks(world):
+    said = world.dcs("config", "check", "--from", world.etc).stdout.splitlines()
+    assert said == [world.path(name + ".toml") + ": good" for name in ("scheduler", "backupd", "grainserver")], said
+    assert world.dcs("config", "check", world.path("scheduler.toml.d/10-site.toml")).stdout.endswith("10-site.toml: good\n")
+    nowhere = os.path.join(world.base, "nowhere")
+    assert f"no configuration files in {nowhere}" in world.dcs("config", "check", "--from", nowhere).stdout
+    named = os.path.join(world.base, "x.toml")
+    shutil.copy(world.path("backupd.toml"), named)
+    assert "--daemon scheduler, --daemon grainserver or --daemon backupd says it" in world.dcs("config", "check", named, code=2).stderr
+    world.dcs("config", "check", "--daemon", "backupd", named)
+    assert "there is no option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
+    empty = dict(world.env, DCS_DIR=nowhere)
+    done = subprocess.run([program("dcs"), "config", "show", "--from", nowhere], env=empty, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 3 and "there is no configuration file of one" in done.stderr, done
+    names = world.dcs("config", "show", "--from", world.etc, "-o", "name").stdout.split()
+    assert sorted(names) == ["backup", "h1", "scheduler"], names
+
+
+def page(world):
+    """What docs/CONFIGURATION.md shows is what daemons take."""
+    folder = os.path.join(world.base, "page")
+    os.mkdir(folder)
+    with open(os.path.join(ROOT, "docs/CONFIGURATION.md")) as text:
+        blocks = re.findall(r"^```toml (\S+)\n(.*?)^```", text.read(), re.M | re.S)
+    assert [name for name, _ in blocks] == ["scheduler.toml", "grainserver.toml"], blocks
+    for name, text in blocks:
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text.replace("/var/lib/dcs", world.pool))
+    assert world.dcs("config", "check", "--from", folder).stdout.count(": good\n") == 2
+
+
+def main():
+    world = World()
+    try:
+        does_not_start(world)
+        starts_from_files(world)
+        reads_again(world)
+        restart_takes_the_rest(world)
+        checks(world)
+        page(world)
+    except BaseException:
+        for daemon in DAEMONS:
+            if os.path.exists(os.path.join(world.base, daemon + ".log")):
+                print(f"---- {daemon}", world.log(daemon)[-4000:], sep="\n", flush=True)
+        raise
+    finally:
+        world.close()
+
+
+if __name__ == "__main__":
+    main()

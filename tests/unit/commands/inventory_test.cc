@@ -1,0 +1,120 @@
+// Hosts out of an Ansible inventory or a list of ssh logins, and the host table with them.
+#include "commands/dcs/host/inventory.h"
+
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+// "name key=value ... | name ..." or the error.
+std::string text_of(const Result<std::vector<ListedHost>> &hosts) {
+    if (!hosts) return hosts.status().text;
+    std::string text;
+    for (const ListedHost &host : *hosts) {
+        text += (text.empty() ? "" : " | ") + host.name;
+        for (const auto &[key, value] : host.settings) text += " " + key + "=" + value;
+    }
+    return text;
+}
+
+std::string ansible(const std::string &text, const std::string &group = "") {
+    return text_of(hosts_of_inventory(text, "inv", group));
+}
+std::string logins(const std::string &text) { return text_of(hosts_of_logins(text, "logins", "here")); }
+
+std::string merged(const std::string &table, const std::vector<ListedHost> &hosts) {
+    std::vector<TableChange> changes;
+    return merged_table(table, hosts, changes);
+}
+
+}  // namespace
+
+TEST_CASE("an inventory in INI") {
+    const char *text = R"(# all of them
+mail ansible_host=10.0.0.1   ; a comment
+
+[compute]
+web[01:03] dcs_slots=8
+"db a" 
+[compute:vars]
+dcs_class = 0x4
+ansible_user=root
+[rack:children]
+compute
+[rack:vars]
+dcs_class=0x1
+dcs_memory=1024
+[all:vars]
+dcs_slots=1
+)";
+    CHECK(ansible(text) == "mail slots=1 | web01 class=0x4 memory=1024 slots=8 | web02 class=0x4 memory=1024 slots=8 | "
+                           "web03 class=0x4 memory=1024 slots=8 | db a class=0x4 memory=1024 slots=1");
+    CHECK(ansible("a\nb dcs_users=\"ann,bob\"\n[g]\nb\n", "g") == "b users=ann,bob");
+    CHECK(ansible("a[b:d]\n") == "ab | ac | ad");
+    CHECK(ansible("a[0:4:2]-[1:2]\n") == "a0-1 | a0-2 | a2-1 | a2-2 | a4-1 | a4-2");
+    CHECK(ansible("a[:2]\n") == "a0 | a1 | a2");
+    CHECK(ansible("") == "");
+    CHECK(ansible("a dcs_slots=1\n[x]\na dcs_slots=2\n") == "a slots=2");
+}
+
+TEST_CASE("what is wrong with an inventory is named with its line") {
+    CHECK(ansible("a\n[g\n") == "inv:2: a heading ends in `]`");
+    CHECK(ansible("[]\n") == "inv:1: the heading names no group");
+    CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is not known");
+    CHECK(ansible("a x\n") == "inv:1: `x` is not of the form name=value");
+    CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
+    CHECK(ansible("[g:children]\na b\n") == "inv:2: one group on a line");
+    for (const std::string range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
+        CHECK(ansible(range + "\n") == "inv:1: `" + range + "` is no range of hosts such as web[01:10]");
+    CHECK(ansible("a[1:1000000]\n") == "inv:1: `a[1:1000000]` is no range of hosts such as web[01:10]");
+    CHECK(ansible("a[1:60000]\nb[1:60000]\n") == "inv:2: there are more than 100000 hosts");
+    CHECK(ansible("[a:children]\nb\n[b:children]\na\n") == "inv: group a is among its own children");
+    CHECK(ansible("a\n", "g") == "inv: there is no group g");
+    CHECK(ansible("---\nall:\n") ==
+          "inv: it is YAML, which `ansible-inventory -i inv --list` makes the JSON of that is read here");
+}
+
+TEST_CASE("an inventory in JSON") {
+    CHECK(ansible(R"({"_meta": {"hostvars": {"a": {"dcs_slots": 4, "x": [1]}, "b": {"dcs_class": "gpu"}}},
+                      "all": {"children": ["g", "ungrouped"], "vars": {"dcs_memory": 5}},
+                      "g": {"hosts": ["a"], "vars": {"dcs_slots": 2, "dcs_cores": 8}},
+                      "ungrouped": {"hosts": ["b"]}})") ==
+          "a cores=8 memory=5 slots=4 | b class=gpu memory=5");
+    CHECK(ansible("{\"a\":").rfind("inv: it begins as JSON and is none: ", 0) == 0);
+    CHECK(ansible("{}") == "");
+    CHECK(ansible("{\"g\": 3, \"_meta\": 1}") == "");
+}
+
+TEST_CASE("a list of ssh logins") {
+    CHECK(logins("# mine\n8/ann@h1\nh2\n:\n16/:,1/h3 # big ones\n") ==
+          "logins:5: host here stands there twice");
+    CHECK(logins("8/ann@h1\n\n h2 \n4/:\n@gpu+big/2/ssh -p 22 root@h3.example\nh4:2222,3/h5\n1//usr/bin/ssh h6\n") ==
+          "h1 slots=8 | h2 | here slots=4 | h3.example slots=2 | h4 | h5 slots=3 | h6 slots=1");
+    CHECK(logins("@gpu\n") == "logins:1: `@gpu` has no `/` behind its groups");
+    CHECK(logins("0/h1\n") == "logins:1: `0/h1` has jobs that are no number from 1 to 65536");
+    CHECK(logins("99999999999999999999/h1\n") ==
+          "logins:1: `99999999999999999999/h1` has jobs that are no number from 1 to 65536");
+    for (const char *login : {"..", "ann@", "2/", "[::1]"})
+        CHECK(logins(std::string("\n") + login + "\n") ==
+              "logins:2: `" + std::string(login) + "` names no host that the host table could have");
+}
+
+TEST_CASE("hosts come into the table, and no other line is touched") {
+    const std::string others = "\nh2\tslots=2 users=ann\nh1 role=client users=eve\nh3";
+    const std::string table = "# ours\nh1 class=0x1 slots=4   # big\n" + others;
+    std::vector<TableChange> changes;
+    CHECK(merged_table(table, {{"h1", {{"slots", "8"}, {"memory", "5"}}, ""}, {"h2", {{"slots", "2"}}, ""},
+                               {"h9", {{"slots", "1"}}, ""}}, changes) ==
+          "# ours\nh1 class=0x1 slots=8 memory=5   # big\n" + others + "\nh9 slots=1\n");
+    REQUIRE(changes.size() == 3);
+    CHECK(changes[0].what == TableChange::What::changed);
+    CHECK(changes[0].before == "h1 class=0x1 slots=4   # big");
+    CHECK(changes[1].what == TableChange::What::same);
+    CHECK(changes[2].what == TableChange::What::fresh);
+    CHECK(changes[2].after == "h9 slots=1");
+    CHECK(merged("h1 role=client users=ann\n", {{"h1", {}, ""}}) == "h1 role=client users=ann\nh1\n");
+    CHECK(merged("h1 xslots=3\n", {{"h1", {{"slots", "1"}}, ""}}) == "h1 xslots=3 slots=1\n");
+    CHECK(merged("", {}) == "");
+}
