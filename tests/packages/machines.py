@@ -56,7 +56,7 @@ def clean_root(packages):
     download = f'chroot "$1" apt-get install -y --install-recommends --download-only {wanted}'
     subprocess.run(["mmdebstrap", "--variant=minbase", "--include=" + ",".join(NEEDED), "--skip=cleanup/apt,cleanup/tmp",
                     "--customize-hook=" + download, "--customize-hook=rm -f \"$1/etc/machine-id\" && touch \"$1/etc/machine-id\"",
-                    "bookworm", CLEAN], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=1200)
+                    "bookworm", CLEAN], check=True, stdout=subprocess.DEVNULL, timeout=1200)
     with open(stamp, "w") as file:
         file.write(wanted)
 
