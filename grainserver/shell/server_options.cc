@@ -116,7 +116,8 @@ CommandLine command_line(OptionWords &words) {
                 "self: all grains as this server's user; users: each user's under a separate account (default for "
                 "root)", "self|users"),
          {.name = "accounts", .into = &words.accounts, .value = "LIST",
-          .help = "logins that grains may run under if the scheduler permits it too; none (default): only anonymous uids",
+          .help = "logins that grains may run under if the scheduler permits it too; none (default): only anonymous "
+                  "uids",
           .list = true},
          {"anonymous-uids", &words.uids, "FIRST-LAST",
           "range of anonymous uids; default 2000000000-2000065535"},
