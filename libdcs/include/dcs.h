@@ -204,8 +204,9 @@ struct d_grain {
     int attempts;           /* failures until the end is a result; default 3 */
     /* 0: not said. Not negative. Like everything else but the label they count for idempotence. */
     int cores;              /* that it keeps busy; counts as 1 */
-    int memory_mb;          /* megabytes that it must find free, beside what running grains asked for */
-    int wall_s;             /* seconds that one run of it may take; a longer one is ended and has failed */
+    int memory_mb;          /* megabytes that it must find free, beside what running grains asked for, and may use: a
+                             * run that uses more is killed (SIGKILL) and has failed; d_explain names the limit */
+    int wall_s;             /* seconds that one run of it may take; a longer one is ended (SIGXCPU) and has failed */
     const char *directory;  /* working directory on the host; NULL: a private one */
     const char *label;      /* for people; does not count for idempotence */
     /* Files and outputs need a private working directory. Their names and contents count for idempotence,

@@ -253,14 +253,19 @@ struct info_freer {
 
 }  // namespace detail
 
-// An answer of d_query, released with its owner: for (const d_host_row &host : dcs::query(D_Q_HOSTS).hosts()) ...
+// An answer of d_query. Its rows last as long as it does, so it has a name:
+//   const auto answer = dcs::query(D_Q_HOSTS);
+//   for (const d_host_row &host : answer.hosts()) ...
 class answer {
 public:
     explicit answer(d_info *info) noexcept : info_(info) {}
     const d_info *operator->() const noexcept { return info_.get(); }
     std::span<const d_host_row> hosts() const & noexcept { return {info_->hosts, info_->host_count}; }
+    std::span<const d_host_row> hosts() const && = delete;
     std::span<const d_session_row> sessions() const & noexcept { return {info_->sessions, info_->session_count}; }
+    std::span<const d_session_row> sessions() const && = delete;
     std::span<const d_grain_row> grains() const & noexcept { return {info_->grains, info_->grain_count}; }
+    std::span<const d_grain_row> grains() const && = delete;
 
 private:
     std::unique_ptr<d_info, detail::info_freer> info_;

@@ -115,6 +115,8 @@ class Bytes(Field):
         return [(name, c_char_p), (name + "_length", c_size_t)]
 
     def put(self, to: Any, name: str, value: Any) -> Any:
+        if not isinstance(value, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"{name} takes str or bytes, not {type(value).__name__}")
         data = value.encode() if isinstance(value, str) else bytes(value)
         setattr(to, name, data)
         setattr(to, name + "_length", len(data))
