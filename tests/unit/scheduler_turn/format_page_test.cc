@@ -7,6 +7,7 @@
 #include "places.h"
 #include "pool.h"
 #include "scheduler/record/archive.h"
+#include "scheduler/record/codec.h"
 #include "support/catch.h"
 
 using namespace dcs;
