@@ -70,7 +70,7 @@ std::string complaint(const Takes &takes, const std::string &value) {
         return "a whole number" + range;
     case Takes::Kind::seconds:
         if (const auto s = seconds_of_text(value); s && *s >= takes.least && *s <= takes.most) return "";
-        return "a number of seconds" + range + ", or such as 90s, 5m, 2h";
+        return "a number of seconds" + range + ", or such as 90s, 5m, 2h, 7d, 1:30:00";
     case Takes::Kind::megabytes:
         if (const auto mb = megabytes_of_text(value)) {
             const auto number = static_cast<double>(*mb);
