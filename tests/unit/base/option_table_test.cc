@@ -123,7 +123,8 @@ TEST_CASE("seconds") {
     CHECK(seconds_of_text("5:00") == 300.0);
     CHECK(seconds_of_text("1:30:00") == 5400.0);
     CHECK(seconds_of_text("100:00:59") == 360059.0);
-    for (const char *text : {"", "s", "-1", "d", ":", "1:", ":1", "1:60", "1:2:3:4", "1:-2", "0x1:00", "1:1.5", "999999:00:00", "nan", "inf", "1e99", "1 s"}) {
+    for (const char *text : {"", "s", "-1", "d", ":", "1:", ":1", "1:60", "1:2:3:4", "1:-2", "0x1:00", "1:1.5",
+                             "999999:00:00", "nan", "inf", "1e99", "1 s"}) {
         CAPTURE(text);
         CHECK_FALSE(seconds_of_text(text));
     }
