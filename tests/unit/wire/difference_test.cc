@@ -80,7 +80,8 @@ TEST_CASE("the text of a difference is bounded") {
 TEST_CASE("rows as JSON") {
     CHECK(to_json(samples::session_row()) ==
           R"({"user":"ann","session":3,"ident":"factor","state":"active","ready":1,"running":2,)"
-          R"("finished":3,"killed":4,"sent":5,"saved_cpu_s":0.25})");
+          R"("finished":3,"killed":4,"sent":5,"saved_cpu_s":0.25,"command":"dcs map -- a","label":"night",)"
+          R"("nice":5,"failed":6,"submitted_s":7.5,"settled_s":8.5})");
     CHECK(to_json(samples::host_row()) ==
           R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","class":3,)"
           R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"alert_s":30,"limit_s":60,)"
