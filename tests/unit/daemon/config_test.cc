@@ -143,7 +143,8 @@ TEST_CASE("each mistake in a file is named with its line") {
         {"hold-mb = \"1 MB\"", "1: hold-mb: \"1 MB\" is not a number of megabytes, at least 1"},
         {"hold-mb = true",
          "1: hold-mb: it takes megabytes, or a size in quotes such as \"512 MiB\", this is true or false"},
-        {"interval = -1", "1: interval: -1 is not a number of seconds, at least 0, or such as 90s, 5m, 2h, 7d, 1:30:00"},
+        {"interval = -1",
+         "1: interval: -1 is not a number of seconds, at least 0, or such as 90s, 5m, 2h, 7d, 1:30:00"},
         {"interval = nan", "1: interval: nan is not a number of seconds"},
         {"interval = 10:30:00", "1: interval: it takes seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
                                 "this is a time of day"},
