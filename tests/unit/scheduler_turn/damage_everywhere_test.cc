@@ -35,9 +35,9 @@ Contents contents_of(Pool &pool, std::set<GrainKey> &unreadable) {
             keep("message", record::read_message(*pool.store, of, grain));
             keep("out", record::read_piece(*pool.store, of, grain, wire::Stream::out, 0, ~0ull));
             keep("err", record::read_piece(*pool.store, of, grain, wire::Stream::err, 0, ~0ull));
-            all[to_text(of) + " status"] = std::string(core::name_of(grain.status())) + " " +
-                                           std::to_string(grain.as<core::Finished>().result_index) + " " +
-                                           std::to_string(grain.as<core::Finished>().exit_code);
+            std::string &status = all[to_text(of) + " status"] = core::name_of(grain.status());
+            if (const auto *end = std::get_if<core::Finished>(&grain.phase))
+                status += " " + std::to_string(end->result_index) + " " + std::to_string(end->exit_code);
         }
     }
     return all;
