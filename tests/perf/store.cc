@@ -62,7 +62,7 @@ private:
         std::string params = packed(next_++);
         std::memcpy(submit.fingerprint.data(), params.data(), submit.fingerprint.size());
         submit.params.bytes = std::make_shared<const std::string>(std::move(params));
-        caller_.request = (std::uint64_t{1} << 62) + static_cast<std::uint64_t>(next_);
+        caller_.request = core::RequestId{(std::uint64_t{1} << 62) + static_cast<std::uint64_t>(next_)};
         const core::Decision decision =
             core::decide(state_, pool_.outside->clock, core::UserCall{caller_, std::move(submit)});
         for (const core::Change &change : decision.changes) {

@@ -100,7 +100,7 @@ private:
     }
     void launch(const char *name, const files::LaunchRecord &record) {
         const files::LauncherCall answer = start(variable("DCS_PRY_DIR"), record);
-        const bool refused = answer.text.find("the owner of this host does not allow") != std::string::npos;
+        const bool refused = answer.text.find("the owner of this host does not permit") != std::string::npos;
         tell(name, refused ? "refused" : answer.verb == files::Verb::failed ? "failed" : "started");
     }
     void launcher() {

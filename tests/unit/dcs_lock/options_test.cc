@@ -82,8 +82,8 @@ TEST_CASE("P32 limits that are zero, infinite, negative or huge are taken as sai
     has(wrong({"-e", "0", "a", "x"}), "never");
     has(wrong({"-e", "0s", "a", "x"}), "-e 0");
     CHECK(good({"--paper", "-e", "0", "a", "x"}).expire_after == 0);
-    has(wrong({"-e", "inf", "a", "x"}), "give never");
-    has(wrong({"-e", "infinite", "a", "x"}), "give never");
+    has(wrong({"-e", "inf", "a", "x"}), "use never");
+    has(wrong({"-e", "infinite", "a", "x"}), "use never");
     has(wrong({"-i", "never", "a", "x"}), "not a time");
     has(wrong({"-i", "-5", "a", "x"}), "negative");
     has(wrong({"-e", "-1", "a", "x"}), "negative");

@@ -74,7 +74,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     CHECK(belief(helped, 0)->owner.supervisor == owner.process);
     file_is(0, 0600);
     REQUIRE(::link((dir / "lock").c_str(), (dir / "other").c_str()) == 0);
-    refused(belief(owner, 0), "it has 2 names");
+    refused(belief(owner, 0), "it has 2 hard links");
     REQUIRE(::unlink((dir / "other").c_str()) == 0);
     scratch::end(holder);
     CHECK(belief(owner, 0));  // what it left behind carries the marks that root wrote

@@ -148,7 +148,7 @@ TEST_CASE("P28 links, FIFOs and foreign files where a lock belongs are refused")
     CHECK(LockFile::open(place, FileKind::atom).status().code == Code::invalid);
     ::unlink(place.path.c_str());
     std::ofstream(place.path) << "something else\n";
-    CHECK(LockFile::open(place, FileKind::atom).status().text.find("something else") != std::string::npos);
+    CHECK(LockFile::open(place, FileKind::atom).status().text.find("is not a lock file") != std::string::npos);
     if (::geteuid() == 0) {
         ::unlink(place.path.c_str());
         { opened(place); }

@@ -155,7 +155,7 @@ TEST_CASE("waiters that are not to be sent home") {
     const Locks locks;
     const Running holder({"h", "cat"});
     locks.until("h", "held");
-    CHECK(dcs_lock({"break", "--head", "h"}) == "dcs_lock: h: nobody waits\n");
+    CHECK(dcs_lock({"break", "--head", "h"}) == "dcs_lock: h: there is no waiter\n");
     {
         const Running waiter({"-q", "h", "true"});
         locks.until("h", " 1 ");

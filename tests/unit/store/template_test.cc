@@ -61,11 +61,11 @@ TEST_CASE("what is wrong with a forest is said") {
 }
 
 TEST_CASE("circles of references are found, long ones too") {
-    CHECK(refused({tree("a", {single("s", Action::information, "a")})}, "circle"));
+    CHECK(refused({tree("a", {single("s", Action::information, "a")})}, "cycle"));
     CHECK(refused({tree("a", {single("s", Action::information, "b")}),
                    tree("b", {single("s", Action::information, "c")}),
                    tree("c", {single("s", Action::information, "a")}), tree("d", {})},
-                  "circle"));
+                  "cycle"));
 }
 
 TEST_CASE("names of turns sort as their numbers do, and are recognised exactly") {
