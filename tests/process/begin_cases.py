@@ -89,7 +89,7 @@ for name in sorted(n for n in dir(resource) if n.startswith("RLIMIT_")):
     # Under these the kernel or the loader gives up before main().
     fatal = which in (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_STACK, resource.RLIMIT_NOFILE,
                       resource.RLIMIT_CPU)
-    want = {resource.RLIMIT_FSIZE: "keeping the credentials: File too large", resource.RLIMIT_NPROC: None,
+    want = {resource.RLIMIT_FSIZE: "cannot keep the credentials: File too large", resource.RLIMIT_NPROC: None,
             resource.RLIMIT_NOFILE: ("open shared object", "Too many open files", "Invalid argument")}.get(which)
     case(f"{name} 0", want, limits=[(which, 0, 0)], judge={"killed": KILLED, "loader": fatal, "limits": False})
 for which in (resource.RLIMIT_FSIZE, resource.RLIMIT_CPU, resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK):
@@ -275,15 +275,15 @@ case("pool.conf without a pki", world=conf(GOOD))
 case("pool.conf writable", "users other than root can write it", world=conf(GOOD, 0o666))
 case("pool.conf of the user", "users other than root can write it", world=change(lambda n: os.chown(n, 61001, 0), "/etc/dcs/pool.conf"))
 case("pool.conf a link", "symbolic links", world=change(replace(lambda n: os.symlink(n + ".old", n)), "/etc/dcs/pool.conf"))
-case("pool.conf a FIFO", "not a file", world=change(replace(lambda n: os.mkfifo(n, 0o644)), "/etc/dcs/pool.conf"))
+case("pool.conf a FIFO", "not a regular file", world=change(replace(lambda n: os.mkfifo(n, 0o644)), "/etc/dcs/pool.conf"))
 case("its folder writable", "this directory or one above it", world=change(lambda n: os.chmod(n, 0o777), "/etc/dcs"))
 case("its folder the user's", "this directory or one above it", world=change(lambda n: os.chown(n, 61001, 0), "/etc/dcs"))
 case("pool.conf names a directory", "No such file", world=conf("dir /nonexistent\n"))
 case("key readable by others", "users other than root can read this key", world=change(lambda n: os.chmod(n, 0o644)))
 case("key of the user", "users other than root can write it", world=change(lambda n: os.chown(n, 61001, 0)))
 case("key a link", "symbolic links", world=change(replace(lambda n: os.symlink(n + ".old", n))))
-case("key of two names", "this one name", world=change(lambda n: os.link(n, n + ".2")))
-case("key a FIFO", "not a file", world=change(replace(lambda n: os.mkfifo(n, 0o600))))
+case("key of two names", "regular file with one link", world=change(lambda n: os.link(n, n + ".2")))
+case("key a FIFO", "not a regular file", world=change(replace(lambda n: os.mkfifo(n, 0o600))))
 case("no key", "No such file", world=change(os.unlink))
 def foreign_text(name):
     with open(name, "w") as file:
@@ -329,7 +329,7 @@ case("peer: refuses with control characters", "refuses:  [2J  go away", world=pe
 case("peer: certifies another key", "certificate for another key", world=peer("other-key"), **hurry)
 case("peer: sends half a token", "no token or no certificate", world=peer("short"), **hurry)
 case("peer: says nothing", "does not answer", world=peer("silent"), **hurry)
-case("peer: nonsense", "this is not TLS", world=junk(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 10, 0), **hurry)
+case("peer: nonsense", "does not speak TLS", world=junk(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 10, 0), **hurry)
 case("peer: hangs up", "closed the connection", world=junk(b"", 0), **hurry)
 case("peer: a byte now and then", "does not answer", world=junk(b"\x16\x03\x03\x40\x00" + b"x" * 16000, 0.05), **hurry)
 case("peer: nobody", "no scheduler answers", world=lambda w: ([w.end_peer(n) for n in list(w.peers)], None)[1], **hurry)

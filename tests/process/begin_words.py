@@ -23,7 +23,7 @@ REFUSED = (("no_openssl", "cannot initialise OpenSSL with TLS 1.3: out of memory
            ("no_text", "OpenSSL cannot encode the credentials: out of memory?"),
            ("no_bio", "no memory"),
            ("no_malloc", "no memory"),
-           ("no_environment", "keeping the credentials: Cannot allocate memory"))
+           ("no_environment", "cannot keep the credentials: Cannot allocate memory"))
 
 
 def complaint(world, want, **start):
