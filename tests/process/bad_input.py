@@ -48,7 +48,7 @@ def missing_grain_binary(pool):
 def second_scheduler(pool):
     second = subprocess.run([program("dcs_scheduler"), "--dir", os.path.join(pool.dir, "scheduler")],
                             capture_output=True, timeout=30)
-    expect(second, 1, "locked by", str(pool.pid("scheduler", "scheduler")))
+    expect(second, 4, "locked by", str(pool.pid("scheduler", "scheduler")))
     server = subprocess.run([program("dcs_grainserver"), "--name", "local1", "--dir",
                              os.path.join(pool.dir, "servers/local1"), "--scheduler",
                              os.path.join(pool.dir, "scheduler/server.sock")], capture_output=True, timeout=30)

@@ -103,8 +103,8 @@ TEST_CASE("E4 numbers of instances that are negative, words, too large or empty 
     for (const char *text :
          {"-1", "ten", "", "1e9", "99999999999999999999", "4294967297", "1.5", " 1", "%", "-5%", "@"})
         has(wrong({"-j", text, "a", "x"}), "-j");
-    has(wrong({"-l", "a:ten", "x"}), "not a number");
-    has(wrong({"-l", "a:-1", "x"}), "not a number");
+    has(wrong({"-l", "a:ten", "x"}), "not a valid number");
+    has(wrong({"-l", "a:-1", "x"}), "not a valid number");
     has(wrong({"-l", "a", "x"}), "NAME:N");
     has(wrong({"-l", ":2", "x"}), "NAME:N");
     has(wrong({"-j", "@/nonexistent/file", "a", "x"}), "cannot be read");

@@ -262,7 +262,7 @@ TEST_CASE("who may say --run-as users, and where") {
     };
     ScratchDir d;
     const std::string server = DCS_BINARY_DIR "/bin/dcs_grainserver --name h --scheduler /x --dir " + d.path + "/s ";
-    REQUIRE(run(server + "--run-as somebody").find("2 dcs_grainserver: --run-as must be") == 0);
+    REQUIRE(run(server + "--run-as somebody").find("2 dcs_grainserver: --run-as somebody: self or users") == 0);
     REQUIRE(run(server + "--run-as self --accounts ,").find("2 ") == 0);
     REQUIRE(run(server + "--run-as self --anonymous-uids 5-6").find("2 ") == 0);
     if (!root()) {
