@@ -53,7 +53,7 @@ std::vector<std::string> words_of(std::string_view line) {
 // A user who can write it could send programs to another scheduler.
 Status check_roots(const struct stat &st, const std::string &path) {
     if (st.st_uid == 0 && (st.st_mode & 022) == 0) return Status::ok();
-    return fail(Code::refused, path + ": others than root can write it: chown root, chmod go-w");
+    return fail(Code::refused, path + ": users other than root can write it: chown root, chmod go-w");
 }
 
 Result<std::string> read_conf(int fd) {

@@ -128,7 +128,7 @@ def guarded(world):
     words = ["dcs_begin", "-n", world.witness, str(REPORT_FD)]
     beside = f"{world.base}/bin/dcs_lock: No such file or directory; it must be installed beside dcs_begin"
     return (complaint(world, beside, argv=words) +
-            complaint(world, "preparing the lock: No such file or directory", argv=words, before=no_proc))
+            complaint(world, "cannot prepare the lock: No such file or directory", argv=words, before=no_proc))
 
 
 def known_cases(world):

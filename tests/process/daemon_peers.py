@@ -127,7 +127,7 @@ def many_strangers(_, __, said):
 
 
 def stranger_at_the_backup(_, __, said):
-    found = wait_for("the port", lambda: said().partition("served at port ")[2].partition(" with TLS")[0])
+    found = wait_for("the port", lambda: said().partition("hosts at port ")[2].partition(" with TLS")[0])
     speaks_in_the_clear(int(found))
 
 

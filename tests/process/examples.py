@@ -167,7 +167,7 @@ def wrong_answers(pool):
             os.chmod(path, 0o755)
             done = subprocess.run([program(command[0]), "--grain", path, *command[1:]], env=env, capture_output=True, timeout=300)
             told = done.stderr.decode()
-            wanted = "the published" if "exit" not in text and command[0] != "mersenne" else "published to be" if "exit" not in text else "status 9"
+            wanted = "the published" if "exit" not in text and command[0] != "mersenne" else "published as" if "exit" not in text else "status 9"
             assert done.returncode == code and wanted in told, f"{command} with a grain that says {text!r}: {done.returncode}, {told}"
             session = max(s["session"] for s in pool.json("session", "ls")["sessions"])
             if "exit" not in text:  # the next one is another computation

@@ -154,9 +154,11 @@ private:
             wire::AnyMessage mine = message;
             Visitor visitor(set);
             std::visit([&](auto &m) { visitor << m; }, mine);
-            // A stranger cannot say it in the opening form.
+            // What a stranger cannot say in the opening form.
             auto *approve = std::get_if<wire::ApproveHost>(&mine);
             if (approve && set.count("replace") == 0) approve->replace = 0;
+            auto *open = std::get_if<wire::OpenSession>(&mine);
+            if (open && set.count("nice") == 0) open->nice = 0;
             if (!visitor.unused().empty()) return "no such field: " + visitor.unused().begin()->first;
             if (only_bytes) {  // whose fields have places that tests know, where that form has the message
                 auto frame = wire::encode(mine, ++request_, wire::positional_form);
