@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 from pool import ROOT, program, wait_for
@@ -333,6 +334,9 @@ def page(world):
 
 
 def main():
+    if not os.environ.get("DCS_TESTS_FULL"):
+        print("SKIPPED: it hangs since daemons speak to a service manager, and why is not known yet; DCS_TESTS_FULL=1 runs it")
+        sys.exit(77)
     world = World()
     try:
         does_not_start(world)
