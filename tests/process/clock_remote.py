@@ -174,7 +174,7 @@ def who_begins_is_told(pool):
         out, _ = process.communicate(timeout=LONG)
         said = pool.text("new.log")
         if seconds in SMALL:
-            assert process.returncode == 0 and "steady" in out, (out, said)
+            assert process.returncode == 0 and "  active  " in out, (out, said)
         else:
             assert process.returncode == 5 and re.search(BAD_TIME, said), (process.returncode, said)
         os.unlink(os.path.join(pool.base, "new.log"))
