@@ -1,5 +1,5 @@
-// Grain servers that call: for the first time on a connection, with the grains that they hold
-// (S8, W1), and then each interval.
+// Grain servers that call: for the first time on a connection, with the grains that they hold,
+// and then each interval.
 #include <algorithm>
 
 #include "base/confinement.h"

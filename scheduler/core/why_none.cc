@@ -1,4 +1,4 @@
-// Why what remains of a session can run nowhere (C8).
+// Why what remains of a session can run nowhere.
 #include "scheduler/core/placement.h"
 #include "wire/needed.h"
 
