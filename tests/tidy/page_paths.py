@@ -24,8 +24,8 @@ def tree():
 
 def is_path(text):
     """Whether a text in backticks is meant as a path of the tree."""
-    if not re.fullmatch(r"[\w.+*-]+(/[\w.+*-]+)*/?", text):
-        return False
+    if not re.fullmatch(r"[\w.+*-]+(/[\w.+*-]+)*/?", text) or re.search(r"(^|/)[A-Z]+[/._]", text):
+        return False  # words in capitals are placeholders
     first = text.split("/", 1)[0]
     return ("/" in text and first in TOPS) or (SOURCE.search(text) is not None and text not in FOREIGN)
 
