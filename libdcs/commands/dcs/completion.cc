@@ -157,8 +157,8 @@ int print_completions(const std::vector<std::string> &words) {
 
 extern const Verb completion_verb = {
     .noun = "", .name = "completion", .words = "bash|zsh|fish",
-    .summary = "print what a shell needs to complete dcs lines",
-    .about = R"(Prints a script that makes a shell complete verbs, options, and names of the pool's sessions, grains
+    .summary = "print a shell's completion script",
+    .about = R"(Prints a script with which a shell completes verbs, options, and the names of sessions, grains
 and hosts.
 
 Examples:

@@ -82,10 +82,10 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
                              "  the kill of 1 grain, which runs anew: 2\n"
                              "The session becomes active again. Run prog again: it goes on from there.\n";
     const std::vector<std::string> words = {"grain", "restart", "--and-after", "2:1"};
-    check(bench.dcs(words, "n\n"), 1, told + "Forget it? [y/N] dcs: nothing was forgotten\n");
-    check(bench.dcs(words, "\x04"), 1, told + "Forget it? [y/N] dcs: nothing was forgotten\n");
+    check(bench.dcs(words, "n\n"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
+    check(bench.dcs(words, "\x04"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
     CHECK(bench.fake.all<wire::RestartGrain>().empty());
-    check(bench.dcs(words, "y\n"), 0, told + "Forget it? [y/N] grain 2:1 restarted, 1 submission forgotten\n");
+    check(bench.dcs(words, "y\n"), 0, told + "Discard it? [y/N] grain 2:1 restarted, 1 submission forgotten\n");
     const auto orders = bench.fake.all<wire::RestartGrain>();
     REQUIRE(orders.size() == 1);
     CHECK((orders[0].second.and_after && orders[0].second.forgets == 1));

@@ -29,7 +29,7 @@ TEST_CASE("sessions that are not removed") {
     CommandBench bench;
     check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 4, "dcs: session ben/4 belongs to another user\n");
     check(bench.dcs({"session", "clean", "3"}, "n\n"), 1,
-          "What is damaged may still be restored by hand or from an export (`dcs doctor` says more).\n"
+          "Damaged files may still be restored by hand or from an export (`dcs doctor` says more).\n"
           "Remove all data of damaged session 3 for good? [y/N] dcs: nothing was removed\n");
     check(bench.dcs({"session", "clean", "2", "3"}, "\n"), 1,
           "Remove all data of 2 sessions for good? [y/N] dcs: nothing was removed\n");

@@ -75,9 +75,9 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
         console_.note(
             "warning: " +
             (variable.empty() ? "the environment" : "the environment variable " + variable) +
-            " is not as it was in the first run; grains that it submitted (" +
+            " differs from the first run; grains that it submitted (" +
             std::to_string(session_) + ":" + std::to_string(grain) +
-            " for one) keep their environment. --new starts afresh");
+            " for one) keep their environment. --new starts anew");
     told_environment_ = true;
     return true;
 }
@@ -136,10 +136,10 @@ void MapWork::wait_for_room() {
 
 void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
-    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a new session";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
-                       std::string("run the same command again, it goes on where it was");
+                       std::string("run the same command again to continue");
     give_up(failure);
 }
 
@@ -349,7 +349,7 @@ std::int64_t MapWork::run() {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
-            failure.hint = "session " + session + " goes on when that changes: run the same command again then, or " +
+            failure.hint = "session " + session + " continues when that changes: then run the same command again, or " +
                            "`dcs session close " + session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {

@@ -57,7 +57,7 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
         if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
             chosen.failure = not_found_failure(
                 "there is no grain " + word,
-                "`dcs grain ls " + sessions.sessions[0].name() + "` lists those that there are");
+                "`dcs grain ls " + sessions.sessions[0].name() + "` lists the existing ones");
             chosen.failure->code = "grain_unknown";
             return chosen;
         }

@@ -77,7 +77,7 @@ void ReplayProxy::request(Pair &pair, const wire::AnyMessage &message, std::uint
         asked.session = open->number;
         if (records_.count(open->number) == 0) {
             depart(open->number, -1, "it opens session " + std::to_string(open->number) +
-                                         ", which is not among the recorded ones (name it too if it belongs to them)");
+                                         ", which is not recorded here (name it too if it belongs to the program)");
             return pass_on(pair.program,
                            wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
                                             "dcs replay-check has no record of session " +
