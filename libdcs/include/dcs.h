@@ -207,7 +207,7 @@ struct d_grain {
     /* 0: not specified. Not negative. Like all fields except the label they count for idempotence. */
     int cores;              /* that it keeps busy; 0 counts as 1 */
     int memory_mb;          /* megabytes that must be free in addition to running grains' demands, and that it
-                             * may use: a run that uses more is killed (SIGKILL) and has failed; d_explain names the limit */
+                             * may use: a run that uses more is killed (SIGKILL) and has failed; d_explain names it */
     int wall_s;             /* seconds that one run may take; a longer one is ended (SIGXCPU) and has failed */
     const char *directory;  /* working directory on the host, an absolute path; NULL: a private one */
     const char *label;      /* for display; does not count for idempotence */
@@ -304,8 +304,8 @@ int d_pool_gwait_result(struct d_pool *pool, int block, int session_num, struct 
 /* Takes the next unreported finished grains, up to `max` of them (at most 1024 at a time), in the order in
  * which grains finished, each as by d_gwait_result. results: `max` structs, initialised by d_result_init. *count:
  * the number of results; 0 after an error. D_BLOCK: waits for the first one only. Results with long
- * outputs are returned in smaller numbers. The strings are as those of d_gwait_result. All the results count as sent when
- * the next ones are requested or the session is closed. May be mixed with the other waits.
+ * outputs are returned in smaller numbers. The strings are as those of d_gwait_result. All the results count as sent
+ * when the next ones are requested or the session is closed. May be mixed with the other waits.
  * Errors: as d_gwait_result. */
 int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count);
 int d_pool_gwait_many(struct d_pool *pool, int block, int session_num, int max, struct d_result *results, int *count);

@@ -151,7 +151,7 @@ def reads_again(world):
     assert options["master"][0] == "ann,eve" and options["tls"] == ("", "default"), options
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
-    assert "takes what its configuration says of tls when it is started again" in world.dcs("status").stdout
+    assert "applies a change of tls after a restart" in world.dcs("status").stdout
     assert "these count after a restart only: tls (" in world.log("scheduler")
     assert "changed: master" in world.log("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3

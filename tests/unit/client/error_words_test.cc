@@ -308,7 +308,7 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
                  [] { return wait_one(2); }, fake),
         answered("the scheduler sent 3 results, expected 1 to 2", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(1), result(2), result(3)}}, take, fake),
-        answered("the scheduler sent result 4 where one from 5 on was due", D_E_PROTOCOL, is<wire::GwaitMany>,
+        answered("the scheduler sent result 4, expected one from 5 on", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(5), result(5)}}, take, fake),
         answered("the scheduler repeats a page of sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
                  [&] { return d_query(D_Q_SESSIONS, nullptr, -1, -1, &info); }, fake),

@@ -220,12 +220,12 @@ TEST_CASE("arguments are checked here, in words") {
     g.gargv = words;
     g.input = "a\0b";
     g.input_length = 3;
-    g.directory = "dir";
+    g.directory = "/dir";
     g.label = "for people";
     CHECK(d_gexec_grain(1, 1, &g) == NO_ERROR);
     const auto spec = fake.all<wire::Gexec>().at(0).second.spec;
     CHECK(spec.input == std::string("a\0b", 3));
-    CHECK(spec.directory == "dir");
+    CHECK(spec.directory == "/dir");
     CHECK(spec.label == "for people");
 }
 

@@ -62,7 +62,7 @@ dcs_slots=1
 TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("a\n[g\n") == "inv:2: a heading ends in `]`");
     CHECK(ansible("[]\n") == "inv:1: the heading names no group");
-    CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is not known");
+    CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is unknown");
     CHECK(ansible("a x\n") == "inv:1: `x` is not of the form name=value");
     CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
     CHECK(ansible("[g:children]\na b\n") == "inv:2: one group on a line");

@@ -113,7 +113,7 @@ TEST_CASE("a map whose scheduler goes away for good") {
     });
     const Said said = bench.dcs(Words{"map"} + work);
     const std::string begin = "dcs map: session 4: 1 grain\ndcs: grains from 4:1 on were not submitted: the connection "
-                              "to the scheduler broke, whether the call happened is not known: ",
+                              "to the scheduler broke, and it is unknown whether the call took effect: ",
                       end = "run the same command again to continue\n";
     INFO(said.text);
     CHECK(said.text.rfind(begin, 0) == 0);
@@ -157,6 +157,6 @@ TEST_CASE("a run that is interrupted while the scheduler says nothing") {
     REQUIRE(waits);
     REQUIRE(::kill(command.pid(), SIGINT) == 0);
     check(command.wait(), 130,
-          "dcs run: the scheduler does not answer, so the grain of session 4 may go on; "
+          "dcs run: the scheduler does not answer, so the grain of session 4 may keep running; "
           "`dcs session close 4` ends it\n");
 }

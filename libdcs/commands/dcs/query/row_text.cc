@@ -140,7 +140,7 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("binary", shown(row.binary_class));
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
     facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
-    facts.add("users", names_of(row.users, "everybody"));
+    facts.add("users", names_of(row.users, "all users"));
     facts.add("set", shown(row.settings).empty() ? "nothing: values of the host table" : shown(row.settings));
     facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");
     facts.add("calls in", "every " + seconds_text(row.interval_s));
