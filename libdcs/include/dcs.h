@@ -61,9 +61,9 @@ extern "C" {
 #endif
 
 #define D_VERSION_MAJOR 0
-#define D_VERSION_MINOR 1
+#define D_VERSION_MINOR 2
 #define D_VERSION_PATCH 0
-#define D_VERSION_STRING "0.1.0"
+#define D_VERSION_STRING "0.2.0"
 #define D_VERSION (D_VERSION_MAJOR * 10000 + D_VERSION_MINOR * 100 + D_VERSION_PATCH)
 
 enum d_error {
@@ -97,7 +97,7 @@ enum d_error {
 /* The version of the loaded library, as D_VERSION: 10000 for each major, 100 for each minor version. D_VERSION is
  * the version of the header. */
 int d_version(void);
-const char *d_version_string(void); /* "0.1.0"; static text */
+const char *d_version_string(void); /* "0.2.0"; static text */
 
 /* An error as text: its general meaning, its cause this time, its name. d_errornumber is the last failure of this
  * thread as a number, for d_pool_open. */

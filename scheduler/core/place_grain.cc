@@ -110,10 +110,12 @@ bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &
     return used + demand.memory_mb <= host.config->memory_mb;
 }
 
-bool ever_fits(const HostConfig &config, const Grain &grain) {
+bool ever_fits(const Host &host, const Grain &grain) {
     const wire::Demands &demand = *grain.demands;
-    return std::max(1, demand.cores) <= cores_of(config) &&
-           (config.memory_mb == 0 || demand.memory_mb <= config.memory_mb);
+    const std::int64_t most_kb =
+        host.config->memory_mb > 0 ? std::int64_t{host.config->memory_mb} * 1024 : host.total_memory_kb;
+    return std::max(1, demand.cores) <= cores_of(host.config) &&
+           (most_kb == 0 || std::int64_t{demand.memory_mb} * 1024 <= most_kb);
 }
 
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now) {
@@ -154,7 +156,7 @@ bool held_back(const Host &host, const GrainKey &key, Instant now) {
 }
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return may_be_there(host, id, session, grain) && ever_fits(host.config, grain);
+    return may_be_there(host, id, session, grain) && ever_fits(host, grain);
 }
 
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,

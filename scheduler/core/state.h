@@ -151,6 +151,7 @@ struct Host : DurableHost {
     std::uint32_t confinement = 0;   // Rungs, as its server said when it connected
     std::string shut;                // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
+    std::int64_t total_memory_kb = 0; // 0: unknown
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     HandedOver given_up;             // what it was waited for in vain (hand_over.cc)
