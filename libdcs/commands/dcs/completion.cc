@@ -15,7 +15,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr long question_ms = 300;  // nobody waits for a scheduler at a prompt
+constexpr long question_ms = 300;  // a prompt must not wait longer for a scheduler
 
 constexpr const char *bash_script = R"sh(# bash completion of dcs: source <(dcs completion bash)
 _dcs() {

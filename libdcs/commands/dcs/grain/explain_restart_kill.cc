@@ -53,7 +53,7 @@ bool is_over_now(const wire::GrainRow &row) {
            is_over(info.grains[0]);
 }
 
-// What has ended already is passed over, unless somebody named that very grain.
+// Grains that have ended are skipped, unless the command names a single grain.
 int carry_out(const Call &call, const Order &order) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false);
     if (chosen.failure) return call.fail(*chosen.failure);

@@ -29,7 +29,7 @@ Result<std::string> text_of(const std::string &file) {
     return text;
 }
 
-// The table of --table, of the scheduler that runs, or where a scheduler has it that was not told otherwise.
+// The table of --table, of the running scheduler, or at a scheduler's default path.
 std::string table_of(const Call &call) {
     if (const auto named = call.arguments.value("table")) return absolute_path(*named);
     const std::string directory = Pool(call.directory).scheduler().directory;

@@ -204,7 +204,7 @@ int print_commands(const MapPlan &plan) {
     return exits::ok;
 }
 
-// All is handed in; nobody waits for it. The same command takes the session up again.
+// All grains are submitted, and the command does not wait. The same command resumes the session.
 [[noreturn]] void leave(int session, MapWork &work, Console &console) {
     const std::int64_t missing = work.submit_only();
     const std::string n = std::to_string(session);

@@ -32,7 +32,7 @@ OpenedMap failed(const Failure &failure) {
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.number); }
 
-// "since 07:12:03", with the day if that is another one; empty if it cannot be told.
+// "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
     ProcessStat stat;
     if (pid <= 0 || !read_stat(pid, stat)) return "";

@@ -206,7 +206,7 @@ std::int64_t MapWork::submit_only() {
 
 void MapWork::take(const d_result &result) {
     const int grain = result.grain_num;
-    if (grain < 1 || grain > total_) return;  // of somebody else who used the session
+    if (grain < 1 || grain > total_) return;  // of another program that used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
     taken.there = taken.ran = some_result_ = true;
@@ -262,7 +262,7 @@ void MapWork::print_to_files(std::int32_t grain) {
     kept_.erase(kept);
 }
 
-// Those that it did not make are told, and the map goes on.
+// Prints the missing ones, and continues.
 void MapWork::bring_files(std::int32_t grain) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
     for (FileWords::Pair output : options_.files.outputs) {

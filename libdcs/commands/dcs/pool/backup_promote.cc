@@ -46,7 +46,7 @@ int tell(const Call &call, const Pool &pool, const std::string &said, const std:
 }
 
 // On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons
-// and those of this host are started by whoever starts them at other times.
+// and those of this host are started by their services.
 int promote_of_hosts(const Call &call, const Pool &pool) {
     for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
         if (stays_up(daemon))

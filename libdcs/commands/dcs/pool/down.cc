@@ -26,7 +26,7 @@ int count_up(const std::vector<Daemon> &daemons) {
     return n;
 }
 
-// Servers first, so that nobody starts another grain; then launchers, which end their grains; then
+// Servers first, so that no new grain starts; then launchers, which end their grains; then
 // grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
 // still comes.
 Ended end_pool(const Pool &pool) {

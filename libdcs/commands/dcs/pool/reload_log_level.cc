@@ -1,4 +1,4 @@
-// dcs reload, dcs log-level: for whoever operates the daemons.
+// dcs reload, dcs log-level: for operators.
 #include <cstdio>
 
 #include "commands/dcs/frame/call.h"

@@ -166,7 +166,7 @@ public:
         std::fflush(stdout);
     }
 
-    // True: somebody wants to leave.
+    // True: the user wants to leave.
     bool pause(double s) const {
         pollfd fds[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
         if (::poll(fds, keys_ ? 2 : 1, static_cast<int>(s * 1000)) <= 0) return false;

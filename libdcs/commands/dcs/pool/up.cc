@@ -126,7 +126,7 @@ void tell_to_reread(const Daemon &scheduler) {
     if (process.good() && has_open(scheduler.pid, scheduler.lock)) process.signal(SIGHUP);
 }
 
-// The host table first, the file `pool` last: whoever is interrupted between them finds the numbers
+// The host table first, the file `pool` last: after an interruption between them the next run finds the numbers
 // changed again and repeats both.
 Status write_numbers(const Pool &pool, const Wanted &wanted, Outcome &outcome) {
     const std::string hosts = pool.path("scheduler/hosts");

@@ -87,7 +87,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     return take_file_words(call.arguments, command.files);
 }
 
-// It is no error that whoever reads has had enough.
+// A reader that closes the pipe is not an error.
 Status copy(FILE *from, FILE *to) {
     char buffer[65536];
     std::size_t n = 0;

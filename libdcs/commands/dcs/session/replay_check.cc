@@ -120,7 +120,7 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
     return std::nullopt;
 }
 
-// Ctrl-C is for the program; what it did until then is told.
+// Ctrl-C is for the program; the report covers its calls until then.
 pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
     std::fflush(stdout);
     const WordArray argv(command);

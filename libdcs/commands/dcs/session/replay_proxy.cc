@@ -97,7 +97,7 @@ void ReplayProxy::request(Pair &pair, const wire::AnyMessage &message, std::uint
     pass_on(pair.scheduler, message, id);
 }
 
-// Who cannot be told what the other side says is of another release than this program.
+// A peer whose form cannot express the other side's message is of another release than this program.
 void ReplayProxy::pass_on(ConnId to, const wire::AnyMessage &message, std::uint64_t id) {
     if (loop_->send(to, message, id)) return;
     loop_->close(to);
