@@ -178,7 +178,6 @@ def common_errors(pool, tool, errors, need_auth):
     for call in errors:
         none = tool.run("without", call)
         if call in need_auth:
-            # Who never came by a session has none to wait for.
             none.must_be("D_E_NO_AUTH")
         else:
             assert none.name != "D_E_NO_AUTH", none.out
