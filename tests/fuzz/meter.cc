@@ -13,12 +13,18 @@ std::uint64_t thread_ns() {
 
 }  // namespace
 
-Meter::Meter() : bytes_(bytes_allocated()), ns_(thread_ns()) {}
+Meter::Meter() : bytes_(bytes_allocated()), steps_(allocations()), ns_(thread_ns()) {}
 
 void Meter::expect_memory(std::size_t input, std::size_t each, std::size_t room, const char *what) const {
     const std::uint64_t spent = bytes_allocated() - bytes_;
     expect(spent <= input * each + room, std::string(what) + ": " + std::to_string(input) + " bytes had " +
                                              std::to_string(spent) + " bytes allocated for them");
+}
+
+void Meter::expect_steps(std::size_t input, std::size_t each, std::size_t room, const char *what) const {
+    const std::uint64_t spent = allocations() - steps_;
+    expect(spent <= input / each + room, std::string(what) + ": " + std::to_string(input) + " bytes took " +
+                                             std::to_string(spent) + " allocations");
 }
 
 void Meter::expect_time(std::size_t input, std::size_t each_ns, const char *what) const {
