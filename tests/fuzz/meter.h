@@ -14,6 +14,9 @@ namespace dcs::fuzz {
 std::uint64_t bytes_allocated();
 std::uint64_t allocations();
 
+// The most bytes that were allocated for a byte of any input of 1 KiB or more, by what was read, for people.
+std::string worst_memory();
+
 class Meter {
 public:
     Meter();

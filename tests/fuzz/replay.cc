@@ -69,5 +69,5 @@ int main(int argc, char **argv) {
         run(argv[i], bytes);
         ++count;
     }
-    std::printf("%zu inputs\n", count);
+    std::printf("%s%zu inputs\n", dcs::fuzz::worst_memory().c_str(), count);
 }

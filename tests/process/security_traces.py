@@ -46,7 +46,7 @@ def digests_find_no_secret(pool):
     assert missing(other) == set(range(10))
     for n, (secret, digest) in enumerate(zip(secrets, digests)):
         heard = other.ask("Gexec", session=1, grain=n, **{
-            "spec.argv.size": 1, "spec.argv[0]": "/bin/cat", "spec.files.size": 1, "spec.files[0].role": 3,
+            "spec.argv.size": 1, "spec.argv[0]": "/bin/cat", "spec.files.size": 1, "spec.files[0].role": 0, "spec.files[0].name": "guess", "spec.files[0].binary_class": "", "spec.directory": "",
             "spec.files[0].digest": digest, "spec.files[0].size": len(secret)})
         assert heard.error() == CODES["NOT_FOUND"], heard
     # Who has the bytes may name them; it costs him the transfer.
