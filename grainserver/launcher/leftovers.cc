@@ -38,7 +38,7 @@ std::vector<std::string> names_of(int place, uid_t uid) {
     return own;
 }
 
-// Calls `remove` with the number of each object of a kind that the uid made: who made it cannot be changed, whose it is can.
+// Calls `remove` with the number of each object of a kind that the uid made. Its owner can be changed, who made it not.
 template <class Remove> void each_of(const char *kind, uid_t uid, Remove remove) {
     std::istringstream table(kernel_text(std::string("/proc/sysvipc/") + kind, table_max));
     std::string line, word;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/require.h"
-#include "base/tree_removal.h"
 
 namespace dcs {
 namespace {
@@ -192,7 +190,5 @@ Result<std::vector<std::string>> list_directory(int directory) {
     std::sort(names.begin(), names.end());
     return names;
 }
-
-Status remove_tree(int parent, const std::string &name) { return TreeRemoval(parent, name).go_on(INT_MAX).status(); }
 
 }  // namespace dcs

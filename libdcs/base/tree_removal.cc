@@ -1,6 +1,7 @@
 #include "base/tree_removal.h"
 
 #include <cerrno>
+#include <climits>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -84,6 +85,12 @@ Result<bool> TreeRemoval::go_on(int names) {
         if (auto done = take(here_.get(), name); !done) return done;
     }
     return false;
+}
+
+// Of files.h: all at once.
+Status remove_tree(int parent, const std::string &name) {
+    TreeRemoval tree(parent, name);
+    return tree.go_on(INT_MAX).status();
 }
 
 }  // namespace dcs

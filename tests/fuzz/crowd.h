@@ -1,6 +1,6 @@
 #pragma once
-// A message with as many of the smallest elements as it has room for: what reading it allocates shows at once if that is
-// more than a constant for each of its bytes. Found by serialize(), so each new message and field is among them.
+// A message with as many of the smallest elements as it has room for: what reading it allocates shows at once if that
+// is more than a constant for each of its bytes. Found by serialize(), so each new message and field is among them.
 #include <boost/archive/detail/interface_iarchive.hpp>
 
 #include "wire/archive_rules.h"

@@ -1,8 +1,8 @@
 #pragma once
-// What reading foreign bytes costs: bytes allocated (whether they are given back or not), how often, and processor time,
-// for each byte of input. A decoder for which these are not bounded by a constant is a way to stall or end a daemon with a
-// small message. Memory is the same whenever an input runs; steps are counted as allocations, where each step that may be
-// many makes one, and by time where not.
+// What reading foreign bytes costs: bytes allocated (whether they are given back or not), how often, and processor
+// time, for each byte of input. A decoder for which these are not bounded by a constant is a way to stall or end a
+// daemon with a small message. Memory and allocations are the same whenever an input runs; time tells apart only what
+// is not linear.
 #include <cstdint>
 #include <string>
 

@@ -13,10 +13,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 NAMES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 13: "NET_RAW"}
 # Folders whose code runs in a process that has capabilities, without what other folders also link.
 WITH_POWER = {
-    "`dcs_keeper`": ("scheduler/keeper", "libdcs/pki"),
-    "`dcs_warden`": ("grainserver/warden", "grainserver/files"),
-    "`dcs_launcher`": ("grainserver/launcher", "grainserver/files", "libdcs/process", "libdcs/locks"),
-    "`dcs_begin`": ("libdcs/commands/dcs_begin",),
+    "dcs_keeper": ("scheduler/keeper", "libdcs/pki"),
+    "dcs_warden": ("grainserver/warden", "grainserver/files"),
+    "dcs_launcher": ("grainserver/launcher", "grainserver/files", "libdcs/process", "libdcs/locks"),
+    "dcs_begin": ("libdcs/commands/dcs_begin",),
 }
 
 
@@ -73,9 +73,9 @@ def main():
                                                           if open(f"/proc/{pid}/comm").read() == "sleep\n"])
             wait_for("the backup to serve", lambda: status(backup.pid, "Seccomp") == "2")
             launcher = host.launcher()
-            pids = {"`dcs_scheduler`": host.scheduler.pid, "`dcs_keeper`": child(host.scheduler.pid, "dcs_keeper"),
-                    "`dcs_grainserver`": host.server.pid, "`dcs_warden`": child(host.server.pid, "dcs_warden"),
-                    "`dcs_launcher`": launcher, "a grain": running[0], "`dcs_backupd`": backup.pid}
+            pids = {"dcs_scheduler": host.scheduler.pid, "dcs_keeper": child(host.scheduler.pid, "dcs_keeper"),
+                    "dcs_grainserver": host.server.pid, "dcs_warden": child(host.server.pid, "dcs_warden"),
+                    "dcs_launcher": launcher, "a grain": running[0], "dcs_backupd": backup.pid}
             found = {name: words(pid) for name, pid in pids.items()}
         finally:
             grain.terminate()

@@ -144,10 +144,11 @@ TEST_CASE("what a grain keeps in its directory is a limit, wherever it lies ther
 TEST_CASE("directories that are too deep to be counted are a limit too") {
     Place p;
     p.limits.disk_mb = 5;
-    const std::string g = p.shell("for i in $(seq 70); do mkdir d; cd d; done; head -c 7000000 /dev/zero > deep; sleep 60");
+    const std::string g = p.shell("for i in $(seq 70); do mkdir d; cd d; done; head -c 7000000 /dev/zero > deep; "
+                                  "sleep 60");
     REQUIRE(p.start(g).verb == files::Verb::started);
-    ended_by(p.exit_of(g), SIGXFSZ, "the grain has directories more than 64 deep in its own, and what they hold cannot be "
-                                    "counted for its limit of 5 MB");
+    ended_by(p.exit_of(g), SIGXFSZ, "the grain has directories more than 64 deep in its own, and what they hold cannot "
+                                    "be counted for its limit of 5 MB");
 }
 
 TEST_CASE("disk use is counted in portions, and follows no link") {
@@ -182,20 +183,22 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
     ScratchDir all, closed;
     REQUIRE(::chmod(all.path.c_str(), 01777) == 0);
     REQUIRE(::chmod(closed.path.c_str(), 0777) == 0);  // without the sticky bit
-    // In a child of that uid: files, a deep and wide tree with a directory closed to its owner, and what the kernel keeps.
+    // In a child of that uid: files, a wide tree with a directory closed to its owner, and what the kernel keeps.
     int segments[2];
     REQUIRE(::pipe(segments) == 0);
     const auto as = [&](uid_t who) {
         const pid_t child = ::fork();
         if (child == 0) {
-            const bool in = ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 && ::setresuid(who, who, who) == 0;
+            const bool in = ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 &&
+                            ::setresuid(who, who, who) == 0;
             const std::string tree = all.path + "/tree" + std::to_string(who);
             put_file(all.path + "/file" + std::to_string(who), "x");
             put_file(closed.path + "/file" + std::to_string(who), "x");
-            const bool made = make_directories(tree + "/locked/in").code == Code::ok && make_directories(tree + "/wide").code == Code::ok;
+            const bool made = make_directories(tree + "/locked/in") && make_directories(tree + "/wide");
             for (int i = 0; i < 3000; ++i) put_file(tree + "/wide/" + std::to_string(i), "");
             ::chmod((tree + "/locked").c_str(), 0);
-            const int ids[3] = {::shmget(IPC_PRIVATE, 4096, 0600), ::semget(IPC_PRIVATE, 1, 0600), ::msgget(IPC_PRIVATE, 0600)};
+            const int ids[3] = {::shmget(IPC_PRIVATE, 4096, 0600), ::semget(IPC_PRIVATE, 1, 0600),
+                                ::msgget(IPC_PRIVATE, 0600)};
             ::_exit(in && made && ::write(segments[1], ids, sizeof ids) == sizeof ids ? 0 : 1);
         }
         int status = 1;

@@ -1,8 +1,6 @@
 // The library over the simulated disk, talked to in whole frames: W7, C13, A4.
 #include "base/limits.h"
-#include "pki/digest.h"
-#include "pool.h"
-#include "support/catch.h"
+#include "contents.h"
 
 using namespace dcs;
 using namespace dcs::test;
@@ -11,85 +9,10 @@ namespace {
 
 constexpr Duration day = seconds(24 * 3600);
 
-wire::GrainFile content(wire::FileRole role, const std::string &bytes, std::string name = "", std::string cls = "") {
-    return {role, std::move(name), pki::sha256_text(bytes), bytes.size(), std::move(cls)};
-}
-wire::GrainFile output(std::string name) { return {wire::FileRole::output, std::move(name), "", 0, ""}; }
-
-wire::GrainSpec spec_with(std::vector<wire::GrainFile> files) {
-    wire::GrainSpec spec = copying_grain("");
-    spec.files = std::move(files);
-    return spec;
-}
-
-wire::PutContent piece_of(const std::string &bytes, std::size_t offset, std::size_t length) {
-    return {pki::sha256_text(bytes), bytes.size(), offset, bytes.substr(offset, length)};
-}
-
-// A control program of ann's with session 1, and what it does with contents.
-struct Program {
-    explicit Program(Pool &p) : pool(p), conn(p.control("ann", "prog")) {
-        pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::resume, false});
-    }
-    std::size_t missing(const std::string &bytes) {
-        return pool.ask<wire::MissingContents>(conn, wire::AskContents{{pki::sha256_text(bytes)}}).digests.size();
-    }
-    // The answer to the last piece.
-    wire::AnyMessage put(const std::string &bytes, std::size_t pieces = 2) {
-        const std::size_t each = bytes.size() / pieces + 1;
-        std::uint64_t request = 0;
-        std::size_t at = 0;
-        do {
-            request = pool.post(conn, piece_of(bytes, at, each));
-            pool.pump();
-            at += each;
-            if (at < bytes.size()) CHECK(std::holds_alternative<wire::Done>(pool.reply(conn, request)));
-        } while (at < bytes.size());
-        pool.do_library_jobs();
-        return pool.reply(conn, request);
-    }
-    Code refusal(const std::string &bytes) {
-        const auto reply = put(bytes);
-        const auto *error = std::get_if<wire::ErrorReply>(&reply);
-        return error ? static_cast<Code>(error->code) : Code::ok;
-    }
-    wire::AnyMessage fetch(int grain, wire::Stream stream, const std::string &name = "", std::uint64_t offset = 0) {
-        const auto request = pool.post(conn, wire::Fetch{"", 1, grain, stream, offset, 1u << 20, name});
-        pool.pump();
-        pool.do_library_jobs();
-        return pool.reply(conn, request);
-    }
-    Pool &pool;
-    ConnId conn;
-};
-
-std::size_t files_in(Pool &pool, const std::string &top) {
-    std::size_t n = 0;
-    for (const auto &[name, bytes] : pool.disk.files(top)) n += name.back() != '/';
-    return n;
-}
-
 std::size_t library_problems(Pool &pool, ConnId conn) {
     std::size_t n = 0;
     for (const auto &row : pool.ask<wire::DoctorReply>(conn, wire::Doctor{}).problems) n += row.entity == "library";
     return n;
-}
-
-// What the scheduler said to a server's connection, of one kind.
-template <class Message> std::vector<Message> said(Pool &pool, ConnId conn) {
-    std::vector<Message> list;
-    for (const wire::AnyMessage &message : pool.take_sent(conn))
-        if (const auto *m = std::get_if<Message>(&message)) list.push_back(*m);
-    return list;
-}
-template <class Message> Message last_said(Pool &pool, ConnId conn, const wire::AnyMessage &message) {
-    pool.take_sent(conn);
-    pool.post(conn, message);
-    pool.pump();
-    pool.do_library_jobs();
-    const auto list = said<Message>(pool, conn);
-    REQUIRE(!list.empty());
-    return list.back();
 }
 
 core::HostConfig host_of_class(const std::string &name, const std::string &binary_class) {
@@ -170,80 +93,6 @@ TEST_CASE("what does not fit is refused, and leaves nothing") {
     CHECK(files_in(pool, "library/incoming") == 1);
     pool.restart();
     CHECK(files_in(pool, "library/incoming") == 0);
-}
-
-TEST_CASE("two who bring the same content at once both have it, or the one whose bytes are right") {
-    Pool pool({host("h1", 1)});
-    const std::string bytes(500, 'p');
-    const ConnId one = pool.control("ann", "one"), two = pool.control("bob", "two");
-    wire::PutContent bad[2] = {piece_of(bytes, 0, 500), piece_of(bytes, 0, 500)};
-    const int liar = GENERATE(-1, 0, 1);  // whose bytes are others, and who must not have it by the bytes of the other one
-    if (liar >= 0) bad[liar].bytes[0] = 'q';
-    const auto first = pool.post(one, bad[0]), second = pool.post(two, bad[1]);
-    pool.pump();
-    for (int i = 0; i < 3; ++i) pool.do_library_jobs();
-    CHECK(std::holds_alternative<wire::Done>(pool.reply(one, first)) == (liar != 0));
-    CHECK(std::holds_alternative<wire::Done>(pool.reply(two, second)) == (liar != 1));
-    CHECK(pool.turn->state().stored.has("ann", pki::sha256_text(bytes)) == (liar != 0));
-    CHECK(pool.turn->state().stored.has("bob", pki::sha256_text(bytes)) == (liar != 1));
-    CHECK(files_in(pool, "library/incoming") == 0);
-}
-
-TEST_CASE("a digest is no content: others have to bring the bytes, users and hosts") {
-    Pool pool({host("h2", 2)});
-    Program ann(pool);
-    const std::string secret = "my PIN is 482913", digest = pki::sha256_text(secret);
-    ann.put(secret, 1);
-    pool.ask<wire::Done>(ann.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::data, secret, "pin")})});
-    const ConnId bob = pool.control("bob", "guess");
-    pool.ask<wire::OpenReply>(bob, wire::OpenSession{1, wire::OpenMode::resume, false});
-    const auto missing = [&] {
-        return pool.ask<wire::MissingContents>(bob, wire::AskContents{{digest}}).digests.size();
-    };
-    const wire::GrainSpec guess = spec_with({content(wire::FileRole::input, secret)});
-    const auto refused = pool.call(bob, wire::Gexec{1, 1, guess});
-    REQUIRE(std::holds_alternative<wire::ErrorReply>(refused));
-    CHECK(std::get<wire::ErrorReply>(refused).code == static_cast<int>(Code::not_found));
-    wire::GrainSpec other_size = guess;
-    other_size.files[0].size += 1;  // no answer tells how long it is
-    const auto same = pool.call(bob, wire::Gexec{1, 1, other_size});
-    CHECK(std::get<wire::ErrorReply>(same).text.find("has 16 bytes") == std::string::npos);
-    CHECK(missing() == 1);
-    // A beginning is not enough, and other bytes are not either.
-    pool.ask<wire::Done>(bob, piece_of(secret, 0, 6));
-    CHECK(missing() == 1);
-    wire::PutContent wrong = piece_of(secret, 0, secret.size());
-    wrong.bytes[10] = '0';
-    const auto request = pool.post(bob, wrong);
-    pool.pump();
-    pool.do_library_jobs();
-    CHECK(std::holds_alternative<wire::ErrorReply>(pool.reply(bob, request)));
-    CHECK(missing() == 1);
-    // A host that runs a grain of his claims that it made that.
-    ModelServer h2(pool, "h2");
-    pool.ask<wire::Done>(bob, wire::Gexec{1, 2, spec_with({output("made")})});
-    h2.connect();
-    h2.read();
-    pool.pump();
-    const GrainKey key{{"bob", 1}, 2};
-    REQUIRE(h2.held.count(key) == 1);
-    wire::GrainReport report;
-    report.key = wire::wire_of(key);
-    report.incarnation = h2.held.at(key).incarnation;
-    report.first_seq = report.last_seq = 1;
-    report.ended = true;
-    report.files = {content(wire::FileRole::output, secret, "made")};
-    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::later);
-    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(secret, 0, 6)).next == 6);
-    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::later);
-    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(secret, 6, 10)).next == secret.size());
-    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::taken);
-    CHECK(missing() == 0);  // his grain names it now
-    pool.verify();
-    // Who is privileged may read it anyway.
-    const ConnId root = pool.open(turn::Door::user, "root", true);
-    pool.ask<wire::Welcome>(root, wire::Hello{});
-    CHECK(pool.ask<wire::MissingContents>(root, wire::AskContents{{digest}}).digests.empty());
 }
 
 TEST_CASE("a full disk refuses a content, and keeps what there is") {
