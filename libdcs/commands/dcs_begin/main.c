@@ -29,7 +29,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/version.h"
 #include "begin.h"
 
 enum { attempt_s = 30, least_attempt_s = 5 };
