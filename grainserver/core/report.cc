@@ -126,6 +126,7 @@ Planned plan(const GrainId &id, const Grain &g) {
     } else if (g.phase == Phase::ended && g.looked_after_end && outputs_are_there(g)) {
         p.report.last = last_increment(g);
         p.bytes = bytes_of(g, p.report.first, p.report.last);
+        p.report.empty = p.bytes == 0;
         put_end(g, p.bytes > limits::report_bytes, p.report);
         p.bytes = std::min<std::uint64_t>(p.bytes, limits::report_bytes);
         p.any = true;

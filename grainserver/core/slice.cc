@@ -12,6 +12,8 @@ constexpr int resend_slices = 3;
 constexpr Duration resend_min = seconds(60);
 }  // namespace
 
+Duration look_interval(const State &state) { return std::min(state.interval, look_interval_max); }
+
 // The minutes of notice, at most the slice; without notice, enough for a checkpoint to arrive with this call-in.
 Duration lead_of(std::int32_t notice_minutes, Duration interval) {
     const Duration asked = seconds(60) * std::clamp(notice_minutes, 0, 100'000);
@@ -40,7 +42,7 @@ void call_in(Turn &t, bool at_boundary) {
         if (g.phase == Phase::running) {
             plan_signal(s, g, t.now);
             g.report_even_nothing = ready && g.ending != Ending::discard;
-            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            g.look_at = t.now + look_interval(s);
             t.emit(Look{id});
         } else if (g.phase == Phase::ended) {
             if (g.looked_after_end) consider_report(t, id, g);
@@ -62,7 +64,7 @@ void slice_tick(Turn &t) {
             look = true;
         }
         if (t.now >= g.look_at) {
-            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            g.look_at = t.now + look_interval(s);
             look = true;
         }
         if (look) t.emit(Look{id});

@@ -137,7 +137,7 @@ void started(Turn &t, const GrainId &id) {
     DCS_REQUIRE(g->written && !g->exit, "only a complete grain that has not ended is started");
     g->phase = Phase::running;
     g->give_up_start = Instant::never();
-    g->look_at = t.now;
+    g->look_at = t.now + look_interval(t.state);
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);

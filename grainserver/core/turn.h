@@ -45,6 +45,7 @@ bool for_backup(const wire::AnyMessage &message);
 void call_in(Turn &t, bool at_boundary);
 void slice_tick(Turn &t);
 void plan_signal(const State &state, Grain &grain, Instant from);
+Duration look_interval(const State &state);  // between looks at a running grain's room
 Duration lead_of(std::int32_t notice_minutes, Duration interval);
 void gauged(Turn &t, const Gauged &g);
 

@@ -20,15 +20,13 @@
 namespace dcs::launcher {
 namespace {
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
-    Failure failure{step, error, There::nothing};
     // Checked here with the grain's rights, so that the existence of files that it cannot see is not revealed.
     const char *program = step == Step::runner ? plan.runner : plan.program;
     struct stat st{};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
-        failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
-    ssize_t n;
-    do n = ::write(plan.report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
+        plan.said->program = S_ISDIR(st.st_mode) ? There::directory : There::something;
+    plan.said->error = error;
+    plan.said->step = step;
     ::_exit(127);
 }
 
@@ -37,6 +35,7 @@ void write_pid_file(const Plan &plan) noexcept {
     ProcessStat self;
     char text[128];
     if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    plan.said->start_time = self.start_time;
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
     const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
@@ -49,17 +48,21 @@ void write_pid_file(const Plan &plan) noexcept {
 // From linux/ioprio.h, which newer C++ compilers reject (a parameter named `class`).
 constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
 
-// Courtesy. An error here does not stop the grain.
+// Courtesy; errors in these two do not stop the grain. The kernel's sacrifice when memory runs out. Set before the
+// change of identity, after which the file belongs to root.
+void be_dispensable() noexcept {
+    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (::write(fd, "500", 3) < 0) errno = 0;
+    ::close(fd);
+}
+
+// Just before the exec: until then the launcher waits for this process, and must not wait for all others of the host.
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
     if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
     ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
-    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (::write(fd, "500", 3) < 0) errno = 0;
-        ::close(fd);
-    }
 }
 
 void join_groups(const Plan &plan) noexcept {
@@ -160,14 +163,14 @@ void enter_directory(const Plan &plan) noexcept {
 
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
     ::setsid();
-    be_modest();
+    be_dispensable();
     if (!plan.only_prove) write_pid_file(plan);
     // If the launcher died before this line, the next one may already have searched for grains without
     // finding this one. If it dies after it, the next one finds the pid file.
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
-    join_groups(plan);
     set_limits(plan);
     enter_namespaces(plan);
+    join_groups(plan);  // which give way to everybody: as late as possible, but it takes the server's rights
     change_identity(plan);
     open_streams(plan);
     enter_directory(plan);
@@ -180,6 +183,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (plan.only_prove) only_prove(plan);
     if (const int error = files::put_confinement_on(*plan.confinement); error != 0)
         give_up(plan, Step::confinement, error);
+    be_modest();
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }

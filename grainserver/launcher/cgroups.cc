@@ -150,7 +150,9 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
         // A hierarchy for memory alone is expensive and lists no processes that the others do not.
         if (h.memory && !h.unified && !h.pids && !h.cpu && limits.memory_mb == 0) continue;
         const std::string leaf = h.path + "/" + name;
-        if (h.make_group() && make_group_directory(leaf) && set_limits(h, leaf, limits, made)) {
+        // The group is nearly always there.
+        const bool there = make_group_directory(leaf) || (h.make_group() && make_group_directory(leaf));
+        if (there && set_limits(h, leaf, limits, made)) {
             made.there = true;
             continue;
         }

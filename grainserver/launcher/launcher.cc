@@ -187,10 +187,13 @@ void Launcher::lower_sessions(Instant now) {
 }
 
 void Launcher::on_signals() {
-    signalfd_siginfo info{};
+    signalfd_siginfo all[8];
     bool stop = false;
-    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-        stop = stop || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+    for (ssize_t n = sizeof all; n == static_cast<ssize_t>(sizeof all);) {
+        n = ::read(signals_.get(), all, sizeof all);
+        for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof all[0]); ++i)
+            stop = stop || all[i].ssi_signo == SIGTERM || all[i].ssi_signo == SIGINT;
+    }
     look_at_children();
     if (stop && !stopping_) stop_all(boot_clock());
 }
@@ -290,7 +293,7 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         grain.in_group = outcome.in_group;
         grain.memory_by_group = outcome.memory_by_group;
         grain.processes_by_group = outcome.processes_by_group;
-        next_watch_ = Instant{};
+        next_watch_ = std::min(next_watch_, boot_clock() + look_often);
         break;
     }
     }

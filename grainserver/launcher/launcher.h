@@ -49,6 +49,7 @@ private:
         files::Limits limits;
         files::Account account;
         bool in_group = false, memory_by_group = false, processes_by_group = false;
+        bool leaf_gone = false;  // its group was removed, which proves that nothing is in it
         DiskUse disk;
     };
     using Grains = std::map<std::string, Running>;
@@ -67,8 +68,8 @@ private:
     void on_signals();
     void look_at_children();
     bool note_end(const std::string &dir, Running &grain);
-    void reap_strays();
-    bool clear_tree(const std::string &dir, Running &grain);
+    bool reap_strays();
+    bool clear_tree(const std::string &dir, Running &grain, bool strays);
     void kill_tree(const std::string &dir, Running &grain);
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
@@ -89,6 +90,7 @@ private:
     void end_unclaimed(const std::string &dir, const Running &grain, const std::string &words);
     void keep_keeper();
     // limits.cc
+    static constexpr Duration look_often = milliseconds(250);  // at grains with limits
     void watch(Instant now);
     void watch_one(const std::string &dir, Running &grain, const ProcessTable *table);
     void note_limit(const std::string &dir, Running &grain);

@@ -13,7 +13,6 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr Duration look_often = milliseconds(250);
 constexpr int look_share = 50;          // a check takes at most one part in this number of the time
 constexpr int names_at_a_time = 2000;   // of files
 
