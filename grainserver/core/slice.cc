@@ -36,7 +36,7 @@ void call_in(Turn &t, bool at_boundary) {
     s.next_call_in = t.now + s.interval;
     const bool ready = s.with_scheduler();
     const Duration patience = std::max(s.interval * resend_slices, resend_min);
-    for (auto &[id, g] : s.grains) {
+    t.for_each([&](const GrainId &id, Grain &g) {
         g.hold = false;
         if (g.outstanding && t.now - g.outstanding->since > patience) g.outstanding.reset();
         if (g.phase == Phase::running) {
@@ -48,15 +48,15 @@ void call_in(Turn &t, bool at_boundary) {
             if (g.looked_after_end) consider_report(t, id, g);
             else t.emit(Look{id});
         }
-    }
+    });
     courtesy_idle(t);
     if (ready) t.emit(Gauge{at_boundary});
 }
 
 void slice_tick(Turn &t) {
     State &s = t.state;
-    for (auto &[id, g] : s.grains) {
-        if (g.phase != Phase::running) continue;
+    t.for_each([&](const GrainId &id, Grain &g) {
+        if (g.phase != Phase::running) return;
         bool look = false;
         if (t.now >= g.signal_at) {
             g.signal_at = Instant::never();
@@ -68,7 +68,7 @@ void slice_tick(Turn &t) {
             look = true;
         }
         if (look) t.emit(Look{id});
-    }
+    });
     if (t.now >= s.next_call_in) call_in(t, true);
 }
 

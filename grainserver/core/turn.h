@@ -9,14 +9,30 @@ struct Turn {
     Instant now;
     double jitter;
     std::vector<Effect> out;
+    std::vector<GrainId> touched;  // changed, and not in step with State::derived yet
 
     void emit(Effect effect) { out.push_back(std::move(effect)); }
     void log(Level level, std::string text) { out.push_back(Log{level, std::move(text)}); }
+    // The caller may change it.
     Grain *find(const GrainId &id) {
         const auto it = state.grains.find(id);
+        if (it != state.grains.end()) touched.push_back(id);
         return it == state.grains.end() ? nullptr : &it->second;
     }
+    // Calls `change(id, grain)` for each grain; it must not remove any.
+    template <class Change> void for_each(Change change) {
+        for (auto &[id, g] : state.grains) {
+            touched.push_back(id);
+            change(id, g);
+        }
+    }
+    void add(const GrainId &id, Grain grain);  // one that is not there yet
+    void forget(GrainId id);
 };
+
+// derived.cc
+void settle(Turn &t);  // State::derived is in step with the grains. A grain that is changed after it must be touched again
+std::string check_derived(const State &state);
 
 // link.cc
 void connect_now(Turn &t);
@@ -68,7 +84,7 @@ void queue_tick(Turn &t);
 // report.cc
 void looked(Turn &t, Looked x);
 void consider_report(Turn &t, const GrainId &id, Grain &g);
-void consider_all(Turn &t);
+void consider_crowded(Turn &t);
 void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
 bool innocent_end(const Grain &g);

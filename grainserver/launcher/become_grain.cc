@@ -20,13 +20,15 @@
 namespace dcs::launcher {
 namespace {
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
+    Failure failure{step, error, There::nothing};
     // Checked here with the grain's rights, so that the existence of files that it cannot see is not revealed.
     const char *program = step == Step::runner ? plan.runner : plan.program;
     struct stat st{};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
-        plan.said->program = S_ISDIR(st.st_mode) ? There::directory : There::something;
-    plan.said->error = error;
-    plan.said->step = step;
+        failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
+    ssize_t n;
+    do n = ::write(plan.report, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
     ::_exit(127);
 }
 
@@ -35,7 +37,6 @@ void write_pid_file(const Plan &plan) noexcept {
     ProcessStat self;
     char text[128];
     if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
-    plan.said->start_time = self.start_time;
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
     const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);

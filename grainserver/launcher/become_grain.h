@@ -9,26 +9,13 @@
 
 namespace dcs::launcher {
 
-enum class Step : std::int32_t { none, group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
+enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
 enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
-struct Failure {
-    Step step = Step::none;  // none: the exec succeeded
-    std::int32_t error = 0;
-    There program = There::nothing;
-};
-// What the child says. It shares the launcher's memory until the exec, and the compiler does not know.
-struct Said {
-    volatile Step step = Step::none;
-    volatile std::int32_t error = 0;
-    volatile There program = There::nothing;
-    volatile std::uint64_t start_time = 0;  // of the child: clock ticks since boot
-    Failure failure() const { return {step, error, program}; }
-};
+struct Failure { Step step; std::int32_t error; There program; };
 
 // The data for the child, prepared before the fork.
 struct Plan {
-    int grain = -1, room = -1;
-    Said *said = nullptr;
+    int grain = -1, room = -1, report = -1;
     const char *out = nullptr, *err = nullptr;  // names of its output files
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     const char *runner = nullptr;  // executed instead of the program, which is among its arguments
@@ -48,8 +35,8 @@ struct Plan {
     const files::Confinement *confinement = nullptr;
 };
 
-// vfork: the launcher is suspended until the exec, and its pages are not copied. The child states in
-// *plan.said why it could not become the grain.
+// vfork: the launcher is suspended until the exec, and its pages are not copied. The child reports through
+// plan.report why it could not become the grain.
 pid_t fork_grain(const Plan &plan);
 
 }  // namespace dcs::launcher

@@ -77,8 +77,7 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     case Step::confinement: return failed(trouble, "confinement of the grain: " + why);
     case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
-    case Step::orphaned:
-    case Step::none: break;
+    case Step::orphaned: break;
     }
     return failed(Code::io_error, "the launcher ended during the start");
 }
@@ -110,6 +109,14 @@ std::vector<std::string> environment(const files::LaunchRecord &launch, const st
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
     return env;
+}
+
+// Waits for the exec (end of file) or for the failure before it.
+bool read_failure(int pipe, Failure &failure) {
+    ssize_t n;
+    do n = ::read(pipe, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    return n == static_cast<ssize_t>(sizeof failure);
 }
 
 void wait_for_end(pid_t pid) {
@@ -172,11 +179,11 @@ locks::Place slots_file(const std::string &directory) {
 }
 
 // For listings of the slots: the grain works in it, and the launcher supervises.
-void name_owner(locks::Slots &slot, pid_t pid, std::uint64_t start_time, const std::string &program) {
+void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
     DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
-    owner.process = identity_of_child(pid, start_time);
+    if (const auto process = identify(pid)) owner.process = *process;
     owner.supervisor = own_identity();
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;
@@ -201,11 +208,15 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.words = command(launch);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
+    const Fd report_in(ends[0]);
+    Fd report_out(ends[1]);
     if (slot) p.leaf = place.cgroups->make(dir, launch.limits);
     for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
     fill_plan(p, place, grain, launch, slot_limit);
-    Said said;
-    p.plan.said = &said;
+    p.plan.report = report_out.get();
     p.plan.only_prove = !slot;
     failpoint("launcher.start.before_fork");
     const pid_t pid = fork_grain(p.plan);
@@ -216,7 +227,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
     }
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    if (const Failure failure = said.failure(); failure.step != Step::none) {
+    report_out = Fd();
+    Failure failure{};
+    if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
         if (slot) remove_file(grain.get(), files::pid_name);
         if (slot) remove_file(grain.get(), "pid.tmp");
@@ -234,7 +247,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
     outcome.slot = std::move(*slot);
-    name_owner(outcome.slot, pid, said.start_time, launch.program);
+    name_owner(outcome.slot, pid, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
     outcome.in_group = p.leaf.there;

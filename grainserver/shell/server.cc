@@ -218,12 +218,7 @@ void Server::launcher_answers() {
 // After an upgrade the launcher of the previous release is asked to end when no grain runs. At most once per server
 // process: a program that another one runs, such as an emulator, never matches the file that was started.
 void Server::replace_launcher() {
-    const auto has_processes = [](const auto &grain) {
-        return grain.second.phase == Phase::starting || grain.second.phase == Phase::running;
-    };
-    if (replacing_ != Replacing::not_yet || boot_clock() < mark_until_ ||
-        std::any_of(state_.grains.begin(), state_.grains.end(), has_processes))
-        return;
+    if (replacing_ != Replacing::not_yet || state_.derived.processes != 0 || boot_clock() < mark_until_) return;
     mark_until_ = boot_clock() + mark_lasts;
     if (!launcher_.outdated(options_.launcher_program)) return;
     replacing_ = Replacing::asked;

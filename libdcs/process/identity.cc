@@ -44,11 +44,6 @@ Result<ProcessIdentity> identify(pid_t pid) {
     return who;
 }
 
-ProcessIdentity identity_of_child(pid_t pid, std::uint64_t start_ticks) {
-    const Fd pidfd = open_pidfd(pid);
-    return {pid, start_ticks, pidfd ? inode_of(pidfd.get()) : 0};
-}
-
 const ProcessIdentity &own_identity() {
     thread_local ProcessIdentity own;
     if (own.pid != ::getpid()) {

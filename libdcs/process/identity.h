@@ -22,8 +22,6 @@ struct ProcessIdentity {
 
 // Code::not_found: no such process, or a zombie.
 Result<ProcessIdentity> identify(pid_t pid);
-// A child of the caller that was not waited for yet, so nobody else has its pid.
-ProcessIdentity identity_of_child(pid_t pid, std::uint64_t start_ticks);
 // The calling process; cached, and determined again after fork().
 const ProcessIdentity &own_identity();
 
