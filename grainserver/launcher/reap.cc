@@ -78,9 +78,15 @@ bool Launcher::reap_strays() {
     return any;
 }
 
+void Launcher::seal(Leaf &leaf) {
+    if (!leaf.there) return;
+    leaf.sealed = true;
+    cgroups_.seal(leaf.name);
+}
+
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
-    if (grain.in_group) cgroups_.seal(dir);
+    seal(grain.leaf);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
 }
@@ -89,10 +95,10 @@ void Launcher::kill_tree(const std::string &dir, Running &grain) {
 // must not require a scan of all processes of the host. The kernel removes no leaf with a process in it.
 bool Launcher::clear_tree(const std::string &dir, Running &grain, bool strays) {
     DCS_REQUIRE(grain.first_process_ended, "the tree is cleared when its first process has ended");
-    grain.leaf_gone = grain.in_group && cgroups_.remove(dir);
-    const bool in_leaf = grain.in_group && !grain.leaf_gone && !members_of(dir, cgroups_).empty();
+    const bool in_leaf = grain.leaf.there && !leaves_.give_back(grain.leaf) &&
+                         !members_of(grain.leaf.name, cgroups_).empty();
     if (!in_leaf && (enclosed(grain) || !strays)) return true;
-    if (grain.in_group) cgroups_.seal(dir);
+    if (grain.in_group) seal(grain.leaf);
     else chase(dir, grain);
     const FoundProcesses left = strike([&] { return tree_of(dir, grain); });
     if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
@@ -113,7 +119,8 @@ bool Launcher::finish(const std::string &dir, Running &grain) {
         }
     }
     while (::waitpid(grain.pid, nullptr, 0) < 0 && errno == EINTR) {}
-    if (grain.in_group && !grain.leaf_gone && !cgroups_.remove(dir)) stale_leaves_.insert(dir);
+    const std::string leaf = grain.leaf.name;
+    if (!leaves_.remove(grain.leaf)) stale_leaves_.insert(leaf);
     return true;
 }
 
