@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "begin.h"
 
 enum { attempt_s = 30, least_attempt_s = 5 };
