@@ -155,7 +155,7 @@ void exited(Turn &t, const GrainExited &x) {
     g->exit = x.facts;
     take_limit(t, x.id, *g);
     g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);
-    g->act_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
+    g->act_at = g->answer_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
     g->hold = false;
     t.emit(Look{x.id});
     start_queued(t);

@@ -57,6 +57,7 @@ void slice_tick(Turn &t) {
     State &s = t.state;
     t.for_each([&](const GrainId &id, Grain &g) {
         if (g.phase != Phase::running) return;
+        answer_started(t, id, g);
         bool look = false;
         if (t.now >= g.signal_at) {
             g.signal_at = Instant::never();

@@ -8,6 +8,7 @@
 namespace dcs::server {
 namespace {
 constexpr Duration slot_retry = milliseconds(200);
+constexpr Duration answer_later = milliseconds(50);
 constexpr Duration slot_patience = seconds(15);  // a killed grain frees its slot within this time
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
@@ -133,8 +134,18 @@ void started(Turn &t, const GrainId &id) {
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);
     DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
-    if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
+    // While others wait here, most grains are short: the report of one that has ended states as much.
+    settle(t);
+    g->answer_at = t.state.derived.queue.empty() ? t.now : t.now + answer_later;
+    answer_started(t, id, *g);
+    t.touched.push_back(id);
     repeat_ending(t, id, *g);
+}
+
+void answer_started(Turn &t, const GrainId &id, Grain &g) {
+    if (t.now < g.answer_at) return;
+    g.answer_at = Instant::never();
+    if (g.ending != Ending::discard) answer(t, id, true, Code::ok, "");
 }
 
 void start_failed(Turn &t, const StartFailed &x) {

@@ -77,6 +77,7 @@ Instant give_up_at(const Turn &t, const Grain &g);
 void proved(Turn &t, const GrainId &id);
 void tell_staged(Turn &t);  // again, to a scheduler that may not have received it
 void started(Turn &t, const GrainId &id);
+void answer_started(Turn &t, const GrainId &id, Grain &g);
 void start_failed(Turn &t, const StartFailed &x);
 void launcher_up(Turn &t);
 void queue_tick(Turn &t);
