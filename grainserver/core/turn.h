@@ -31,7 +31,8 @@ struct Turn {
 };
 
 // derived.cc
-void settle(Turn &t);  // State::derived is in step with the grains. A grain that is changed after it must be touched again
+// State::derived is in step with the grains. A grain that is changed afterwards must be touched again.
+void settle(Turn &t);
 std::string check_derived(const State &state);
 
 // link.cc

@@ -82,7 +82,8 @@ void Launcher::note_limit(const std::string &dir, Running &grain) {
 
 void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTable *table) {
     const files::Limits &l = grain.limits;
-    if (grain.leaf.memory && cgroups_.ran_out_of_memory(grain.leaf.name)) return over(dir, grain, SIGKILL, memory_words(l));
+    if (grain.leaf.memory && cgroups_.ran_out_of_memory(grain.leaf.name))
+        return over(dir, grain, SIGKILL, memory_words(l));
     if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(l));
     if (table != nullptr) {

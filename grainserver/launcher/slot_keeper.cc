@@ -41,7 +41,8 @@ struct Kept {
         const auto packet = receive_packet(socket, packet_max, slot);
         if (!packet) return false;
         const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
-        const std::string dir = rest.substr(0, rest.find(' ')), leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
+        const std::string dir = rest.substr(0, rest.find(' '));
+        const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
         if (leaves.size() >= leaves_max) leaves.clear();
         if (!leaf.empty()) leaves.insert(leaf);
         if (word == "hold " && slot) slots[dir] = {std::move(slot), leaf};
