@@ -88,7 +88,7 @@ void backup_tick(Turn &t) {
 
 void leave_backup(Turn &t) {
     State &s = t.state;
-    if (!s.leaving || s.link != Link::ready || anything_on_its_way(s)) return;
+    if (!s.leaving || s.link != Link::ready || anything_on_its_way(t)) return;
     t.emit(Disconnect{});
     rest(t, Duration{});
     connect_now(t);
