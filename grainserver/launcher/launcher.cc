@@ -161,8 +161,8 @@ void Launcher::wait_once(Instant now) {
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     if (!grains_.empty() || !leaves_.any_spare()) spares_until_ = Instant::never();
     else if (spares_until_ == Instant::never()) spares_until_ = now + spares_last;
-    if (spares_until_ != Instant::never()) wait = std::clamp(spares_until_ - now, milliseconds(0), wait);
-    if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
+    const Instant next = std::min({next_watch_, leftovers_.next(), spares_until_});
+    if (next != Instant::never()) wait = std::clamp(next - now, milliseconds(0), wait);
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
@@ -182,6 +182,7 @@ void Launcher::wait_once(Instant now) {
     if (boot_clock() >= spares_until_) leaves_.remove_spares();
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     if (boot_clock() >= next_watch_) watch(boot_clock());
+    if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
     struct stat st{};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
 }

@@ -8,13 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
-#include "base/planted.h"
 #include "base/require.h"
 
 namespace dcs {
 namespace {
-constexpr int depth_max = 200;  // of a tree that a grain left in its directory
 constexpr std::size_t first_read = 16384;  // most files of the kernel in one go
 
 // For people: where the descriptor leads now.
@@ -23,70 +20,6 @@ std::string path_of(int fd) {
     char path[4096];
     const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : link;
-}
-
-// Only a directory's own: by now a link to another file may have its name.
-bool unlock(int parent, const std::string &name) {
-    const Fd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    return fd && ::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700) == 0;
-}
-
-struct Entry { std::string name; unsigned char type; };  // DT_DIR and the like, as far as the file system says
-
-// Without a stream of the library, which takes three system calls more for each directory.
-int list_entries(int directory, std::vector<Entry> &entries) {
-    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) return errno;
-    alignas(dirent64) char buffer[16384];
-    for (;;) {
-        const ssize_t n = ::getdents64(fd.get(), buffer, sizeof buffer);
-        if (n < 0) return errno;
-        if (n == 0) return 0;
-        for (ssize_t at = 0; at < n;) {
-            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
-            const std::string_view name = entry->d_name;
-            if (name != "." && name != "..") entries.push_back({std::string(name), entry->d_type});
-            at += entry->d_reclen;
-        }
-    }
-}
-
-Status remove_tree_below(int parent, const std::string &name, int depth);
-
-Status remove_entry(int parent, const Entry &entry, int depth) {
-    if (entry.type != DT_DIR && entry.type != DT_UNKNOWN &&
-        (::unlinkat(parent, entry.name.c_str(), 0) == 0 || errno == ENOENT))
-        return Status::ok();
-    return remove_tree_below(parent, entry.name, depth);
-}
-
-// `name` is most likely a directory, and not empty.
-Status remove_tree_below(int parent, const std::string &name, int depth) {
-    if (depth > depth_max) return fail(Code::io_error, name + ": nested too deeply to be removed");
-    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (planted("files.remove.follow") ? 0 : O_NOFOLLOW);
-    const auto enter = [&] {
-        const bool plain = parent == AT_FDCWD || (flags & O_NOFOLLOW) == 0;
-        return Fd(plain ? ::openat(parent, name.c_str(), flags) : open_beneath(parent, name.c_str(), flags));
-    };
-    Fd fd = enter();
-    if (!fd && errno == EACCES && unlock(parent, name)) fd = enter();
-    if (!fd) {
-        const int why = errno;
-        const int kind = why == ENOTDIR || why == ELOOP ? 0 : AT_REMOVEDIR;  // a file or a link; an empty directory
-        if (why == ENOENT || ::unlinkat(parent, name.c_str(), kind) == 0 || errno == ENOENT) return Status::ok();
-        return file_error(name, kind == 0 ? errno : why);
-    }
-    std::vector<Entry> entries;
-    if (const int error = list_entries(fd.get(), entries); error != 0) return file_error(name, error);
-    for (const Entry &inner : entries)
-        if (Status s = remove_entry(fd.get(), inner, depth + 1); !s) {
-            // Once more only where that could help: two attempts at each level of a deep tree would never end.
-            struct stat st{};
-            if (::fstat(fd.get(), &st) != 0 || (st.st_mode & 0700) == 0700 || ::fchmod(fd.get(), 0700) != 0) return s;
-            if (s = remove_entry(fd.get(), inner, depth + 1); !s) return s;
-        }
-    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) return file_error(name, errno);
-    return Status::ok();
 }
 }  // namespace
 
@@ -241,16 +174,26 @@ std::int64_t file_size(int directory, const std::string &name) {
 
 void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
 
+// Without a stream of the library, which takes three system calls more for each directory.
 Result<std::vector<std::string>> list_directory(int directory) {
-    std::vector<Entry> entries;
-    if (const int error = list_entries(directory, entries); error != 0)
-        return file_error("listing " + path_of(directory), error);
+    const auto failed = [&](int error) { return file_error("listing " + path_of(directory), error); };
+    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return failed(errno);
     std::vector<std::string> names;
-    for (Entry &entry : entries) names.push_back(std::move(entry.name));
+    alignas(dirent64) char buffer[16384];
+    for (;;) {
+        const ssize_t n = ::getdents64(fd.get(), buffer, sizeof buffer);
+        if (n < 0) return failed(errno);
+        if (n == 0) break;
+        for (ssize_t at = 0; at < n;) {
+            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
+            const std::string_view name = entry->d_name;
+            if (name != "." && name != "..") names.emplace_back(name);
+            at += entry->d_reclen;
+        }
+    }
     std::sort(names.begin(), names.end());
     return names;
 }
-
-Status remove_tree(int parent, const std::string &name) { return remove_tree_below(parent, name, 0); }
 
 }  // namespace dcs

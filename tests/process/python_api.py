@@ -58,7 +58,7 @@ def layout():
         lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
         lines += [f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {field}), sizeof(((struct {name} *)0)->{field}));'
                   for field, in fields(kind)]
-    source = "#include <stdio.h>\n#include <stddef.h>\n#include \"dcs.h\"\nint main(void) {\n" + "\n".join(lines) + "\n}\n"
+    source = "#include <stdio.h>\n#include <stddef.h>\n#include \"dcs.h\"\n#include \"dcs_lock.h\"\nint main(void) {\n" + "\n".join(lines) + "\n}\n"
     with open("layout.c", "w") as file:
         file.write(source)
     subprocess.run(["cc", "-I", os.path.join(ROOT, "libdcs/include"), "-o", "layout", "layout.c"], check=True)
@@ -338,7 +338,7 @@ def page(env):
     text = open(os.path.join(ROOT, "docs/PYTHON.md")).read()
     programs = re.findall(r"^```python (\S+)\n(.*?)^```", text, re.M | re.S)
     outputs = dict(re.findall(r"^```output (\S+)\n(.*?)^```", text, re.M | re.S))
-    assert len(programs) == 7 and len(outputs) == 6, (programs, outputs)
+    assert len(programs) == 8 and len(outputs) == 7, (programs, outputs)
     for name, source in programs:
         with open(name, "w") as file:
             file.write(source)
@@ -358,7 +358,8 @@ def page(env):
 def main():
     rng = seeded(11)
     with Pool(2, 2, 1.0) as pool, Hurry(pool):
-        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
+        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"),
+                          DCS_LOCK_DIR=os.path.join(pool.base, "locks"))
         env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
         os.mkdir(os.path.join(pool.base, "work"))
         os.chdir(os.path.join(pool.base, "work"))
