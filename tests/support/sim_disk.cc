@@ -203,6 +203,21 @@ Status SimDisk::truncate_append(const std::string &path, std::uint64_t length,
     return done(status);
 }
 
+Status SimDisk::overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) {
+    Fault fault{};
+    const bool failing = enter(Kind::write, fault);
+    const bool half = failing && fault == Fault::short_write;
+    if (failing && !half && fault != Fault::io_error_done) return as_status(fault, path);
+    const int inode = find(path);
+    if (inode < 0) return fail(Code::not_found, path + ": no such file");
+    if (at(inode).directory) return fail(Code::io_error, path + " is a directory");
+    if (offset + bytes.size() > at(inode).cached.size())
+        return fail(Code::io_error, path + " is shorter than it was made");
+    Status status = write(inode, offset, bytes, half);
+    if (failing && !half) status = as_status(fault, path);
+    return done(status);
+}
+
 Result<std::string> SimDisk::read(const std::string &path, std::uint64_t offset,
                                   std::uint64_t max) {
     Fault fault{};

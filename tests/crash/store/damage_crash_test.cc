@@ -16,7 +16,7 @@ struct Tally {
 };
 
 // Some blocks of what waits on the disk, one at a time.
-void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t plant, Tally &tally) {
+void damage_and_crash(const Workload &workload, unsigned variant, std::uint64_t plant, Tally &tally) {
     StoreOptions options = small_options(variant);
     options.flush_turns = 1000;
     options.flush_bytes = 1 << 20;
@@ -30,9 +30,10 @@ void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t 
         const Files files = disk.files();
         for (const auto &[path, bytes] : files) {
             const bool text = path == applied_file || path == format_file;
-            const bool needed = text || path.find(".commit") != path.npos || (is_temporary(path) && !bytes.empty());
+            const bool journal = path == journal_file;
+            const bool needed = text || journal || path.find(".commit") != path.npos || (is_temporary(path) && !bytes.empty());
             if (!needed || random.below(8) != 0) continue;
-            const std::size_t at = random.below(bytes.size()) / options.layout.block * options.layout.block;
+            const std::size_t at = random.below(journal ? journal_end(disk) + 1 : bytes.size()) / options.layout.block * options.layout.block;
             for (SimDisk image : {disk.killed(), disk.crashed()}) {
                 const SimDisk good = image.killed();
                 image.damage(path, at, options.layout.block, [](char c) { return static_cast<char>(~c); });
