@@ -153,7 +153,7 @@ void MirrorLink::one_connection() {
 }
 
 // After a copy was promoted here, the former scheduler, which does not know that, may return at its address.
-// When it is told the new epoch, it ends.
+// It ends when it receives the new epoch.
 void MirrorLink::tell_the_old_one() {
     if (places_.seen.name == 0) {
         old_one_at_ = Instant::never();

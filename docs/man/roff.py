@@ -1,7 +1,9 @@
 """Text, help texts and Markdown as the roff of manual pages."""
+import pathlib
 import re
 
 URL = "https://"
+VERSION = re.search(r'DCS_VERSION "(.*)"', (pathlib.Path(__file__).parents[2] / "libdcs/base/version.h").read_text())[1]
 
 
 def escaped(text):
@@ -30,7 +32,7 @@ def running(text, stars=True):
 
 
 def title(name, section, manual):
-    return f'.TH {escaped(name.upper())} {section} "" "DCS 0.1.0" "{manual}"\n'
+    return f'.TH {escaped(name.upper())} {section} "" "DCS {VERSION}" "{manual}"\n'
 
 
 def heading(text):

@@ -64,7 +64,17 @@ HostFigures HostGauge::figures() {
     HostSample sample;
     put_memory(sample);
     figures.free_memory_kb = sample.free_kb;
+    figures.memory_kb = usable_memory_kb();
     return figures;
+}
+
+std::int64_t HostGauge::usable_memory_kb() const {
+    std::int64_t least = std::max<std::int64_t>(number_after(text_of(root_ + "/proc/meminfo"), "MemTotal"), 0);
+    for (const MemoryGroup &group : groups_) {
+        std::int64_t memory = 0, free = 0;
+        if (read_group(group, memory, free)) least = std::min(least, memory);
+    }
+    return least;
 }
 
 void HostGauge::put_memory(HostSample &sample) const {

@@ -12,7 +12,7 @@
 
 namespace dcs::server {
 
-struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0; };
+struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0, memory_kb = 0; };
 
 // The text of a file of /proc or of control groups; empty if it cannot be read.
 std::string text_of(const std::string &path);
@@ -36,6 +36,7 @@ public:
 
 private:
     void put_memory(HostSample &sample) const;
+    std::int64_t usable_memory_kb() const;  // of the host, or of the smallest group; 0: not known
 
     std::string root_;
     std::vector<MemoryGroup> groups_;

@@ -102,7 +102,7 @@ struct Performer {
     }
     void operator()(Gauge &e) {
         const HostFigures figures = s.gauge_.figures();
-        s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary});
+        s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary, figures.memory_kb});
     }
     void operator()(PeekOutput &e) { s.send(s.files_.peek(e.id, e.peek)); }
     void operator()(WatchHost &e) {

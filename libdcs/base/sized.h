@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/version.h"
 
 namespace dcs {
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/sized.h"
+#include "base/version.h"
 #include "client/call.h"
 
 static_assert(std::string_view(D_VERSION_STRING) == DCS_VERSION, "dcs.h and the project have one version");

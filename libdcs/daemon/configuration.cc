@@ -102,7 +102,7 @@ Result<Configuration::Change> Configuration::read(const CommandLine &fresh) {
         if (!texts) return texts.status();
         values = parse_config(fresh, *texts, why);
     }
-    const ParsedOptions parsed = parse_options(fresh, arguments_, values);
+    const ParsedOptions parsed = parse_options(fresh, arguments_, values, !why.empty());
     if (!parsed.proceed) why.push_back(parsed.wrong);
     if (!why.empty()) return fail(Code::invalid, joined(why, "; "));
     Change change{parsed.settings, {}};

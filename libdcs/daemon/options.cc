@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/version.h"
 #include "daemon/escape.h"
 
 namespace dcs {

@@ -59,9 +59,9 @@ extern "C" {
 #endif
 
 #define D_VERSION_MAJOR 0
-#define D_VERSION_MINOR 1
+#define D_VERSION_MINOR 2
 #define D_VERSION_PATCH 0
-#define D_VERSION_STRING "0.1.0"
+#define D_VERSION_STRING "0.2.0"
 #define D_VERSION (D_VERSION_MAJOR * 10000 + D_VERSION_MINOR * 100 + D_VERSION_PATCH)
 
 enum d_error {
@@ -95,7 +95,7 @@ enum d_error {
 /* The version of the library that runs, as D_VERSION: 10000 for each major, 100 for each minor version. D_VERSION is
  * that of the header. */
 int d_version(void);
-const char *d_version_string(void); /* "0.1.0"; static text */
+const char *d_version_string(void); /* "0.2.0"; static text */
 
 /* An error in words: what it means in general, what happened this time, its name. The last failure of this thread as a
  * number too, for d_pool_open. */

@@ -40,6 +40,7 @@ struct CallIn {
     std::int64_t free_memory_kb = 0;
     bool boundary = false;  // a time slice ends with it: running grains may be usurped
     std::string shut;       // not empty: why this host takes no grains now; for people
+    std::int64_t memory_kb = 0; // that the server may use, free or not; 0: it does not know
 };
 // What caused an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -153,7 +154,7 @@ template <class A> void serialize(A &a, FirstCall &x, unsigned) {
 }
 template <class A> void serialize(A &a, CallIn &x, unsigned) {
     a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
-      & at_most(limits::message_bytes, DCS_FIELD(shut));
+      & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)

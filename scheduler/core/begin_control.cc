@@ -1,4 +1,4 @@
-// d_get_auth (C1) and the ageing of the authorization table (S11).
+// d_get_auth and the ageing of the authorization table.
 #include <set>
 
 #include "base/limits.h"

@@ -1,6 +1,7 @@
-// Grain servers that call: for the first time on a connection, with the grains that they hold
-// (S8, W1), and then each interval.
+// Grain servers that call: for the first time on a connection, with the grains that they hold,
+// and then each interval.
 #include <algorithm>
+#include <utility>
 
 #include "base/confinement.h"
 #include "scheduler/core/decisions.h"
@@ -107,6 +108,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.form = in.form;
     host.confinement = call.confinement;
     host.free_memory_kb = -1;
+    host.total_memory_kb = 0;
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
     host.missing.clear();  // whoever restarts a server may have put something right
     if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));
@@ -128,6 +130,10 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.load = in.call.load;
     host.free_memory_kb =
         std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
+    std::int64_t total = std::clamp<std::int64_t>(in.call.memory_kb, 0, std::int64_t{1} << 50);
+    if (total > 0) total = std::max(total, host.free_memory_kb);
+    if (std::exchange(host.total_memory_kb, total) != total)  // what could run here may be too large for it, or fit now
+        for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())
         d.event("host " + host.config->name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));

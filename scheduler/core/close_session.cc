@@ -1,4 +1,4 @@
-// d_close_ses (C5) and d_clean_ses (C6).
+// d_close_ses and d_clean_ses.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"

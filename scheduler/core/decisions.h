@@ -10,7 +10,7 @@
 namespace dcs::core {
 
 // Parameters, and the results of a grain without a tree of its own, share their session's append
-// files up to this length; larger ones get files of their own (B7).
+// files up to this length; larger ones get files of their own.
 inline constexpr std::uint64_t shared_bytes = 32 * 1024;
 
 // ---- control programs ---------------------------------------------------------------------
@@ -136,7 +136,7 @@ bool is_displaced(const State &state, const GrainKey &key, HostId id);
 
 // ---- back to the queue (fail_grain.cc) ----------------------------------------------------
 // A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
-// started elsewhere, it goes on there (S8); otherwise nothing more is accepted of that lease.
+// started elsewhere, it goes on there; otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
 // Notes why a grain leaves the host where it is leased.
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail = "");

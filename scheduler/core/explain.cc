@@ -11,17 +11,6 @@ constexpr std::size_t names_shown = 8;
 // Grains before this one are counted up to here: a session may have a million of them.
 constexpr std::int32_t most_ahead = 65536;
 
-std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
-    if (!class_fits(grain.demands->host_class, host.config->host_class)) return Why::other_class;
-    if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
-    if (!form_fits(host, wire::form_needed(grain.demands))) return Why::too_old;
-    if (!permits(host.config, key.session.user)) return Why::not_permitted;
-    if (host.config->slots <= 0) return Why::no_slots;
-    if (is_nogo(grain, id)) return why_nogo(grain, id);
-    if (ever_fits(host.config, grain)) return {};
-    return std::max(1, grain.demands->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
-}
-
 std::optional<Why> why_away(const Host &host) {
     if (host.setting.drained) return Why::drained;
     if (host.status == HostStatus::unknown) return Why::never_called;

@@ -1,4 +1,4 @@
-// Grains that stop running without having finished (S5, S6).
+// Grains that stop running without having finished.
 #include <algorithm>
 
 #include "base/limits.h"

@@ -32,7 +32,7 @@ struct Move {
     bool operator==(const Move &) const = default;
 };
 
-// A lease that was taken from a host which was not heard of: its copy may have run longer (S8).
+// A lease that was taken from a host which was not heard of: its copy may have run longer.
 struct OldLease {
     HostId host = no_host;
     Incarnation lease = 0;

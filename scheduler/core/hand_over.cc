@@ -1,4 +1,4 @@
-// The passive backup (SPEC P2): what it took while the scheduler was away is taken in before its servers are believed.
+// The passive backup: what it took while the scheduler was away is taken in before its servers are believed.
 // A server says at its first call up to which of its reports the backup has acknowledged; if they are not here, the
 // call waits. What comes late, or twice, is judged like any report: leases and sequence numbers decide.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The host table (S9), at the start and whenever it is reread.
+// The host table, at the start and whenever it is reread.
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {

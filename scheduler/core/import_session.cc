@@ -6,7 +6,7 @@
 namespace dcs::core {
 namespace {
 
-// The call comes again because its reply was lost (C12).
+// The call comes again because its reply was lost.
 bool is_repetition(const Caller &caller, const Session *session) {
     return session && session->info.status == SessionStatus::terminated &&
            session->info.open_request == caller.request && session->info.token == TokenHash{};

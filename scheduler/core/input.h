@@ -40,7 +40,7 @@ struct SubmitGrain {
     Fingerprint fingerprint{};
     Payload params;               // wire::pack(spec)
 };
-// All or none of them (C13); each names the same session.
+// All or none of them; each names the same session.
 struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vector<SubmitGrain>> grains; };
 // A d_get_auth; the shell drew the token at random.
 struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
@@ -156,7 +156,7 @@ struct PackedGrain { GrainNumber number = 0; Payload params, checkpoint, message
 struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
 // Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
-struct Usurp { HostId host = no_host; };          // one grain of an older session, then again (S4)
+struct Usurp { HostId host = no_host; };          // one grain of an older session, then again
 struct PlaceGrain { GrainKey key; };              // a host for a grain that became ready outside a submission
 struct TellOfBackup { bool place = false; };      // the backup whose certificates count; servers too: where it is
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now

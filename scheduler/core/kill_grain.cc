@@ -1,4 +1,4 @@
-// d_gkill (C9): once acknowledged, the grain never runs again and no unreported result comes of it.
+// d_gkill: once acknowledged, the grain never runs again and no unreported result comes of it.
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {

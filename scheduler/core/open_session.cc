@@ -1,4 +1,4 @@
-// d_open_ses, d_resume_ses, d_reopen_ses (C2-C4), replay of a terminated session included (C3).
+// d_open_ses, d_resume_ses, d_reopen_ses, replay of a terminated session included.
 #include "scheduler/core/decisions.h"
 #include "scheduler/core/seniority.h"
 
@@ -89,7 +89,7 @@ void reopen(Opening &o) {
     o.d.event("session " + to_text(o.key) + " reopened by " + info.ident);
 }
 
-// The call that opened the session comes again because its reply was lost (C12).
+// The call that opened the session comes again because its reply was lost.
 bool is_repetition(const Opening &o, const SessionInfo &info) {
     return info.open_request == o.caller.request && info.token == o.caller.token;
 }

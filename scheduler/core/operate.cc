@@ -1,4 +1,4 @@
-// Orders of whoever operates the daemons: read the settings again (S9), log more or less (S10).
+// Orders of operators: read the settings again, log more or less.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"

@@ -1,5 +1,5 @@
 // A closed session's settled grains give up the trees of their own: what they hold moves into the
-// session's append nodes (B7). The turn reads it in idle moments and brings it here.
+// session's append nodes. The turn reads it in idle moments and brings it here.
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
 

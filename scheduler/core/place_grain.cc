@@ -1,4 +1,4 @@
-// Which grain may run where (S3), and its lease.
+// Which grain may run where, and its lease.
 #include <algorithm>
 #include <bit>
 
@@ -110,10 +110,12 @@ bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &
     return used + demand.memory_mb <= host.config->memory_mb;
 }
 
-bool ever_fits(const HostConfig &config, const Grain &grain) {
+bool ever_fits(const Host &host, const Grain &grain) {
     const wire::Demands &demand = *grain.demands;
-    return std::max(1, demand.cores) <= cores_of(config) &&
-           (config.memory_mb == 0 || demand.memory_mb <= config.memory_mb);
+    const std::int64_t most_kb =
+        host.config->memory_mb > 0 ? std::int64_t{host.config->memory_mb} * 1024 : host.total_memory_kb;
+    return std::max(1, demand.cores) <= cores_of(host.config) &&
+           (most_kb == 0 || std::int64_t{demand.memory_mb} * 1024 <= most_kb);
 }
 
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now) {
@@ -154,7 +156,7 @@ bool held_back(const Host &host, const GrainKey &key, Instant now) {
 }
 
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return may_be_there(host, id, session, grain) && ever_fits(host.config, grain);
+    return may_be_there(host, id, session, grain) && ever_fits(host, grain);
 }
 
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
@@ -197,7 +199,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
     DCS_REQUIRE(tentative || d.state.free_slots(id) > 0, "a grain needs a free slot");
     DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");
-    // The host whose lease might still be forgiven has it no more, unless it has run longer (S8).
+    // The host whose lease might still be forgiven has it no more, unless it has run longer.
     g.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
     begin_at_checkpoint(g);
     g.past = total_usage(g);
@@ -267,7 +269,7 @@ void place_grain(Draft &d, const PlaceGrain &in) {
     if (!grain || grain->status() != GrainStatus::ready) return;
     if (d.state.session(in.key.session)->info.status != SessionStatus::active) return;
     if (over_quota(d.state, in.key.session.user)) return;
-    // Where it failed once it is tried first (S6), then by the lowest common class bit.
+    // Where it failed once it is tried first, then by the lowest common class bit.
     const bool same_first = grain->failures_there > 0 && d.state.free_slots(grain->failed_on) > 0;
     if (same_first && try_host(d, in.key, *grain, grain->failed_on)) return;
     const std::uint32_t mask = grain->demands->host_class == 0 ? ~std::uint32_t{0} : grain->demands->host_class;

@@ -31,7 +31,9 @@ Why why_nogo(const Grain &grain, HostId id);
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);
 // With nothing else on it.
-bool ever_fits(const HostConfig &config, const Grain &grain);
+bool ever_fits(const Host &host, const Grain &grain);
+// The first of these that is against it.
+std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain);
 // All of these. Liveness does not count, and no mark that lapses.
 bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
 

@@ -1,4 +1,4 @@
-// d_query and the streams of a grain (C10). Decides nothing, so floating point is allowed in rows.
+// d_query and the streams of a grain. Decides nothing, so floating point is allowed in rows.
 #include <algorithm>
 #include <tuple>
 

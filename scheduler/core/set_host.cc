@@ -1,4 +1,4 @@
-// d_sethost (C11): what a host may do, set while the pool runs; and places in nogo sets cleared.
+// d_sethost: what a host may do, set while the pool runs; and places in nogo sets cleared.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

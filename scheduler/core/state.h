@@ -24,7 +24,7 @@ struct SessionInfo {
     std::uint64_t seniority = 0;     // smaller goes first, see seniority_of()
     std::string ident, command, label;  // whose program holds it; what was typed and the user's word, for people
     TokenHash token{};               // of the control program that holds it now
-    RequestId open_request{};        // of the call that opened it last (C12)
+    RequestId open_request{};        // of the call that opened it last
     bool resumable = false;          // opened by resume/reopen: d_gexec is idempotent
     std::int32_t sent = 0;           // results acknowledged
     std::int32_t shown = 0;          // results handed out at least once; these stay in the order
@@ -78,15 +78,15 @@ struct HostConfig {
     std::vector<std::string> users;                // permitted; empty: everybody
     std::int32_t cores = 0;                        // 0: as many as slots
     std::int32_t memory_mb = 0;                    // for grains that say what they need; 0: what it reports as free
-    // Asked when it is overdue and runs grains (S7): "name" or "name:port".
+    // Asked when it is overdue and runs grains: "name" or "name:port".
     std::vector<std::string> check, file_server, gateway;
-    std::vector<std::string> accounts;             // whose grains run under their own account there (W1)
+    std::vector<std::string> accounts;             // whose grains run under their own account there
     bool source = false;                           // no grain server: control programs of `users` may call from there
     std::string backup_at;                         // no grain server: the passive backup, whose door is there
     std::uint32_t require_confinement = 0;         // Rungs without which it gets no grains
     bool operator==(const HostConfig &) const = default;
 };
-// What d_sethost changed; goes before the host table (C11).
+// What d_sethost changed; goes before the host table.
 struct HostSetting {
     std::int32_t slots = -1;                       // negative, 0 for the class: as in the table
     Duration interval{-1}, alert{-1}, limit{-1}, extended{-1};
@@ -121,7 +121,7 @@ using WaitingCall = std::shared_ptr<const ServerFirstCall>;
 struct HeldBack { GrainKey key; Instant until{}; };
 // A program, and whose grains it is started for: what one user may not execute another one may.
 struct ProgramOf { std::string user; std::uint32_t program = 0; auto operator<=>(const ProgramOf &) const = default; };
-// A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it (S4).
+// A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it.
 struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
 enum class Checked : std::uint8_t {
     no,
@@ -151,6 +151,7 @@ struct Host : DurableHost {
     std::uint32_t confinement = 0;   // Rungs, as its server said when it connected
     std::string shut;                // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
+    std::int64_t total_memory_kb = 0; // 0: unknown
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     HandedOver given_up;             // what it was waited for in vain (hand_over.cc)

@@ -1,4 +1,4 @@
-// d_gexec and d_gexec_many (C7, C13): checks, idempotence, the record; placing them is the follow-up (S3).
+// d_gexec and d_gexec_many: checks, idempotence, the record; placing them is the follow-up.
 #include <set>
 
 #include "base/checksum.h"

@@ -1,4 +1,4 @@
-// What a grain server reports about one grain (W4): lengths and sequence numbers are checked, then
+// What a grain server reports about one grain: lengths and sequence numbers are checked, then
 // the grain advances to its new checkpoint, finishes, or goes back to a queue.
 #include <algorithm>
 
@@ -94,7 +94,7 @@ void take_checkpoint(Taking &t) {
     if (const std::int64_t held = saturated(g.kept->start, cpu_us(g.current)); held != g.kept->held)
         g.kept.edit().held = held;
     t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
-    // A message lives until the next checkpoint (G8).
+    // A message lives until the next checkpoint.
     Payload message = t.share(r.message);
     if (r.message.size() > limits::message_bytes)
         message.bytes =

@@ -1,4 +1,4 @@
-// d_gwait and d_gwait_many (C8, C13). The request names the index it wants; that acknowledges everything below.
+// d_gwait and d_gwait_many. The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
 
 #include "base/limits.h"

@@ -1,4 +1,7 @@
-// Why what remains of a session can run nowhere (C8).
+// Why what remains of a session can run nowhere.
+#include <initializer_list>
+#include <map>
+
 #include "scheduler/core/placement.h"
 #include "wire/needed.h"
 
@@ -35,38 +38,33 @@ GrainNumber first_ready(const Session &session) {
     return first->second;
 }
 
-struct Counts {
-    int configured = 0, other_class = 0, no_binary = 0, too_old = 0, other_users = 0, no_slots = 0, too_small = 0;
-    int not_started = 0, failed = 0, nogo = 0;
-};
+struct Counted { std::initializer_list<Why> whys; const char *text; };
+const Counted counted[] = {{{Why::other_class}, "of another class"},
+                           {{Why::no_binary}, "of a binary class without a program"},
+                           {{Why::too_old}, "of an older release"},
+                           {{Why::not_permitted}, "not for this user"},
+                           {{Why::no_slots}, "without slots"},
+                           {{Why::too_few_cores}, "with too few cores"},
+                           {{Why::too_little_memory}, "with too little memory"},
+                           {{Why::no_program, Why::cannot_start}, "could not start it"},
+                           {{Why::failed_there}, "where it failed repeatedly"},
+                           {{Why::nogo}, "where it must not be tried (could not start it, or it failed there)"}};
 
-int &nogo_count(Counts &n, Why why) {
-    if (why == Why::no_program || why == Why::cannot_start) return n.not_started;
-    return why == Why::failed_there ? n.failed : n.nogo;
-}
-
-Counts count_hosts(const State &state, const SessionKey &key, const Grain &g) {
-    Counts n;
+std::string hosts_in_words(const State &state, const GrainKey &key, const Grain &g) {
+    int configured = 0;
+    std::map<Why, int> why_not;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-        const Host &host = state.hosts[i];
-        if (!host.configured) continue;
-        ++n.configured;
-        if (!class_fits(g.demands->host_class, host.config->host_class))
-            ++n.other_class;
-        else if (!binary_fits(host, g.files->binary_classes))
-            ++n.no_binary;
-        else if (!form_fits(host, wire::form_needed(g.demands)))
-            ++n.too_old;
-        else if (!permits(host.config, key.user))
-            ++n.other_users;
-        else if (host.config->slots <= 0)
-            ++n.no_slots;
-        else if (!ever_fits(host.config, g))
-            ++n.too_small;
-        else
-            ++nogo_count(n, why_nogo(g, static_cast<HostId>(i)));
+        if (!state.hosts[i].configured) continue;
+        ++configured;
+        if (const auto why = for_ever_not(state.hosts[i], static_cast<HostId>(i), key, g)) ++why_not[*why];
     }
-    return n;
+    std::string text = std::to_string(configured) + " hosts configured";
+    for (const Counted &all : counted) {
+        int hosts = 0;
+        for (const Why why : all.whys) hosts += why_not[why];
+        if (hosts > 0) text += ", " + std::to_string(hosts) + " " + all.text;
+    }
+    return text;
 }
 
 // What hosts said that could not start it. No more than a line can hold.
@@ -82,6 +80,17 @@ std::string said(const State &state, const Grain &g) {
 }
 
 }  // namespace
+
+std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
+    if (!class_fits(grain.demands->host_class, host.config->host_class)) return Why::other_class;
+    if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
+    if (!form_fits(host, wire::form_needed(grain.demands))) return Why::too_old;
+    if (!permits(host.config, key.session.user)) return Why::not_permitted;
+    if (host.config->slots <= 0) return Why::no_slots;
+    if (is_nogo(grain, id)) return why_nogo(grain, id);
+    if (ever_fits(host, grain)) return {};
+    return std::max(1, grain.demands->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
+}
 
 std::string too_old(const Host &host, const wire::Needed &needed) {
     const std::string what = needed.what.empty() ? "the grain's demands" : needed.what;
@@ -100,20 +109,11 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Session &session = *state.session(key);
     if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
     const GrainNumber first = first_ready(session);
-    const Counts n = count_hosts(state, key, session.grains.at(first));
-    const std::string why = said(state, session.grains.at(first));
-    const std::string old = too_old(state, session.grains.at(first).demands);
-    const auto part = [](int count, const std::string &what) {
-        return count == 0 ? std::string() : ", " + std::to_string(count) + " " + what;
-    };
-    return "no host can run what remains of session " + to_text(key) + "; for grain " +
-           std::to_string(first) + ": " + std::to_string(n.configured) + " hosts configured" +
-           part(n.other_class, "of another class") + part(n.no_binary, "of a binary class without a program") +
-           part(n.too_old, "of an older release") + part(n.other_users, "not for " + key.user) +
-           part(n.no_slots, "without slots") + part(n.too_small, "with too few cores or too little memory") +
-           part(n.not_started, "could not start it") + part(n.failed, "where it failed repeatedly") +
-           part(n.nogo, "where it must not be tried (could not start it, or it failed there)") +
-           (old.empty() ? "" : "; " + old) + (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
+    const Grain &g = session.grains.at(first);
+    const std::string why = said(state, g), old = too_old(state, g.demands);
+    return "no host can run what remains of session " + to_text(key) + "; for grain " + std::to_string(first) + ": " +
+           hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
+           (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
 }
 
 }  // namespace dcs::core

@@ -25,7 +25,7 @@ struct Rebuilt {
     std::vector<wire::ProblemRow> problems;
 };
 
-// `now` becomes the last contact of every host that is interned here: grace after the start (S7).
+// `now` becomes the last contact of every host that is interned here: grace after the start.
 // Fails only when the store itself cannot be listed, or when what verified contradicts itself.
 // `watcher` is told of each session before anything of it is looked at.
 using Watcher = std::function<void(const SessionKey &)>;

@@ -1,5 +1,5 @@
 #pragma once
-// The scheduler's update trees as data (SPEC B2). The tree of a turn itself belongs to the store.
+// The scheduler's update trees as data. The tree of a turn itself belongs to the store.
 #include "store/tree_template.h"
 
 namespace dcs::record {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/version.h"
 #include "daemon/configuration.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"

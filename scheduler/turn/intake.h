@@ -1,7 +1,7 @@
 #pragma once
 // What has arrived and waits for its turn. Choice is fair: grain servers' frames go before users' in the ratio 4:1
-// while both wait (SPEC S1), operators and other users take turns; among servers each link, and among users each login
-// name, gets one frame after the other, and who brought much work waits until the others had as much (A7). No user but
+// while both wait, operators and other users take turns; among servers each link, and among users each login
+// name, gets one frame after the other, and who brought much work waits until the others had as much. No user but
 // operators gets more than a part of one turn, or may have more waiting than UserLimits says. Frames of one connection
 // keep their order.
 #include <deque>

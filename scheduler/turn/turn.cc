@@ -154,7 +154,7 @@ void Turn::apply(const core::Change &change) {
     core::apply(state_, change, undo_);
 }
 
-// After a pause of ours nobody is to blame for having been silent (SPEC S7).
+// After a pause of ours nobody is to blame for having been silent.
 void Turn::grace_after_pause() {
     if (promised_ == Instant::never() || now_ - promised_ < stood_still || planted("turn.no_grace")) return;
     outside_.log(Level::warning, "the scheduler stood still for " +

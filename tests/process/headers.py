@@ -97,7 +97,7 @@ def names():
 
 
 def version():
-    project = re.search(r"^project\(dcs VERSION (\S+)", open(os.path.join(ROOT, "CMakeLists.txt")).read(), re.M).group(1)
+    project = re.search(r'^#define DCS_VERSION "(.*)"', open(os.path.join(ROOT, "libdcs/base/version.h")).read(), re.M).group(1)
     major, minor, patch = (int(part) for part in project.split("."))
     with tempfile.TemporaryDirectory(prefix="dcs-test-") as base:
         program = os.path.join(base, "version")

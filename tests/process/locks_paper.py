@@ -83,7 +83,7 @@ def calls_itself(place):
 
 
 def calls_itself_expired(place):
-    """The same with an expireafter that is silly: process 2 does not end the process that it runs in (P9)."""
+    """The same with an expireafter that is silly: process 2 does not end the process that it runs in."""
     process = place.start("seconds", "0", "0.000001", "A=run", "B=self", "C=run")
     steps = [place.path("log"), "seconds", "0", "0.000001"]
     # ifelapsed 0 would let it call itself for ever; each call is refused at B.

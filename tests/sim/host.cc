@@ -274,7 +274,7 @@ server::HostSample Host::host_sample() {
     sample.busy_us = (owner_ns_ + grains_ns) / 1000;
     sample.yielding_us = grains_ns / 1000;
     sample.stalled_us = 0;
-    sample.memory_kb = 4 * 1024 * 1024;
+    sample.memory_kb = memory_kb;
     sample.free_kb = free_memory_kb();
     return sample;
 }

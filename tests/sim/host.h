@@ -96,6 +96,7 @@ public:
     server::HostSample host_sample();
     server::GrainSample grain_sample(const server::GrainId &id) const;
     double load() const;
+    static constexpr std::int64_t memory_kb = 4 * 1024 * 1024;
     std::int64_t free_memory_kb() const;
     bool on() const { return on_; }
     bool stopped() const { return stopped_ > 0; }

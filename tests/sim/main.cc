@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "sim/planted.h"
 #include "sim/scale.h"
 #include "sim/world.h"

@@ -75,7 +75,7 @@ struct ServerEffects {
     void operator()(server::SendPiece &e) { s.put_piece(e); }
     void operator()(server::PeekOutput &e) { s.send(wire::Peeked{e.peek.ticket, 0, {}}); }
     void operator()(server::Gauge &e) {
-        s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary});
+        s.put(server::Gauged{s.host_.load(), s.host_.free_memory_kb(), e.boundary, Host::memory_kb});
     }
     void operator()(server::WatchHost &e) {
         server::Watched seen;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "base/version.h"
 #include "client/pool_path.h"
 #include "command.h"
 #include "commands/dcs/frame/colour.h"

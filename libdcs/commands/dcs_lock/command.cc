@@ -1,4 +1,5 @@
 #include "call.h"
+#include "base/version.h"
 #include "help.h"
 #include "option_table.h"
 #include "parse.h"

@@ -9,6 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "call.h"
 #include "locks/lock_file.h"
 #include "quantity.h"

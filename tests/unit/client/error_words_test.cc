@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/version.h"
 #include "dcs.h"
 #include "fake_scheduler.h"
 #include "support/catch.h"

@@ -1,5 +1,6 @@
 #include "daemon/options.h"
 
+#include "base/version.h"
 #include "support/catch.h"
 
 using namespace dcs;

@@ -1,4 +1,4 @@
-// The ladder (W5): the scheduler a few times, then the backup, and back to the scheduler when it answers.
+// The ladder: the scheduler a few times, then the backup, and back to the scheduler when it answers.
 #include "core_bench.h"
 
 using namespace bench;

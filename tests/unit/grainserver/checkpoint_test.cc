@@ -1,4 +1,4 @@
-// The checkpoint file of docs/GRAIN_PROTOCOL.md, byte by byte (G2, G3).
+// The checkpoint file of docs/GRAIN_PROTOCOL.md, byte by byte.
 #include <fstream>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// Contents in the core: fetched before a grain starts, put before its end is told (W7, C13).
+// Contents in the core: fetched before a grain starts, put before its end is told.
 #include "core_bench.h"
 
 using namespace bench;

@@ -1,4 +1,4 @@
-// Withdrawal (W10) and adoption after a restart of the server (W6).
+// Withdrawal and adoption after a restart of the server.
 #include "core_bench.h"
 
 using namespace bench;

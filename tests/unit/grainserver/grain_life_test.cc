@@ -1,4 +1,4 @@
-// Launch, report, acknowledge, forget (W4); the queue for slots.
+// Launch, report, acknowledge, forget; the queue for slots.
 #include "base/limits.h"
 #include "core_bench.h"
 

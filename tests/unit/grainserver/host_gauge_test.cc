@@ -58,6 +58,7 @@ TEST_CASE("gauge: a host's figures from its files") {
     const HostFigures figures = f.gauge.figures();
     CHECK(figures.load == 2.5);
     CHECK(figures.free_memory_kb == 3000000);
+    CHECK(figures.memory_kb == 4000000);
     f.put("/proc/pressure/memory", "some avg10=1.00 avg60=0.50 avg300=0.10 total=123456\nfull avg10=0 total=9\n");
     CHECK(f.gauge.host().stalled_us == 123456);
 }
@@ -68,6 +69,7 @@ TEST_CASE("gauge: free is what the tightest control group leaves, without what c
     f.group("/a/b", "104857600", "83886080", "total_inactive_file 1048576\ntotal_active_file 2097152\n");
     f.group("", "9223372036854771712", "1", no_files);                                         // none
     CHECK(f.gauge.figures().free_memory_kb == 10 * 1024);
+    CHECK(f.gauge.figures().memory_kb == 100 * 1024);  // of the smallest group
     HostSample s = f.gauge.host();
     CHECK(s.memory_kb == 1024 * 1024);
     CHECK(s.memory_of == "control group /a");

@@ -1,4 +1,4 @@
-// Under which accounts grains run (W1), and what they cannot do to us and to each other.
+// Under which accounts grains run, and what they cannot do to us and to each other.
 #include <pwd.h>
 
 #include "grainserver/shell/identity.h"

@@ -1,4 +1,4 @@
-// The launcher ends grains, whole trees of them, and ends itself (W6, W9, W10).
+// The launcher ends grains, whole trees of them, and ends itself.
 #include "locks/lock_search.h"
 #include "launcher_bench.h"
 #include "places.h"

@@ -1,4 +1,4 @@
-// Limits of a grain, and the end of everything that it started (W9): with control groups and without.
+// Limits of a grain, and the end of everything that it started: with control groups and without.
 #include "grainserver/launcher/cgroups.h"
 #include "grainserver/launcher/disk_use.h"
 #include "launcher_bench.h"

@@ -1,4 +1,4 @@
-// Slots outlive whoever took them for a grain, and are freed with its last process (L5, W6).
+// Slots outlive whoever took them for a grain, and are freed with its last process.
 #include "launcher_bench.h"
 
 using namespace bench;

@@ -1,4 +1,4 @@
-// The launcher starts grains (W2, W6).
+// The launcher starts grains.
 #include "launcher_bench.h"
 
 using namespace bench;

@@ -1,4 +1,4 @@
-// Whom the grain server calls and when (W1, W5), and its time slice (W3).
+// Whom the grain server calls and when, and its time slice.
 #include "core_bench.h"
 
 using namespace bench;

@@ -1,5 +1,5 @@
 // dcs_grainserver, dcs_launcher and a real grain, with a scheduler played by the test: whatever is
-// killed, the joined increments are those of an undisturbed run (G3, W4, W6).
+// killed, the joined increments are those of an undisturbed run.
 #include "places.h"
 #include "server_bench.h"
 

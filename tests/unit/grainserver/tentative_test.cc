@@ -1,4 +1,4 @@
-// A tentative launch (S4): verified at once, started before others, given up when no slot becomes free.
+// A tentative launch: verified at once, started before others, given up when no slot becomes free.
 #include "core_bench.h"
 
 using namespace bench;

@@ -1,4 +1,4 @@
-// Hosts: table, first call, supervision, return (S7-S9).
+// Hosts: table, first call, supervision, return.
 #include "base/confinement.h"
 #include "pool.h"
 

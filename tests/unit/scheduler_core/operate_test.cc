@@ -1,4 +1,4 @@
-// Orders of whoever operates the daemons.
+// Orders of operators.
 #include "pool.h"
 
 using namespace dcs;

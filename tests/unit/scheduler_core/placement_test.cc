@@ -1,4 +1,4 @@
-// Who runs where (S2-S6).
+// Who runs where.
 #include "pool.h"
 #include "scheduler/core/placement.h"
 #include "wire/needed.h"

@@ -1,4 +1,4 @@
-// Reports: sequence numbers, lengths, what goes to which file (W4, B7).
+// Reports: sequence numbers, lengths, what goes to which file.
 #include "pool.h"
 
 using namespace dcs;

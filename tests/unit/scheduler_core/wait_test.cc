@@ -124,14 +124,14 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
     pool.gexec(find, 1, 0, 2);
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
-                "configured, 1 of another class, 1 not for ann; `dcs grain explain` tells more"});
+                "configured, 1 of another class, 1 not for this user; `dcs grain explain` tells more"});
     pool.gexec(find, 1, 1, 3);  // h1 could run this one, though nobody has called yet
     CHECK(pool.gwait(find, 1, 0, true).empty());
     // the table changes: h1 is gone
     pool.hosts.erase(pool.hosts.begin());
     CHECK(pool.table() ==
           Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: "
-                "1 hosts configured, 1 not for ann; `dcs grain explain` tells more"});
+                "1 hosts configured, 1 not for this user; `dcs grain explain` tells more"});
 }
 
 TEST_CASE("a parked wait hears it when a running grain comes back and no host could run it again") {
@@ -149,5 +149,27 @@ TEST_CASE("a parked wait hears it when a running grain comes back and no host co
     CHECK(pool.table() == Lines{"h1: configure interval 10000ms slots 1"});
     CHECK(pool.first_call("h1").back() ==
           "ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts configured, "
-          "1 with too few cores or too little memory; `dcs grain explain` tells more");
+          "1 with too few cores; `dcs grain explain` tells more");
+}
+
+TEST_CASE("a grain that asks for more memory than any host has is refused when the hosts have said what they have") {
+    Pool pool;
+    pool.add_host("h1", 1);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    SubmitGrain large = Pool::grain(1, 0);
+    large.demands.memory_mb = 4096;
+    pool.call(find, large);
+    CHECK(pool.gwait(find, 1, 0, true).empty());  // nothing is known
+    const auto says = [&](std::int64_t free_kb, std::int64_t total_kb) {
+        return pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), wire::CallIn{0, free_kb, false, {}, total_kb}});
+    };
+    CHECK(says(1 << 20, 0).empty());        // a server of the release before
+    CHECK(says(1 << 20, 8 << 20).empty());  // enough, though not free now
+    CHECK(says(1 << 20, 2 << 20) ==
+          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts configured, "
+                "1 with too little memory; `dcs grain explain` tells more"});
+    CHECK(says(4 << 20, 2 << 20) == Lines{"h1: launch ann/1:0 inc 1"});  // more is free than it says that it has
 }

@@ -1,4 +1,4 @@
-// The passive backup hands over (SPEC P2): before its servers are believed, exactly once, late or twice.
+// The passive backup hands over: before its servers are believed, exactly once, late or twice.
 #include "pool.h"
 #include "support/catch.h"
 

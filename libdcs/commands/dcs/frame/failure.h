@@ -6,7 +6,7 @@
 
 namespace dcs::commands {
 
-// Exit codes (O1). `dcs run` and `dcs map` have their own, see their help.
+// Exit codes. `dcs run` and `dcs map` have their own, see their help.
 namespace exits {
 inline constexpr int ok = 0, error = 1, usage = 2, not_found = 3, refused = 4, unreachable = 5,
                      timeout = 6, grain_failed = 10;

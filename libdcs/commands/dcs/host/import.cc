@@ -156,7 +156,7 @@ Examples:
      {"table", 0, "FILE", some_text, "the host table (default: that of the pool's scheduler)"},
      {"dry-run", 0, nullptr, {}, "show what would change, and write nothing"}},
     .notes = R"(In an inventory, variables dcs_KEY of hosts and groups are settings of the host table: dcs_slots=8,
-dcs_class=gpu. The name of a host is its name in the inventory, and what its grain server is called (--name). Of a login
+dcs_class=0x4. The name of a host is its name in the inventory, and what its grain server is called (--name). Of a login
 the number before the slash becomes the slots; `:` is this host. The table is checked before it is written.
 )",
     .run = import_hosts};
