@@ -138,6 +138,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         state.host_ids.erase(before->config->name);
         state.hosts.pop_back();
         state.running.pop_back();
+        state.ahead.pop_back();
         state.used.pop_back();
     }
     return before;
