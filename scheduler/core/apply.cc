@@ -124,6 +124,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         if (!before) {
             state.hosts.emplace_back();
             state.running.emplace_back();
+            state.ahead.emplace_back();
             state.used.emplace_back();
         }
         if (before && before->config->name != next->config->name) state.host_ids.erase(before->config->name);
@@ -137,6 +138,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         state.host_ids.erase(before->config->name);
         state.hosts.pop_back();
         state.running.pop_back();
+        state.ahead.pop_back();
         state.used.pop_back();
     }
     return before;

@@ -140,6 +140,7 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     draw_paces(p, r);
     draw_store(p, r);
     draw_work(p, r, o);
+    if (o.brief) p.grain_cpu_max = milliseconds(1000);
     p.backup = o.backup;
     Random b = random_for(seed, "backup-plan");
     p.backup_bytes = b.chance(70) ? std::uint64_t{1} << 30 : static_cast<std::uint64_t>(spread(b, 4096, 1 << 20));

@@ -42,6 +42,7 @@ struct Options {
     bool contents = false;              // grains have files
     bool backup = false;                // there is a passive backup
     bool forget = false;                // users forget results
+    bool brief = false;                 // grains take a second at most
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };
