@@ -5,7 +5,6 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr std::size_t depth_max = 64;           // open descriptors
 constexpr std::int64_t bytes_of_a_name = 1024;  // counted for each file in addition to its blocks
 }  // namespace
 
@@ -33,7 +32,9 @@ std::int64_t DiskUse::look(int room, int names) {
         struct stat st{};
         if (::fstatat(level.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         sum_ += st.st_blocks * 512 + bytes_of_a_name;
-        if (!S_ISDIR(st.st_mode) || open_.size() >= depth_max) continue;
+        if (!S_ISDIR(st.st_mode)) continue;
+        too_deep_ = too_deep_ || open_.size() >= depth_max;
+        if (open_.size() >= depth_max) continue;
         struct stat above{};
         const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
         if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk)

@@ -14,12 +14,15 @@ public:
     // Examines at most `names` more names, and returns the bytes found so far in this round.
     std::int64_t look(int room, int names);
     bool resting() const { return open_.empty(); }  // between two rounds
+    bool too_deep() const { return too_deep_; }     // there are directories below depth_max, which no round counts
+    static constexpr std::size_t depth_max = 64;    // open descriptors
 
 private:
     struct Level { Fd fd; std::vector<std::string> left; };
     bool enter(Fd fd);
     std::vector<Level> open_;
     std::int64_t sum_ = 0;
+    bool too_deep_ = false;
 };
 
 }  // namespace dcs::launcher

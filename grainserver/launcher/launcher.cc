@@ -156,7 +156,8 @@ void Launcher::wait_once(Instant now) {
     for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
-    if (next_watch_ != Instant::never()) wait = std::clamp(next_watch_ - now, milliseconds(0), wait);
+    const Instant next = std::min(next_watch_, leftovers_.next());
+    if (next != Instant::never()) wait = std::clamp(next - now, milliseconds(0), wait);
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
@@ -175,6 +176,7 @@ void Launcher::wait_once(Instant now) {
     }
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     if (boot_clock() >= next_watch_) watch(boot_clock());
+    if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
     struct stat st{};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
 }

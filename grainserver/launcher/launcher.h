@@ -18,6 +18,7 @@
 #include "grainserver/launcher/disk_use.h"
 #include "grainserver/launcher/new_sessions.h"
 #include "grainserver/launcher/grain_processes.h"
+#include "grainserver/launcher/leftovers.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 
@@ -96,6 +97,7 @@ private:
     bool finish(const std::string &dir, Running &grain);
     void stop_all(Instant now);
     void push_stop(Instant now);
+    void clear_leftovers(Instant now);
     void drop_peer(int fd);
     void send_to(int peer, const files::LauncherCall &call);
 
@@ -114,6 +116,7 @@ private:
     bool lower_again_ = false;
     Instant next_try_{};  // for operations that the kernel or the disk refused
     Instant next_watch_{};
+    Leftovers leftovers_;
     std::set<std::string> stale_leaves_;  // not removable yet
 };
 

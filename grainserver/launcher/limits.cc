@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/room.h"
 #include "grainserver/launcher/launcher.h"
@@ -102,7 +103,12 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     const Result<Fd> directory = open_directory(grains_fd_.get(), dir);
     const Result<files::Room> room =
         directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
-    if (room && grain.disk.look(room->fd.get(), names_at_a_time) > l.disk_mb << 20)
+    const std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
+    if (grain.disk.too_deep() && !planted("launcher.any_depth"))
+        return over(dir, grain, SIGXFSZ,
+                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) + " deep in its own, "
+                    "and what they hold cannot be counted for its limit of " + amount(l.disk_mb, "MB"));
+    if (bytes > l.disk_mb << 20)
         over(dir, grain, SIGXFSZ, "the grain kept more than its " + amount(l.disk_mb, "MB in its directory"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "base/require.h"
 #include "process/stat.h"
 #include "grainserver/launcher/launcher.h"
@@ -125,12 +126,21 @@ void Launcher::look_at_children() {
             continue;
         }
         const std::string dir = it->first;
+        if (grain.account.made_up && grain.account.change && !planted("launcher.leave_it"))
+            leftovers_.note(grain.account.uid, grain.account.gid, boot_clock());
         grain.slot.release();  // also for the keeper's copy
         it = grains_.erase(it);
         if (!keeper_.drop(dir)) keep_keeper();
         failpoint("launcher.exit.before_send");
         for (const int peer : peers_) send_to(peer, {files::Verb::exited, dir});
     }
+}
+
+void Launcher::clear_leftovers(Instant now) {
+    std::set<uid_t> running;
+    for (const auto &[dir, grain] : grains_)
+        if (grain.account.change) running.insert(grain.account.uid);
+    leftovers_.clear(running, now);
 }
 
 void Launcher::stop_all(Instant now) {

@@ -58,7 +58,9 @@ private:
     Work fill_room(const files::LaunchRecord *record, const files::Room *room, const files::FileRecord *program,
                    Status *status);
     Work take_outputs(GrainId id);
-    Work keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status);
+    // `left`: bytes that the outputs of the grain may still have.
+    Work keep_one(const files::Room *room, files::FileRecord *output, std::uint64_t *left, std::string *words,
+                  Status *status);
     Work send_piece(SendPiece piece);
     void send_now(const SendPiece &piece);
 

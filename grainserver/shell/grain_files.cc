@@ -16,6 +16,9 @@
 
 namespace dcs::server {
 namespace {
+constexpr int names_at_once = 2000;                // removed without a look at anything else
+constexpr const char *aside_prefix = "removed-";   // no name of a grain's directory
+
 ExitFacts facts_of(const files::ExitRecord &record) {
     ExitFacts facts;
     facts.known = record.known;
@@ -228,7 +231,22 @@ Status GrainFiles::remove(const GrainId &id) {
     const std::string name = name_of(id);
     if (const Result<Fd> grain = open_directory(grains_.get(), name))
         remove_file(grain->get(), files::launch_name);
-    return remove_tree(grains_.get(), name);
+    TreeRemoval tree(grains_.get(), name);
+    auto done = tree.go_on(names_at_once);
+    if (!done || *done) return done.status();
+    std::string aside;
+    do aside = aside_prefix + std::to_string(++aside_);
+    while (file_exists(grains_.get(), aside));
+    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
+    tree.renamed(aside);
+    removing_.push_back(std::move(tree));
+    return Status::ok();
+}
+
+Status GrainFiles::remove_some() {
+    auto done = removing_.front().go_on(names_at_once);
+    if (!done || *done) removing_.pop_front();
+    return done.status();
 }
 
 void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found) {
@@ -281,7 +299,10 @@ std::vector<Adopted> GrainFiles::adopt() {
     std::vector<Adopted> found;
     const Result<std::vector<std::string>> names = list_directory(grains_.get());
     if (names)
-        for (const std::string &name : *names) adopt_one(name, found);
+        for (const std::string &name : *names) {
+            if (name.rfind(aside_prefix, 0) == 0) removing_.emplace_back(grains_.get(), name);
+            else adopt_one(name, found);
+        }
     return found;
 }
 

@@ -2,6 +2,7 @@
 // The grains' directories, DIR/grains/<host>,<user>,<session>,<grain>,<incarnation>/: converts between their content
 // and the types of core and wire. They are the authoritative state of the grains on this host; every file
 // of the server is complete or absent at any instant. What the grain may change is in room/ below (files/room.h).
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "grainserver/files/giving.h"
 #include "grainserver/files/grain_record.h"
 #include "base/files.h"
+#include "base/tree_removal.h"
 #include "grainserver/shell/identity.h"
 
 namespace dcs::server {
@@ -64,7 +66,10 @@ public:
     Status write_outputs(const GrainId &id, const files::OutputsRecord &record);
     // Writes the launch record after its files are placed: the grain may then start.
     Status write_placed(const GrainId &id, files::LaunchRecord record);
+    // At once if it is small; else it is renamed, and removed by remove_some().
     Status remove(const GrainId &id);
+    bool removes() const { return !removing_.empty(); }
+    Status remove_some();
     // Takes the room to fill it, and gives it to the grain.
     Status take_room(const GrainId &id, const files::Account &to) { return giving_->take_room(name_of(id), to); }
     Status give_room(const GrainId &id, const files::Account &to) { return giving_->give_room(name_of(id), to); }
@@ -87,6 +92,8 @@ private:
     Rungs rungs_ = 0;
     std::vector<std::string> writable_;
     std::string note_;
+    std::deque<TreeRemoval> removing_;
+    std::uint64_t aside_ = 0;  // number of the last directory that was renamed
 };
 
 }  // namespace dcs::server

@@ -9,6 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/paths.h"
@@ -35,7 +36,7 @@ void add_words(std::string &words, const std::string &more) {
 }
 
 // Opens an output for reading; no descriptor: it was not made, and `words` describes what is there instead.
-Result<Fd> open_output(const files::Room &room, const std::string &name, std::string &words) {
+Result<Fd> open_output(const files::Room &room, const std::string &name, std::uint64_t left, std::string &words) {
     const Result<Fd> work = open_directory(room.fd.get(), files::work_name);
     std::string last;
     Result<Fd> folder = work ? enter_folders(*work, name, false, last) : Result<Fd>(work.status());
@@ -52,7 +53,13 @@ Result<Fd> open_output(const files::Room &room, const std::string &name, std::st
     }
     struct stat st{};
     if (::fstat(fd->get(), &st) != 0) return file_error(name, errno);
-    if (static_cast<std::uint64_t>(st.st_size) <= limits::content_bytes) return fd;
+    const auto size = static_cast<std::uint64_t>(st.st_size);
+    if (size <= std::min<std::uint64_t>(limits::content_bytes, left)) return fd;
+    if (size <= limits::content_bytes) {
+        add_words(words, "output " + name + " was not copied: with its " + std::to_string(size >> 20) +
+                             " MiB, holes included, the outputs exceed the disk limit of the grain");
+        return Fd();
+    }
     add_words(words, "output " + name + " is larger than " + std::to_string(limits::content_bytes >> 20) +
                          " MiB and was not copied");
     return Fd();
@@ -60,8 +67,9 @@ Result<Fd> open_output(const files::Room &room, const std::string &name, std::st
 }  // namespace
 
 // Copied first: the grain's processes cannot change the copy, whose name is its digest.
-Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std::string *words, Status *status) {
-    const Result<Fd> from = open_output(*room, output->name, *words);
+Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std::uint64_t *left, std::string *words,
+                        Status *status) {
+    const Result<Fd> from = open_output(*room, output->name, *left, *words);
     if (!from) *status = from.status();
     if (!from || !*from) co_return;
     Result<Incoming> to = cache_.begin();
@@ -69,7 +77,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
         *status = to.status();
         co_return;
     }
-    Copying copying(from->get(), 0, limits::content_bytes, to->fd.get(), true);
+    Copying copying(from->get(), 0, std::min<std::uint64_t>(limits::content_bytes, *left), to->fd.get(), true);
     Result<bool> done = false;
     while (done && !*done) {
         co_yield Slice{};
@@ -81,6 +89,7 @@ Work Contents::keep_one(const files::Room *room, files::FileRecord *output, std:
     }
     output->digest = copying.digest();
     output->size = copying.copied();
+    *left -= output->size;
     DCS_REQUIRE(output->digest.size() == limits::digest_bytes, "the digest covers all copied bytes");
     *status = cache_.take(std::move(*to), output->digest, output->size, wall_seconds());
 }
@@ -101,8 +110,11 @@ Work Contents::take_outputs(GrainId id) {
         co_return;
     }
     Status s;
+    // A file with holes takes no disk in the room, but does in libraries.
+    const std::int64_t disk_mb = planted("server.holes_are_free") ? 0 : record->limits.disk_mb;
+    std::uint64_t left = disk_mb > 0 ? static_cast<std::uint64_t>(disk_mb) << 20 : UINT64_MAX;
     for (FileRecord &output : kept.files) {
-        for (Work keeping = keep_one(&*room, &output, &kept.words, &s); keeping.go_on();) co_yield Slice{};
+        for (Work keeping = keep_one(&*room, &output, &left, &kept.words, &s); keeping.go_on();) co_yield Slice{};
         if (s) continue;
         trouble(s);
         co_return;

@@ -331,6 +331,8 @@ ContentCache::Names Server::needed_contents() const {
 // Runs between events.
 void Server::keep_contents() {
     contents_.go_on();
+    if (files_.removes())
+        if (const Status s = files_.remove_some(); !s) log_(Level::error, "removing what a grain left: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
     tidy_at_ = boot_clock() + tidy_interval;
@@ -350,7 +352,7 @@ Status Server::run(Signals &signals) {
         keep_launcher();
         handle_pending();
         const Instant deadline =
-            contents_.busy() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
+            contents_.busy() || files_.removes() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);

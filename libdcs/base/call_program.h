@@ -37,6 +37,10 @@ public:
         put(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
         answer(what);
     }
+    void answer_if_least(std::uint32_t least, std::uint32_t what) {
+        put(BPF_JMP | BPF_JGE | BPF_K, least, 0, 1);
+        answer(what);
+    }
     void answer_if_any(std::uint32_t bits, std::uint32_t what) {
         put(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
         answer(what);

@@ -32,7 +32,7 @@ Result<Rungs> rungs_of(std::string_view words) {
         if (rung == 0)
             return fail(Code::invalid, "`" + std::string(word) + "` is no kind of confinement; there are " +
                                            to_words(all_rungs));
-        if (rungs & rung) return fail(Code::invalid, "`" + std::string(word) + "` stands there twice");
+        if (rungs & rung) return fail(Code::invalid, "`" + std::string(word) + "` occurs twice");
         rungs |= rung;
         if (comma == std::string_view::npos) return rungs;
         words.remove_prefix(comma + 1);

@@ -8,13 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/beneath.h"
-#include "base/planted.h"
 #include "base/require.h"
 
 namespace dcs {
 namespace {
-constexpr int depth_max = 200;  // of a tree that a grain left in its directory
 constexpr std::size_t first_read = 16384;  // most files of the kernel in one go
 
 // For people: where the descriptor leads now.
@@ -23,39 +20,6 @@ std::string path_of(int fd) {
     char path[4096];
     const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
     return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : link;
-}
-
-// Only a directory's own: by now a link to another file may have its name.
-bool unlock(int parent, const std::string &name) {
-    const Fd fd(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    return fd && ::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700) == 0;
-}
-
-Status remove_tree_below(int parent, const std::string &name, int depth) {
-    if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return Status::ok();
-    const int why = errno;
-    if (why != EISDIR && why != EPERM) return file_error(name, why);
-    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0) return Status::ok();
-    if (depth > depth_max) return fail(Code::io_error, name + ": nested too deeply to be removed");
-    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (planted("files.remove.follow") ? 0 : O_NOFOLLOW);
-    const auto enter = [&] {
-        const bool plain = parent == AT_FDCWD || (flags & O_NOFOLLOW) == 0;
-        return Fd(plain ? ::openat(parent, name.c_str(), flags) : open_beneath(parent, name.c_str(), flags));
-    };
-    Fd fd = enter();
-    if (!fd && errno == EACCES && unlock(parent, name)) fd = enter();
-    if (!fd) return errno == ENOENT ? Status::ok() : file_error(name, errno);
-    Result<std::vector<std::string>> names = list_directory(fd.get());
-    if (!names) return names.status();
-    for (const std::string &inner : *names)
-        if (Status s = remove_tree_below(fd.get(), inner, depth + 1); !s) {
-            // Once more only where that could help: two attempts at each level of a deep tree would never end.
-            struct stat st{};
-            if (::fstat(fd.get(), &st) != 0 || (st.st_mode & 0700) == 0700 || ::fchmod(fd.get(), 0700) != 0) return s;
-            if (s = remove_tree_below(fd.get(), inner, depth + 1); !s) return s;
-        }
-    if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) return file_error(name, errno);
-    return Status::ok();
 }
 }  // namespace
 
@@ -226,7 +190,5 @@ Result<std::vector<std::string>> list_directory(int directory) {
     std::sort(names.begin(), names.end());
     return names;
 }
-
-Status remove_tree(int parent, const std::string &name) { return remove_tree_below(parent, name, 0); }
 
 }  // namespace dcs

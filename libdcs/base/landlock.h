@@ -22,7 +22,7 @@ std::uint64_t scopes_known(int version);
 int new_ruleset(std::uint64_t rights, std::uint64_t scopes) noexcept;
 // What `fd` is open to keeps `rights`: a file, or a directory and all below it. An errno, or 0.
 int allow(int ruleset, int fd, std::uint64_t rights) noexcept;
-// For this thread and what it starts, for good; no_new_privs must be set. An errno, or 0.
+// For this thread and what it starts, irrevocably; no_new_privs must be set. An errno, or 0.
 int restrict_self(int ruleset) noexcept;
 
 }  // namespace dcs::landlock

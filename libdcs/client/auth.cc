@@ -58,7 +58,7 @@ Status take(Pool &pool, Inherited &in) {
         auto elsewhere = read_remote_credentials(in.bytes);
         if (!elsewhere) return wrong(in, "does not hold a token (" + elsewhere.status().text + ")");
         ::close(in.fd);
-        if (Status s = use_remote(pool, *elsewhere); !s) return wrong(in, "holds what cannot be used (" + s.text + ")");
+        if (Status s = use_remote(pool, *elsewhere); !s) return wrong(in, "holds invalid credentials (" + s.text + ")");
         token = std::move(elsewhere->token);
     } else {
         ::close(in.fd);

@@ -106,7 +106,7 @@ Status Submission::check_numbers() {
     const auto twice = std::adjacent_find(numbers.begin(), numbers.end(), same);
     if (twice == numbers.end()) return Status::ok();
     return about((twice + 1)->second,
-                 fail(Code::invalid, "it stands in orders twice, at " + std::to_string(twice->second) + " and " +
+                 fail(Code::invalid, "it occurs twice in orders, at " + std::to_string(twice->second) + " and " +
                                          std::to_string((twice + 1)->second)));
 }
 

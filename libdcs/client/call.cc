@@ -64,7 +64,7 @@ void do_receive(Pool &pool, Line &l, Conversation &c, const Step &step) {
         renew(pool, l.token);
         if (pool.remote() == l.remote && !planted("client.leave_to_renew")) continue;
         l.transport.close();
-        return c.broken("it was left, for the certificate is a new one", boot_clock());
+        return c.broken("it was replaced because of the new certificate", boot_clock());
     }
     auto frame = l.transport.receive(limits::user_frame_bytes, step.until);
     if (frame) return c.received(frame->header, std::move(frame->message), boot_clock());
@@ -155,7 +155,7 @@ Result<std::string> token_for(const Pool &pool, With with) {
     case With::any: return token.empty() && elsewhere ? inherited : token;
     case With::token: break;
     }
-    if (token.empty()) return fail(Code::no_auth, "d_get_auth has not been called, or did not succeed");
+    if (token.empty()) return no_auth_yet();
     return token;
 }
 
@@ -225,7 +225,7 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
 
 Status check_user(const char *user) {
     if (user && std::char_traits<char>::length(user) > limits::name_bytes)
-        return fail(Code::invalid, "user is longer than a login name can be");
+        return fail(Code::invalid, "user is longer than the longest login name");
     return Status::ok();
 }
 

@@ -107,7 +107,7 @@ void Conversation::received(const wire::FrameHeader &header, wire::AnyMessage me
     const auto *welcome = std::get_if<wire::Welcome>(&message);
     if (!welcome)
         return nonsense(
-            fail(Code::protocol, std::string(wire::kind_name(message)) + " where Welcome was due"));
+            fail(Code::protocol, std::string(wire::kind_name(message)) + ", expected Welcome"));
     if (welcome->epoch < terms_.epoch && !planted("client.any_epoch"))
         return broken("the scheduler that answers is an old one, in epoch " + std::to_string(welcome->epoch) +
                       "; this program has worked for epoch " + std::to_string(terms_.epoch), now);
@@ -148,7 +148,7 @@ void Conversation::broken(const std::string &why, Instant now) {
 
 void Conversation::nonsense(const Status &why) {
     Code code = why.code == Code::ok ? Code::protocol : why.code;
-    finish(fail(code, "the scheduler answered with something else than DCS: " + why.text), false);
+    finish(fail(code, "the answer is not in the protocol of DCS: " + why.text), false);
 }
 
 void Conversation::rejected(const Status &why) { finish(why, false); }
@@ -181,7 +181,7 @@ Duration Conversation::next_pause() {
 Status Conversation::given_up(const std::string &tried) const {
     if (!request_left_) return fail(Code::unreachable, "no scheduler answers: " + last_trouble_ + tried);
     return fail(Code::broken,
-                "the connection to the scheduler broke, whether the call happened is not known: " +
+                "the connection to the scheduler broke, and it is unknown whether the call took effect: " +
                     last_trouble_ + tried);
 }
 

@@ -58,7 +58,7 @@ public:
     void broken(const std::string &why, Instant now);
     // Bytes that are not the protocol's: repeating them would not help.
     void nonsense(const Status &why);
-    // By who answers, for good: what our certificate is worth.
+    // The certificate was refused by the scheduler, permanently.
     void rejected(const Status &why);
     void paused(Instant now);
 

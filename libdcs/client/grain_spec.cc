@@ -70,6 +70,8 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     spec.directory = text_or_empty(g.directory);
     if (spec.directory.size() > limits::path_bytes)
         return too_much("the length of directory", spec.directory.size(), limits::path_bytes);
+    if (!spec.directory.empty() && spec.directory[0] != '/')
+        return fail(Code::invalid, "directory is \"" + spec.directory + "\": give it as an absolute path of the host");
     spec.label = text_or_empty(g.label);
     if (spec.label.size() > limits::label_bytes)
         return too_much("the length of label", spec.label.size(), limits::label_bytes);

@@ -234,7 +234,7 @@ Status LocalFiles::upload(Pool &pool) {
         for (const std::string &digest : missing->digests) {
             const auto source = sources_.find(digest);
             if (source == sources_.end())
-                return fail(Code::protocol, "the scheduler lacks a content that it was not asked for");
+                return fail(Code::protocol, "the scheduler requests a content that was not offered");
             if (Status s = upload_one(pool, source->second); !s) return s;
         }
     }

@@ -20,7 +20,7 @@ Status check_host(const char *host) {
 
 Status take_seconds(const char *name, double value, double &into) {
     if (!std::isfinite(value) || value > most_seconds)
-        return fail(Code::invalid, std::string(name) + " must be seconds up to 1e9, or negative to stay");
+        return fail(Code::invalid, std::string(name) + " must be at most 1e9 seconds, or negative to keep it");
     if (value >= 0) into = value;
     return Status::ok();
 }
@@ -38,7 +38,7 @@ Status fill(const d_host_change &change, wire::SetHost &call) {
                          call.interval_s >= 0 || call.alert_s >= 0 || call.limit_s >= 0 ||
                          call.extended_s >= 0;
     if (changes) return Status::ok();
-    return fail(Code::invalid, "the change changes nothing: set one of its fields after d_host_change_init");
+    return fail(Code::invalid, "no field of the change is set: set one after d_host_change_init");
 }
 
 d_host_change no_change() {

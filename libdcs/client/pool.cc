@@ -83,13 +83,15 @@ std::uint64_t next_request_id() {
 std::uint64_t random_seed() { return random_bits(); }
 
 TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number_(number) {
+    const bool nameless = pool.credentials().token.empty() && pool.ident().empty();
     Forks &p = process();
     std::unique_lock lock(p.mutex);
     for (;;) {
         const auto it = pool.sessions_.find(number);
         if (it == pool.sessions_.end()) {
-            status_ = fail(Code::session_unknown, "session " + std::to_string(number) +
-                                                      " was not opened by this program");
+            status_ = nameless ? no_auth_yet()
+                               : fail(Code::session_unknown, "session " + std::to_string(number) +
+                                                                 " was not opened by this program");
             return;
         }
         if (it->second.closed) {

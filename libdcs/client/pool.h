@@ -1,6 +1,6 @@
 #pragma once
 // A pool as this program uses it: how it is found, who the program is there, the sessions that it opened and how far
-// their results were handed out, and a connection for each thread. Thread-safe, and sound in the child of a fork (which
+// their results were delivered, and a connection for each thread. Thread-safe, and sound in the child of a fork (which
 // goes on with the same tokens and sessions, but with request ids and connections of its own).
 #include <atomic>
 #include <cstdint>
@@ -112,6 +112,8 @@ inline Pool &pool_of(d_pool *pool) { return pool != nullptr ? *pool : default_po
 
 std::uint64_t next_request_id();  // never 0, and another one for each request of this process
 std::uint64_t random_seed();
+
+inline Status no_auth_yet() { return fail(Code::no_auth, "d_get_auth has not been called, or did not succeed"); }
 
 // The turn of one thread to take a session's next result. Several threads may wait on one session;
 // they get different results, one after the other.

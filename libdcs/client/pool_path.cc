@@ -60,7 +60,7 @@ Result<std::string> read_conf(int fd) {
     std::string text;
     if (!read_to_end(fd, conf_bytes, text)) return fail_errno(Code::io_error, host_file, errno);
     if (text.size() <= conf_bytes) return text;
-    return fail(Code::limit, std::string(host_file) + ": it is too long to be what its name says");
+    return fail(Code::limit, std::string(host_file) + ": it is longer than a valid file of that name");
 }
 
 }  // namespace

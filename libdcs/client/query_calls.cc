@@ -43,7 +43,7 @@ Status ask_sessions(Pool &pool, wire::Query query, wire::QueryReply &into) {
         if (!page.more) return Status::ok();
         if (page.sessions.empty() || std::tie(into.sessions.back().user, into.sessions.back().session) <=
                                          std::tie(query.after_user, query.after))
-            return fail(Code::protocol, "the scheduler's pages of sessions do not go on");
+            return fail(Code::protocol, "the scheduler repeats a page of sessions");
         query.after_user = into.sessions.back().user;
         query.after = into.sessions.back().session;
     }
@@ -59,7 +59,7 @@ Status ask_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
         for (auto &row : page.grains) into.grains.push_back(std::move(row));
         if (!page.more) return Status::ok();
         if (page.grains.empty() || into.grains.back().grain <= query.after)
-            return fail(Code::protocol, "the scheduler's pages of grains do not go on");
+            return fail(Code::protocol, "the scheduler repeats a page of grains");
         query.after = into.grains.back().grain;
     }
 }

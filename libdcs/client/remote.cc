@@ -53,14 +53,14 @@ bool wants_renewal(const Remote &remote) { return pki::wants_renewal(remote.cert
 
 Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     std::string_view rest = text;
-    if (rest.substr(0, head.size()) != head) return wrong("they are of another version than this library");
+    if (rest.substr(0, head.size()) != head) return wrong("their version is not that of this library");
     rest.remove_prefix(head.size());
     const auto address = line(rest, scheduler_word), digits = line(rest, token_word);
     const auto token = digits ? bytes_of_hex(*digits, sizeof(Token)) : std::nullopt;
     if (!address || !token) return wrong("they name no scheduler and token");
     const std::size_t first = rest.find(certificate_begin);
     const std::size_t second = first == rest.npos ? rest.npos : rest.find(certificate_begin, first + 1);
-    if (second == rest.npos) return wrong("two certificates are due in them");
+    if (second == rest.npos) return wrong("they do not contain two certificates");
     RemoteCredentials read;
     read.address = std::string(*address);
     const auto list = net::parse_tcp_addresses(read.address);
@@ -69,7 +69,7 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     auto key = pki::key_from_pem(rest.substr(0, first));
     const auto own = pki::certificate_from_pem(rest.substr(first, second - first));
     auto authority = pki::certificate_from_pem(rest.substr(second));
-    if (!key || !own || !authority) return wrong("a key and two certificates are due in them");
+    if (!key || !own || !authority) return wrong("a key and they do not contain two certificates");
     auto certificate = pki::read_certificate(*own);
     if (!certificate) return wrong("the certificate: " + certificate.status().text);
     read.key = std::move(*key);
@@ -85,9 +85,9 @@ Status use_remote(Pool &pool, const RemoteCredentials &c) {
 Status use_renewed(Pool &pool, const std::string &der) {
     const RemotePtr now = pool.remote();
     auto certificate = pki::read_certificate(der);
-    if (!certificate) return fail(Code::protocol, "the certificate that came: " + certificate.status().text);
+    if (!certificate) return fail(Code::protocol, "the received certificate: " + certificate.status().text);
     if (certificate->key != now->certificate.key || certificate->name != now->certificate.name)
-        return fail(Code::protocol, "the certificate that came is for somebody else");
+        return fail(Code::protocol, "the received certificate is for another program");
     return replace(pool, Remote{now->address, now->key, now->authority, {}, std::move(*certificate), nullptr});
 }
 

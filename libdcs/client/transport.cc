@@ -65,11 +65,12 @@ constexpr std::size_t tls_piece = 16 * 1024;
 // Of a socket that does not let us in: whose it is.
 std::string who_may(const std::string &path) {
     struct stat st {};
-    if (::stat(path.c_str(), &st) != 0 || (st.st_mode & 070) == 0) return " (it is for its owner only)";
+    if (::stat(path.c_str(), &st) != 0 || (st.st_mode & 070) == 0) return " (only its owner may use it)";
     char buffer[4096];
     group entry{}, *found = nullptr;
     const bool named = ::getgrgid_r(st.st_gid, &entry, buffer, sizeof buffer, &found) == 0 && found;
-    return " (it is for members of the group " + (named ? std::string(entry.gr_name) : std::to_string(st.st_gid)) + ")";
+    return " (only members of the group " + (named ? std::string(entry.gr_name) : std::to_string(st.st_gid)) +
+           " may use it)";
 }
 
 Status broke(const std::string &what, int error) { return fail_errno(Code::broken, what, error); }

@@ -17,7 +17,7 @@ Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int se
         ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
-                                        " again, wanted was " + std::to_string(turn.next()));
+                                        " again, expected " + std::to_string(turn.next()));
     return reply;
 }
 
@@ -29,12 +29,12 @@ Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int 
     if (!reply) return reply;
     if (reply->results.empty() || reply->results.size() > static_cast<std::size_t>(request.most))
         return fail(Code::protocol, "the scheduler sent " + std::to_string(reply->results.size()) +
-                                        " results, wanted were 1 to " + std::to_string(request.most));
+                                        " results, expected 1 to " + std::to_string(request.most));
     std::int32_t before = turn.next();
     for (const wire::GrainResult &r : reply->results) {
         if (r.sent <= before)
             return fail(Code::protocol, "the scheduler sent result " + std::to_string(r.sent - 1) +
-                                            " where one from " + std::to_string(before) + " on was due");
+                                            ", expected one from " + std::to_string(before) + " on");
         before = r.sent;
     }
     return reply;

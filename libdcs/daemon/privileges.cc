@@ -1,11 +1,13 @@
 #include "daemon/privileges.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +48,12 @@ Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
 }  // namespace
 
 Status give_up_capabilities(std::uint64_t keep) {
+    // With 0 the kernel still hands the image to a program, if there is one in core_pattern; with 1 it does neither.
+    rlimit core{};
+    if (::getrlimit(RLIMIT_CORE, &core) != 0) return failed("core files");
+    core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
+    core.rlim_cur = core.rlim_max;
+    if (::setrlimit(RLIMIT_CORE, &core) != 0) return failed("core files");
     // Root's only; nobody else has any, and nobody else may take from the bounding set.
     for (unsigned i = 0; ::geteuid() == 0 && i < capabilities_max; ++i)
         if (((keep >> i) & 1) == 0 && ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno == EPERM)

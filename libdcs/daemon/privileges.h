@@ -9,7 +9,8 @@
 namespace dcs {
 
 // Capabilities that stay, as bits by number (linux/capability.h). All others leave every set of this process, the
-// bounding set too; no new privileges can be had. Before any thread starts.
+// bounding set too; no new privileges can be had. Nor is there a core file, in which keys and users' data would be.
+// Before any thread starts.
 Status give_up_capabilities(std::uint64_t keep = 0);
 
 // Of all files it keeps those below these directories, may read those below `readable`, and what the C library wants

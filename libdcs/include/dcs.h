@@ -1,47 +1,49 @@
 /* dcs.h: calls of a control program, in C and C++. Link with -ldcs.
  *
  * Every call returns D_OK (0) or one of D_E_...; d_strerror() explains it in a sentence, and
- * d_errortext() gives the particulars of this thread's last failure. Connection errors also set
+ * d_errortext() describes this thread's last failure. Connection errors also set
  * errno (ECONNREFUSED: no scheduler answers; ECONNRESET: the connection broke).
  *
- * Pools. A call d_pool_NAME(pool, ...) acts on the pool that d_pool_open gave; with NULL it acts on the default
+ * Pools. A call d_pool_NAME(pool, ...) acts on a pool of d_pool_open; with NULL it acts on the default
  * pool of the process, which the environment names. d_NAME(...) is d_pool_NAME(NULL, ...).
  *
- * Durability: a call that returned D_OK survives any crash of the scheduler. A call that was
- * interrupted either happened wholly or not at all; while the connection is broken the library
+ * Durability: the effect of a call that returned D_OK survives any crash of the scheduler. An interrupted
+ * call takes effect completely or not at all: while the connection is broken, the library
  * repeats the same request under the same request id for the pool's patience (default: DCS_PATIENCE_S
- * seconds in the environment, else 30), so that it happens once. D_E_UNREACHABLE: the request never left, nothing
- * happened. D_E_BROKEN: it left and its answer did not come; repeated by a later d_resume_ses and the same
- * calls it does no harm. A scheduler that is connected but silent is given four times as long (at
- * least 10 s). Where there is no pool at all, calls fail at once.
+ * seconds in the environment, otherwise 30), so that it takes effect once. D_E_UNREACHABLE: the request was not
+ * sent, and nothing has changed. D_E_BROKEN: it was sent, and its answer did not arrive; a later d_resume_ses and the
+ * same calls repeat it safely. A scheduler that is connected but silent is given four times as long (at
+ * least 10 s). If there is no pool, calls fail at once.
  *
- * Errors. Behind "Errors:" each call names those that are its own. Every call that asks the scheduler can also end with
+ * Errors. Each call lists its own errors after "Errors:". Every call that asks the scheduler can also return
  *   D_E_UNREACHABLE, D_E_BROKEN   as above
- *   D_E_PROTOCOL                  scheduler and library do not understand each other: their versions differ
+ *   D_E_PROTOCOL                  scheduler and library have incompatible versions
  *   D_E_REFUSED                   this user may not use the pool, or not from this host, or may not do this to
- *                                 another's sessions
- *   D_E_LIMIT                     the pool's rules or this machine allow no more of that now; the text says of what
- *   D_E_NO_SPACE, D_E_IO_ERROR    the scheduler's disk is full, or failed; what was acknowledged is there
- *   D_E_INTERNAL                  a fault of DCS; the text says where
- * and those that act for the control program (all but d_get_auth and those that say they need no d_get_auth) with
- *   D_E_NO_AUTH                   d_get_auth was not called, or the token is not known any more: call it again
- * After an error nothing has changed, but for what D_E_BROKEN says.
+ *                                 another user's sessions
+ *   D_E_LIMIT                     a limit of the pool's rules or of this machine is reached; the text names it
+ *   D_E_NO_SPACE, D_E_IO_ERROR    the scheduler's disk is full, or failed; acknowledged data is safe
+ *   D_E_INTERNAL                  a bug of DCS; the text says where
+ * and calls that act for the control program (all except d_get_auth and those that say they need no d_get_auth)
+ *   D_E_NO_AUTH                   d_get_auth was not called, or the token is no longer valid: call it again
+ * After an error nothing has changed, except as D_E_BROKEN says.
  *
- * Ownership: strings and structs that go in are copied. Each call says to whom belongs what comes out.
+ * Ownership: the library copies strings and structs that are passed in. Each call says who owns what it returns.
  *
- * Thread-safe: all calls but d_pool_close; each thread has a connection of its own to each pool, closed when the
- * thread ends. After a fork the child goes on with the same token and sessions over connections of its own. Signals do
+ * Thread-safe: all calls except d_pool_close; each thread has a separate connection to each pool, closed when the
+ * thread ends. After a fork the child continues with the same token and sessions over new connections. Signals do
  * not interrupt a call, and no call raises SIGPIPE.
  *
  * Structs that a program fills or reads begin with struct_size, their length as the program was compiled; the
- * d_..._init calls set it. Later versions add fields at the end, whose default is 0. So a program works with a library
+ * d_..._init calls set it and all defaults. A struct that is only zeroed is D_E_INVALID. Later versions add fields at
+ * the end, or in the place of a field `reserved`, whose default is 0. So a program works with a library
  * that is older or newer than its dcs.h: a library writes and reads no field that the program does not have, and a
- * field that the library does not have is 0; one that the program set is D_E_INVALID. Structs in an array lie
+ * field that the library does not have is 0; if the program sets such a field, or `reserved`, to another value, the
+ * call is D_E_INVALID. In structs that the library fills, `reserved` has no meaning. Structs in an array are
  * struct_size apart.
  *
- * The scheduler is found at DIR/scheduler/user.sock. DIR is the pool's directory; by default $DCS_DIR, else the
- * user's own pool in $XDG_STATE_HOME/dcs or ~/.local/state/dcs, if there is one; else what `dir` in /etc/dcs/pool.conf
- * says. If that file names a scheduler on another host instead, the program is started by dcs_begin.
+ * The scheduler's socket is DIR/scheduler/user.sock. DIR is the pool's directory: $DCS_DIR, otherwise the
+ * user's own pool in $XDG_STATE_HOME/dcs or ~/.local/state/dcs, if it exists, otherwise `dir` in /etc/dcs/pool.conf.
+ * If that file names a scheduler on another host instead, start the program by dcs_begin.
  *
  * The names of the 1990 paper that have no prefix (NO_ERROR, TRUE, BLOCK and others) are in dcs_paper.h, which this
  * header includes unless DCS_NO_PAPER_NAMES is defined. */
@@ -68,7 +70,7 @@ enum d_error {
     D_OK = 0,
     D_E_UNREACHABLE = 1,     /* no scheduler answers; errno says why */
     D_E_BROKEN = 2,          /* the connection broke and could not be made again in time */
-    D_E_NO_AUTH = 3,         /* d_get_auth was not called, or the token is not known any more */
+    D_E_NO_AUTH = 3,         /* d_get_auth was not called, or the token is no longer valid */
     D_E_REFUSED = 4,         /* not permitted */
     D_E_INVALID = 5,         /* bad argument */
     D_E_SESSION_ACTIVE = 6,  /* there is an active session of this number */
@@ -76,45 +78,45 @@ enum d_error {
     D_E_SESSION_UNKNOWN = 8, /* there is no session of this number */
     D_E_SESSION_TAKEN = 9,   /* bound to another control ident, or taken over by another program */
     D_E_GRAIN_EXISTS = 10,   /* the number is in use, and the session was not resumed */
-    D_E_GRAIN_DIFFERS = 11,  /* same number, other parameters: d_errortext() names them */
+    D_E_GRAIN_DIFFERS = 11,  /* same number, different parameters: d_errortext() names them */
     D_E_GRAIN_UNKNOWN = 12,  /* there is no grain of this number in the session */
-    D_E_NOTHING_YET = 13,    /* a wait without blocking: nothing finished that was not reported */
+    D_E_NOTHING_YET = 13,    /* a wait without blocking: no unreported finished grain */
     D_E_NOTHING_LEFT = 14,   /* a wait: no unfinished and no unreported grain in the session */
-    D_E_CANNOT_RUN = 15,     /* no configured host could ever run what remains */
+    D_E_CANNOT_RUN = 15,     /* no configured host can ever run the remaining grains */
     D_E_NO_SPACE = 16,       /* the scheduler's disk is full; repeat later */
-    D_E_IO_ERROR = 17,       /* a disk failed: the scheduler's, or for local files this one's */
+    D_E_IO_ERROR = 17,       /* a disk failed: the scheduler's, or for local files this host's */
     D_E_LIMIT = 18,          /* a limit of the installation */
-    D_E_PROTOCOL = 19,       /* library and scheduler do not understand each other */
-    D_E_REPLAY_END = 20,     /* replay of a terminated session met something new */
-    D_E_NOT_FOUND = 21,      /* a file, a host or a program is not there */
-    D_E_INTERNAL = 22        /* a fault of DCS; the text says where */
+    D_E_PROTOCOL = 19,       /* library and scheduler have incompatible versions */
+    D_E_REPLAY_END = 20,     /* replay of a terminated session: a call that is not in its record */
+    D_E_NOT_FOUND = 21,      /* a file, a host or a program does not exist */
+    D_E_INTERNAL = 22        /* a bug of DCS; the text says where */
 };
 #define D_BLOCK 1
 #define D_NO_BLOCK 0
 
-/* The version of the library that runs, as D_VERSION: 10000 for each major, 100 for each minor version. D_VERSION is
- * that of the header. */
+/* The version of the loaded library, as D_VERSION: 10000 for each major, 100 for each minor version. D_VERSION is
+ * the version of the header. */
 int d_version(void);
 const char *d_version_string(void); /* "0.2.0"; static text */
 
-/* An error in words: what it means in general, what happened this time, its name. The last failure of this thread as a
- * number too, for d_pool_open. */
+/* An error as text: its general meaning, its cause this time, its name. d_errornumber is the last failure of this
+ * thread as a number, for d_pool_open. */
 const char *d_strerror(int error);  /* static text, never NULL */
-const char *d_errortext(void);      /* this thread's last failure in words; valid until its next call */
+const char *d_errortext(void);      /* this thread's last failure; valid until its next call */
 const char *d_errorname(int error); /* "D_E_SESSION_ACTIVE"; "NO_ERROR"; static text */
 int d_errornumber(void);            /* what this thread's last call returned */
 
-/* A pool to work with; several may be open at a time. */
+/* An open pool; several may be open at a time. */
 struct d_pool;
 
-/* How a pool is found and used. d_pool_options_init gives all fields what the default pool has. */
+/* How a pool is found and used. d_pool_options_init sets all fields to those of the default pool. */
 struct d_pool_options {
     size_t struct_size;
-    const char *directory; /* of the pool, absolute. NULL: as the environment says */
-    const char *ident;     /* not NULL: the first call that needs it does d_pool_get_auth with this ident */
-    double patience_s;     /* seconds for which a broken request is repeated; 0: not at all; negative: as the
-                            * environment says */
-    int auth_fd;           /* a descriptor as dcs_begin leaves it, for a scheduler on another host; it is read and
+    const char *directory; /* of the pool, an absolute path. NULL: from the environment */
+    const char *ident;     /* not NULL: the first call that needs a token calls d_pool_get_auth with this ident */
+    double patience_s;     /* seconds for which a broken request is repeated; 0: no repetition; negative: from the
+                            * environment */
+    int auth_fd;           /* a descriptor from dcs_begin, for a scheduler on another host; it is read and
                             * closed. -1: the one that DCS_AUTH_FD names, for a pool without a directory */
     int reserved;          /* 0 */
 };
@@ -124,38 +126,38 @@ static inline void d_pool_options_init(struct d_pool_options *options)
     d_pool_options_init_sized(options, sizeof *options);
 }
 
-/* Opens a pool, without speaking to it: that is done by the first call that needs to. options NULL: all defaults. The
- * pool is the caller's until d_pool_close. NULL after an error, which d_errornumber() and d_errortext() tell:
- * D_E_INVALID (a field of options), D_E_NO_AUTH (auth_fd holds no credentials). */
+/* Opens a pool without connecting to it; the first call that needs a connection connects. options NULL: all defaults.
+ * The caller owns the pool until d_pool_close. NULL after an error, which d_errornumber() and d_errortext() describe:
+ * D_E_INVALID (a field of options; a directory that is not absolute), D_E_NO_AUTH (auth_fd holds no credentials). */
 struct d_pool *d_pool_open(const struct d_pool_options *options);
 
-/* Closes the connections of all threads to a pool and releases it, with all strings of results that it handed out. Its
- * sessions stay as they are. No other thread may be in a call with it. NULL is allowed: nothing happens. */
+/* Closes the connections of all threads to a pool and releases it, with all strings of its results. Its
+ * sessions do not change. No other thread may be in a call with it. NULL is allowed and does nothing. */
 void d_pool_close(struct d_pool *pool);
 
-/* Sets how long from now on broken requests are repeated, as patience_s of d_pool_options. pool NULL: the default pool.
+/* Sets how long later requests are repeated when broken, as patience_s of d_pool_options. pool NULL: the default pool.
  * Sends no request.
  * Errors: D_E_INVALID (it is not a number). */
 int d_pool_set_patience(struct d_pool *pool, double patience_s);
 
 /* Names this control program and obtains its authorization token: from the descriptor
- * that dcs_begin left (once; it is closed), else from the scheduler over the Unix socket, whose peer
- * credentials identify the user. Must come before all other calls that do not say that they need no d_get_auth; a
+ * of dcs_begin (once; it is closed), otherwise from the scheduler over the Unix socket, whose peer
+ * credentials identify the user. Call it before all calls except those that need no d_get_auth; a
  * program has one ident in a pool. `control_ident`: 1-64 bytes of A-Z a-z 0-9 . _ - , not beginning with . or -
- * Errors: D_E_INVALID (no such ident), D_E_NO_AUTH (DCS_AUTH_FD names no token of dcs_begin). */
+ * Errors: D_E_INVALID (not a valid ident), D_E_NO_AUTH (DCS_AUTH_FD names no token of dcs_begin). */
 int d_get_auth(const char *control_ident);
 int d_pool_get_auth(struct d_pool *pool, const char *control_ident);
 
 /* Begins a new session, durably.
  * Errors: D_E_SESSION_ACTIVE, D_E_SESSION_CLOSED (the number is in use), D_E_INVALID (it is negative), D_E_LIMIT
- * (so many active sessions are not allowed). */
+ * (too many active sessions). */
 int d_open_ses(int session_num);
 int d_pool_open_ses(struct d_pool *pool, int session_num);
 
-/* Opens the session if there is none; takes over an active session of the same ident (the
+/* Opens the session if it does not exist; takes over an active session of the same ident (the
  * earlier control program loses it). Durable. sent_reset not 0: waits begin again with the first result. A
  * terminated session of the same ident with sent_reset is replayed: recorded submissions are null
- * operations, waits give the recorded results again, d_close_ses succeeds, anything new is
+ * operations, waits return the recorded results again, d_close_ses succeeds, any other call is
  * D_E_REPLAY_END.
  * Errors: D_E_SESSION_CLOSED (terminated, and without sent_reset), D_E_SESSION_TAKEN (bound to another ident),
  * D_E_INVALID, D_E_LIMIT (as d_open_ses). */
@@ -169,58 +171,58 @@ int d_reopen_ses(int session_num, int sent_reset);
 int d_pool_reopen_ses(struct d_pool *pool, int session_num, int sent_reset);
 
 /* Terminates a session: running grains are withdrawn and kept as ready; results stay. Durable. Acknowledges all
- * results handed out. Once more does no harm, and ends a replay.
+ * results that were returned. May be repeated, and ends a replay.
  * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_TAKEN (another program has it), D_E_INVALID. */
 int d_close_ses(int session_num);
 int d_pool_close_ses(struct d_pool *pool, int session_num);
 
-/* Removes a terminated session's data, for good; the number is free then.
+/* Permanently removes a terminated session's data; its number is then free.
  * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_ACTIVE (close it first), D_E_INVALID. */
 int d_clean_ses(int session_num);
 int d_pool_clean_ses(struct d_pool *pool, int session_num);
 
-/* A file that goes with a grain. It is read here when the grain is submitted (at most 1 GiB) and
- * travels by its SHA-256: what the scheduler has already is not sent again. */
+/* A file of a grain. The library reads it when the grain is submitted (at most 1 GiB) and
+ * names it by its SHA-256: a content that the scheduler already has is not sent again. */
 struct d_file {
     size_t struct_size;       /* sizeof(struct d_file) */
     const char *name;         /* below the grain's working directory: "a/b.txt"; NULL for programs */
-    const char *path;         /* to read it from */
+    const char *path;         /* the file on this host; may be relative to the current directory */
     const char *binary_class; /* programs: for hosts of this class; NULL: for all. Others: NULL */
     int executable;           /* not 0: the grain may execute it */
     int reserved;             /* 0 */
 };
 
-/* A grain to submit. Fill it by d_grain_init first; all but gargv may stay as it is then. */
+/* A grain to submit. Call d_grain_init first; after it, only gargv must be set. */
 struct d_grain {
     size_t struct_size;
     char *const *gargv;     /* ends in NULL. gargv[0]: the path of the executable; its last component becomes argv[0] */
-    const void *input;      /* standard input: input_length bytes, at most 16 MiB, which may hold any byte */
-    size_t input_length;
+    const void *input;      /* standard input: input_length bytes, at most 16 MiB, any bytes */
+    size_t input_length;    /* must be set with input, which need not end in NUL; 0: the input is empty */
     char *const *genvv;     /* the environment, NAME=value, ends in NULL; NULL: none */
     unsigned host_class;    /* mask of host classes; 0: any */
     int thrash;             /* expected memory in half megabytes */
     int urgent;             /* not 0: to the front of the queue */
     int notice;             /* minutes of warning before a checkpoint */
-    int attempts;           /* failures until the end is a result; default 3 */
-    /* 0: not said. Not negative. Like everything else but the label they count for idempotence. */
-    int cores;              /* that it keeps busy; counts as 1 */
-    int memory_mb;          /* megabytes that it must find free, beside what running grains asked for, and may use: a
-                             * run that uses more is killed (SIGKILL) and has failed; d_explain names the limit */
-    int wall_s;             /* seconds that one run of it may take; a longer one is ended (SIGXCPU) and has failed */
-    const char *directory;  /* working directory on the host; NULL: a private one */
-    const char *label;      /* for people; does not count for idempotence */
+    int attempts;           /* runs until a failure is a result, 1 to 255; default 3 */
+    /* 0: not specified. Not negative. Like all fields except the label they count for idempotence. */
+    int cores;              /* that it keeps busy; 0 counts as 1 */
+    int memory_mb;          /* megabytes that must be free in addition to running grains' demands, and that it
+                             * may use: a run that uses more is killed (SIGKILL) and has failed; d_explain names it */
+    int wall_s;             /* seconds that one run may take; a longer one is ended (SIGXCPU) and has failed */
+    const char *directory;  /* working directory on the host, an absolute path; NULL: a private one */
+    const char *label;      /* for display; does not count for idempotence */
     /* Files and outputs need a private working directory. Their names and contents count for idempotence,
-     * not where they lie here. */
-    const struct d_file *files;    /* lie in the working directory whenever the grain starts */
+     * their paths on this host do not. */
+    const struct d_file *files;    /* are in the working directory at each start of the grain */
     size_t file_count;
-    const struct d_file *programs; /* what gargv[0] means, one for each binary class; hosts of other classes
-                                    * do not get the grain. None: what is installed on the host */
+    const struct d_file *programs; /* the executable for gargv[0], one for each binary class; hosts of other classes
+                                    * do not get the grain. None: the program installed on the host */
     size_t program_count;
-    const char *const *outputs;    /* names of files that it makes and that come back with its result; ends in
+    const char *const *outputs;    /* names of files that it makes and that are returned with its result; ends in
                                     * NULL; may be NULL. See d_grain_file */
     /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. */
     const char *input_path;
-    int input_fd;                  /* -1: none */
+    int input_fd;                  /* -1 (the default): none; 0 is this program's standard input */
     int reserved;                  /* 0 */
 };
 void d_grain_init_sized(struct d_grain *grain, size_t struct_size);
@@ -234,11 +236,11 @@ static inline void d_grain_init(struct d_grain *grain)
  * Errors: D_E_GRAIN_EXISTS, D_E_GRAIN_DIFFERS, D_E_REPLAY_END (not in the record of a terminated session),
  * D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_SESSION_TAKEN (by a newer run, or never this program's),
  * D_E_INVALID, D_E_LIMIT (input, arguments or environment are too long; too many grains wait),
- * D_E_NOT_FOUND (a file to go with it is not there). */
+ * D_E_NOT_FOUND (one of its files does not exist). */
 int d_gexec_grain(int session_num, int grain_num, const struct d_grain *grain);
 int d_pool_gexec_grain(struct d_pool *pool, int session_num, int grain_num, const struct d_grain *grain);
 
-/* One of many grains. It ends in the grain, so it grows with it and in no other way. */
+/* One of many grains. The grain is its last field, so it grows only with the grain. */
 struct d_grain_order {
     size_t struct_size;
     int grain_num;
@@ -254,15 +256,15 @@ static inline void d_grain_order_init(struct d_grain_order *order, int grain_num
 }
 
 /* Submits many grains in one call, each as by d_gexec_grain: a thousand of them cost about as much as a few.
- * The array is submitted in parts, from its beginning on, of at most 1024 grains and about 4 MiB of arguments,
- * environment and input (a grain with more goes alone). Each part is atomic, in every case: all of its grains are
- * submitted, or, when one of them is refused or something is wrong with the disk, none of them.
- * *taken: so many from the beginning of the array are submitted, durably; all of them after D_OK.
- * *refused: the index of the grain on account of which the call ended; `count` when it was not about one of
- * them. Both may be NULL. Each order's number and that none stands there twice is checked before anything is
- * sent (D_E_INVALID). D_E_BROKEN: *taken counts what was acknowledged; the part behind it is submitted or not.
- * Repeated after d_resume_ses, with the same or other calls of any size, grains that are there already are null
- * operations. D_E_GRAIN_DIFFERS, D_E_GRAIN_EXISTS, D_E_REPLAY_END and the errors of arguments are about one grain.
+ * The array is submitted in parts, in its order, of at most 1024 grains and about 4 MiB of arguments,
+ * environment and input (a larger grain is a part of its own). Each part is atomic: all of its grains are
+ * submitted, or, if one of them is refused or the disk fails, none of them.
+ * *taken: the number of grains from the beginning of the array that are submitted durably; all of them after D_OK.
+ * *refused: the index of the grain that caused the error; `count` if the error does not concern one grain.
+ * Both may be NULL. Numbers that are invalid or occur twice are found before anything is
+ * sent (D_E_INVALID). D_E_BROKEN: *taken counts acknowledged grains; the next part is submitted or not.
+ * After d_resume_ses the same grains may be submitted again, in calls of any size: existing ones are null
+ * operations. D_E_GRAIN_DIFFERS, D_E_GRAIN_EXISTS, D_E_REPLAY_END and the errors of arguments concern one grain.
  * Errors: as d_gexec_grain. */
 int d_gexec_many(int session_num, const struct d_grain_order *orders, size_t count, size_t *taken, size_t *refused);
 int d_pool_gexec_many(struct d_pool *pool, int session_num, const struct d_grain_order *orders, size_t count,
@@ -272,12 +274,12 @@ int d_pool_gexec_many(struct d_pool *pool, int session_num, const struct d_grain
 struct d_result {
     size_t struct_size;
     int grain_num;
-    int completed;          /* results that there are in the session so far */
-    int sent;               /* of them handed out, this one included; sent - 1 is its place in the order of finishing */
+    int completed;          /* results in the session so far */
+    int sent;               /* results returned so far; sent - 1 is this one's place in the order of finishing */
     int termsig, retcode;   /* signal that ended it, or 0; exit code */
     int reserved;
-    struct rusage rusage;   /* of all of its runs */
-    size_t outlen, errlen;  /* whole lengths */
+    struct rusage rusage;   /* of all its runs */
+    size_t outlen, errlen;  /* complete lengths */
     char *output, *error;   /* NUL-terminated, the first 20 KiB */
 };
 static inline void d_result_init(struct d_result *results, size_t count) /* of one, or an array */
@@ -286,34 +288,35 @@ static inline void d_result_init(struct d_result *results, size_t count) /* of o
     for (; count > 0; --count) results[count - 1].struct_size = sizeof *results;
 }
 
-/* Takes the next unreported finished grain, in the order in which grains finished. *result: by d_result_init, which
- * once is enough. Its strings belong to the library and stay valid until this thread's next wait in this pool. A grain
- * that the system gave up on is reported with its signal and code. block = D_NO_BLOCK: D_E_NOTHING_YET at once.
- * D_BLOCK: waits without polling, also through a restart of the scheduler, however long.
- * The result counts as sent when the next one is asked for, or the session closed; for sure when that call
- * returned or its program ended.
+/* Takes the next unreported finished grain, in the order in which grains finished. *result: initialised once by
+ * d_result_init. Its strings belong to the library and stay valid until this thread's next wait in this pool. A grain
+ * that has failed in all its attempts is reported with its signal and code. block D_NO_BLOCK (0): D_E_NOTHING_YET at
+ * once if there is none. D_BLOCK, or any other value: waits without polling and without a time limit, also through
+ * restarts of the scheduler.
+ * The result counts as sent when the next one is requested or the session is closed, at the latest when that call
+ * returns or its program ends.
  * Errors: D_E_NOTHING_YET (D_NO_BLOCK), D_E_NOTHING_LEFT, D_E_CANNOT_RUN, D_E_REPLAY_END (the record of a
  * terminated session has no further result), D_E_SESSION_UNKNOWN (not opened by this program), D_E_SESSION_CLOSED,
  * D_E_SESSION_TAKEN, D_E_INVALID. */
 int d_gwait_result(int block, int session_num, struct d_result *result);
 int d_pool_gwait_result(struct d_pool *pool, int block, int session_num, struct d_result *result);
 
-/* Takes the next unreported finished grains, up to `max` of them (at most 1024 come at a time), in the order in
- * which grains finished: each as d_gwait_result would have given it. results: `max` of them, by d_result_init. *count:
- * how many came; 0 after an error. D_BLOCK: waits until there is one, and does not wait for more. Results with long
- * outputs come in smaller numbers. The strings are as those of d_gwait_result. All of the results count as sent when
- * the next are asked for, or the session closed. May be mixed with the other waits.
+/* Takes the next unreported finished grains, up to `max` of them (at most 1024 at a time), in the order in
+ * which grains finished, each as by d_gwait_result. results: `max` structs, initialised by d_result_init. *count:
+ * the number of results; 0 after an error. D_BLOCK: waits for the first one only. Results with long
+ * outputs are returned in smaller numbers. The strings are as those of d_gwait_result. All the results count as sent
+ * when the next ones are requested or the session is closed. May be mixed with the other waits.
  * Errors: as d_gwait_result. */
 int d_gwait_many(int block, int session_num, int max, struct d_result *results, int *count);
 int d_pool_gwait_many(struct d_pool *pool, int block, int session_num, int max, struct d_result *results, int *count);
 
-/* Takes the next result as d_gwait_result, with its whole outputs: streams open for reading, which the caller closes.
- * result may be NULL, its strings are NULL; so may output and error be. After an error the result is still to be taken.
+/* Takes the next result as d_gwait_result, with its complete outputs as streams that the caller reads and closes.
+ * result, output and error may be NULL; the strings of *result are NULL. After an error the result is not taken.
  * Errors: as d_gwait_result. */
 int d_pool_gwait_streams(struct d_pool *pool, int block, int session_num, struct d_result *result, FILE **output,
                          FILE **error);
 
-/* Kills a grain, durably: once it returned D_OK the grain will not run again and no unreported result of it comes.
+/* Kills a grain, durably: after D_OK the grain does not run again, and a result that was not reported is discarded.
  * Errors: D_E_GRAIN_UNKNOWN, D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_SESSION_TAKEN, D_E_REPLAY_END (the
  * record of a terminated session has it unkilled), D_E_INVALID. */
 int d_gkill(int session_num, int grain_num);

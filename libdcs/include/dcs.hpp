@@ -1,15 +1,15 @@
-// dcs.hpp: dcs.h for C++20. Header only; link with -ldcs. What the calls mean stands in dcs.h.
+// dcs.hpp: dcs.h for C++20. Header only; link with -ldcs. dcs.h describes the calls.
 //
-//     dcs::session session = dcs::session::resume("squares", 1);
+//     dcs::session session = dcs::session::resume("squares", 100);
 //     for (int i = 0; i < 100; ++i)
 //         session.submit(i, {.argv = {"/usr/bin/factor"}, .input = std::to_string(i * i + 1) + "\n"});
 //     for (const dcs::result &result : session.results()) std::cout << result.output;
 //     session.close();
 //
-// Every failure is an exception, dcs::error. Nothing here is a return code. The pool is the default one, unless one is named:
+// Every failure is an exception, dcs::error; there are no return codes. Calls use the default pool unless they name one:
 //
 //     dcs::pool east({.directory = "/scratch/east"});
-//     dcs::session session = east.resume("squares", 1);
+//     dcs::session session = east.resume("squares", 100);
 #ifndef DCS_HPP
 #define DCS_HPP
 
@@ -41,9 +41,9 @@
 
 namespace dcs {
 
-// A call failed. what(): what happened here and what to do about it. After session::submit of many grains: taken() of
-// them, from the beginning, are submitted; refused() is the index of the one on account of which the call ended, or
-// their number when it was not about one of them.
+// A failed call. what(): what happened and what to do about it. After session::submit of many grains: the first taken()
+// of them are submitted; refused() is the index of the grain that caused the error, or their number if the error does
+// not concern one grain.
 class error : public std::runtime_error {
 public:
     error(int code, std::string text, std::size_t taken = 0, std::size_t refused = 0)
@@ -72,15 +72,15 @@ inline const char *text_or_null(const std::string &text) { return text.empty() ?
 
 // See d_pool_options.
 struct pool_options {
-    std::string directory = {};          // empty: as the environment says
-    double patience_s = -1;              // negative: as the environment says
+    std::string directory = {};          // empty: from the environment
+    double patience_s = -1;              // negative: from the environment
     int auth_fd = -1;
 };
 
 class session;
 class answer;
 
-// A pool to work with. Copies mean the same pool; it is closed with the last of them, and of its sessions and results.
+// An open pool. Copies share it; it is closed when the last copy and the last of its sessions and results ends.
 class pool {
 public:
     pool() noexcept = default;           // the default pool: the environment names it
@@ -96,13 +96,13 @@ public:
     d_pool *handle() const noexcept { return handle_.get(); }
     void set_patience(double seconds) const { check(d_pool_set_patience(handle(), seconds)); }
 
-    // Names this program; all of its sessions in a pool have one ident.
+    // Names this program; all its sessions in a pool have one ident.
     void authorize(const std::string &ident) const { check(d_pool_get_auth(handle(), ident.c_str())); }
     // A new session; one that is there from an earlier run, or a new one; a terminated one that becomes active again.
     inline session open(const std::string &ident, int number) const;
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
     inline session reopen(const std::string &ident, int number, bool sent_reset = true) const;
-    // The session of this ident that is there from an earlier run, else a new one under the first free number.
+    // The existing session of this ident from an earlier run, otherwise a new one under the first free number.
     inline session resume(const std::string &ident, bool sent_reset = true) const;
     inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
 
@@ -123,7 +123,7 @@ inline std::string read_all(std::FILE *file) {
     return text;
 }
 
-// A file that goes with a grain; see d_file.
+// A file of a grain; see d_file.
 struct file {
     std::string name = {};          // below the working directory; empty for programs
     std::string path = {};
@@ -131,7 +131,7 @@ struct file {
     bool executable = false;
 };
 
-// What a grain demands of the pool and its hosts: type, name and what it is unless said, in the order of d_grain.
+// A grain's demands of the pool and its hosts: type, name and default, in the order of d_grain.
 #define DCS_CXX_DEMANDS(field) \
     field(unsigned, host_class, 0) field(int, thrash, 0) field(bool, urgent, false) field(int, notice, 0) \
     field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
@@ -144,7 +144,7 @@ struct grain {
 #define DCS_CXX_FIELD(type, name, unless_said) type name = unless_said;
     DCS_CXX_DEMANDS(DCS_CXX_FIELD)
 #undef DCS_CXX_FIELD
-    std::string directory = {};          // empty: a private one
+    std::string directory = {};          // absolute; empty: a private one
     std::string label = {};
     std::vector<file> files = {}, programs = {};
     std::vector<std::string> outputs = {};
@@ -157,11 +157,11 @@ struct order {
     grain what = {};
 };
 
-// The end of a grain, with strings of its own.
+// The result of a grain; it owns its strings.
 struct result {
     int session = 0, grain = 0;
     int index = 0;                       // in the order of finishing, from 0
-    int completed = 0;                   // results that there are so far
+    int completed = 0;                   // results in the session so far
     int signal = 0, code = 0;
     struct rusage usage = {};
     std::string output = {}, error = {};  // the first 20 KiB
@@ -174,7 +174,7 @@ struct result {
         check(d_pool_grain_stream(where.handle(), nullptr, session, grain, which, &opened));
         return stream(opened);
     }
-    stream open_file(const std::string &name) const {  // that it brought back
+    stream open_file(const std::string &name) const {  // an output file
         std::FILE *opened = nullptr;
         check(d_pool_grain_file(where.handle(), nullptr, session, grain, name.c_str(), &opened));
         return stream(opened);
@@ -185,7 +185,7 @@ struct result {
 
 namespace detail {
 
-// A grain as C wants it. It points into `from`, which must outlive it.
+// A grain as a C struct. It points into `from`, which must outlive it.
 class c_grain {
 public:
     explicit c_grain(const grain &from) : argv_(pointers(from.argv)), env_(pointers(from.env)) {
@@ -253,7 +253,7 @@ struct info_freer {
 
 }  // namespace detail
 
-// An answer of d_query. Its rows last as long as it does, so it has a name:
+// An answer of d_query. Its rows are valid as long as it exists, so give it a name:
 //   const auto answer = dcs::query(D_Q_HOSTS);
 //   for (const d_host_row &host : answer.hosts()) ...
 class answer {
@@ -282,9 +282,9 @@ inline answer query(int type, int session = -1, int grain = -1, const char *user
     return pool().query(type, session, grain, user);
 }
 
-// The results that are left, in the order in which grains finished; each step waits for the next one. They are taken up
-// to `batch` at a time, and a batch counts as sent when the next is asked for. In the replay of a session that was closed
-// before all of its grains had ended, D_E_REPLAY_END follows the recorded results.
+// The remaining results, in the order in which grains finished; each step waits for the next one. Up to `batch` are taken
+// at a time, and a batch counts as sent when the next one is requested. In the replay of a session that was closed
+// before all its grains had ended, D_E_REPLAY_END follows the recorded results.
 class result_range {
 public:
     class iterator {
@@ -321,8 +321,8 @@ private:
     int batch_;
 };
 
-// A session of this program. Closed at the end of its scope; left open when an exception ends the scope, so that a rerun
-// goes on in it. A program that has to know that closing worked calls close(). To be used by one thread at a time.
+// A session of this program. Closed at the end of its scope; left open if an exception ends the scope, so that a rerun
+// continues it. Call close() to see an error of closing. One thread at a time may use a session.
 class session {
 public:
     // In the default pool; see the calls of the same names in class pool.
@@ -346,7 +346,7 @@ public:
     int number() const noexcept { return number_; }
     const pool &where() const noexcept { return where_; }
 
-    // Durable when it returns. The same call again changes nothing.
+    // Durable when it returns. Repeating the same call changes nothing.
     void submit(int number, const grain &what) {
         const detail::c_grain one(what);
         check(d_pool_gexec_grain(where_.handle(), number_, number, &one.c));
@@ -365,13 +365,13 @@ public:
         if (code != D_OK) throw error(code, d_errortext(), taken, refused);
     }
 
-    // The next result, in the order in which grains finished; false: none will come any more.
+    // The next result, in the order in which grains finished; false: there are no more.
     bool wait(result &to, int batch = 1) { return take(D_BLOCK, to, batch); }
-    // The same without waiting. false: nothing yet, or nothing any more.
+    // The same without waiting. false: none yet, or no more.
     bool poll(result &to) { return take(D_NO_BLOCK, to, 1); }
     result_range results(int batch = 64) { return result_range(this, batch); }
 
-    // The grain will not run again, and no result of it comes that was not handed out.
+    // The grain does not run again, and a result that was not yet taken is discarded.
     void kill(int number) { check(d_pool_gkill(where_.handle(), number_, number)); }
     // Terminates the session; results stay, and a rerun replays them.
     void close() {
@@ -406,7 +406,7 @@ private:
         return true;
     }
 
-    // In the replay of a closed session: no grain is left that it would go on with if it were reopened.
+    // In the replay of a closed session: no grain would run if it were reopened.
     bool settled() const {
         const answer known = where_.query(D_Q_SESSIONS, -1, -1, detail::login_name().c_str());
         for (const d_session_row &row : known.sessions())

@@ -63,13 +63,13 @@ template <class T> const FieldOf<T> at_most(std::size_t most, FieldOf<T> field) 
     field.most = most;
     return field;
 }
-// A peer of an older form cannot be told of it: a message in which it has not its default is not sent there.
+// An older form cannot express it: a message in which it differs from its default is not sent in such a form.
 template <Form form, class T> const FieldOf<T> since(FieldOf<T> field) {
     static_assert(form > positional_form, "every form has it");
     field.since = form;
     return field;
 }
-// The same, but such a peer is told the rest: rows and texts.
+// The same, but the message is sent without the field: rows and texts.
 template <Form form, class T> const FieldOf<T> shown_since(FieldOf<T> field) {
     field = since<form>(field);
     field.for_people = true;

@@ -1,7 +1,7 @@
 #pragma once
-// What the passive backup says to grain servers, to the scheduler and to people (docs/BACKUP.md). Kinds of messages from
-// 64 on. The backup numbers the reports that it takes: 1, 2, 3 ... for each host. A number means something only together
-// with `store`, the name that the backup's store has had since it was made: an emptied one begins anew under another.
+// Messages between the passive backup, grain servers, the scheduler and commands (docs/BACKUP.md). Kinds from
+// 64 on. The backup numbers the reports that it takes: 1, 2, 3 ... for each host. A number is valid only together
+// with `store`, the name that the backup's store got when it was created: an emptied store begins anew under another.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace dcs::wire {
 
-// server -> scheduler, before its FirstCall: up to here the backup has said that it has my reports. Whoever believes the
-// server before all of these have been handed over believes one that has forgotten them.
+// server -> scheduler, before its FirstCall: the backup has acknowledged this server's reports up to this number. The
+// server has forgotten them, so the scheduler must not act on its FirstCall before the backup has handed them over.
 struct HeldByBackup { std::uint64_t store = 0, number = 0; };
 
 // backup -> server: answer to its FirstCall, in which `held` is empty. number: the last that it took from this host.
@@ -23,20 +23,20 @@ struct BackupHas { std::uint64_t store = 0, number = 0; ReportAck ack; };
 struct BackupCall { std::uint16_t protocol = opening_form; std::uint64_t store = 0; };
 // scheduler -> backup: answer to it.
 struct BackupKnown { std::uint64_t epoch = 0; };
-// One report as its server gave it. Those of one host come in the order of their numbers, and again, all that were not
-// answered, on the next connection.
+// One report, unchanged. Reports of a host are sent in the order of their numbers; all unanswered ones are sent again
+// on the next connection.
 struct HandOver { std::string host; std::uint64_t number = 0; GrainReport report; };
-// Committed, up to this number of this host: the backup may forget them.
+// Committed up to this number of this host: the backup may forget them.
 struct HandOverTaken { std::string host; std::uint64_t number = 0; };
 
-inline constexpr std::size_t place_bytes = 255;  // an address of the backup has at most
+inline constexpr std::size_t place_bytes = 255;  // of an address of the backup
 // scheduler -> server of another host, after Configure and whenever it changes: where the passive backup is, and the name
 // and the key's hash of its certificate. No address: there is none.
 struct BackupPlace {
     std::string name, address, key;
     bool operator==(const BackupPlace &) const = default;
 };
-// scheduler -> backup of another host, before BackupKnown and whenever it changes: whose certificates count, all of them.
+// scheduler -> backup of another host, before BackupKnown and on each change: the keys of all valid certificates.
 struct MemberKey { std::string host, key; };
 struct MemberKeys { std::vector<MemberKey> members; };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Batch calls: many grains submitted by one request, many results taken by one. Each is one call: it
-// happens whole or not at all, and is repeated under one request id.
+// Batch calls: one request submits many grains or takes many results. Each is one call: it
+// takes effect as a whole or not at all, and is repeated under one request id.
 #include <vector>
 
 #include "wire/user_calls.h"
@@ -8,7 +8,7 @@
 namespace dcs::wire {
 
 struct GrainOrder { std::int32_t grain = 0; GrainSpec spec; };
-// -> Done: all of them are recorded now, by this call or an earlier one. An ErrorReply refuses them all.
+// -> Done: all of them are recorded, by this call or an earlier one. An ErrorReply refuses them all.
 struct GexecMany {
     std::int32_t session = 0;
     std::vector<GrainOrder> orders;  // no grain twice
@@ -17,10 +17,10 @@ struct GexecMany {
 struct GwaitMany {                              // -> GrainResults, or ErrorReply as for Gwait
     std::int32_t session = 0;
     std::int32_t next = 0;   // as in Gwait
-    std::int32_t most = 0;   // results that are wanted
+    std::int32_t most = 0;   // results at most
     bool block = false;      // until there is one
 };
-// At least one, in the order of finishing; each as Gwait would have given it.
+// At least one, in the order of finishing; each as Gwait would return it.
 struct GrainResults { std::vector<GrainResult> results; };
 
 // clang-format off

@@ -8,10 +8,10 @@
 
 namespace dcs::wire {
 
-// From dcs_begin, over a connection whose certificate has the role of a client host. The first message there.
+// From dcs_begin, as the first message of a connection whose certificate has the role of a client host.
 struct BeginControl {                                          // -> Begun, or ErrorReply
     std::uint16_t protocol = opening_form;
-    std::string user;        // login name of who called dcs_begin; the host vouches for it
+    std::string user;        // login name of the caller of dcs_begin; the host vouches for it
     std::string ident;       // as in GetAuth
     std::string public_key;  // DER (SubjectPublicKeyInfo) of a key that dcs_begin made for this program alone
 };

@@ -1,7 +1,7 @@
 #pragma once
 // The scheduler's library: contents named by their SHA-256, of programs, staged files, inputs and outputs.
-// Control programs and grain servers bring and fetch them piece by piece; a piece stands for itself and may
-// be repeated. A content counts as there when all of it came, its digest fitted and it is durable.
+// Control programs and grain servers send and fetch them in pieces; a piece is independent and may
+// be repeated. A content is present when it is complete, its digest matches and it is durable.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace dcs::wire {
 
 // Of a control program, before a submission that names contents.
 struct AskContents { std::vector<std::string> digests; };      // -> MissingContents
-struct MissingContents { std::vector<std::string> digests; };  // of those asked for
+struct MissingContents { std::vector<std::string> digests; };  // of the requested ones
 
 // One piece of a content. Pieces of one content come in order on one connection; offset 0 begins anew.
 struct PutContent {                   // of a control program -> Done, of a grain server -> ContentTaken
@@ -20,7 +20,7 @@ struct PutContent {                   // of a control program -> Done, of a grai
     std::uint64_t total = 0, offset = 0;
     std::string bytes;
 };
-// To a grain server. code 0: bytes up to `next` are here, all of them if that is the total.
+// To a grain server. code 0: bytes up to `next` have arrived.
 struct ContentTaken { std::string digest; std::uint64_t next = 0; std::int32_t code = 0; std::string text; };
 
 // Of a grain server, for a grain that is leased to it; answered by ContentPiece.
@@ -29,7 +29,7 @@ struct ContentPiece {
     std::string digest;
     std::uint64_t total = 0, offset = 0;
     std::string bytes;
-    std::int32_t code = 0;            // not 0: why there is none; not_found: the scheduler has no such content
+    std::int32_t code = 0;            // not 0: the error; not_found: the scheduler does not have the content
     std::string text;
 };
 

@@ -8,7 +8,7 @@
 namespace dcs::wire {
 namespace {
 
-constexpr std::size_t whole_string = 60;  // longer ones are told by an excerpt
+constexpr std::size_t whole_string = 60;  // longer ones are shown as an excerpt
 constexpr std::size_t excerpt = 24;
 constexpr std::size_t text_limit = 4000;
 

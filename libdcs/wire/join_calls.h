@@ -1,5 +1,5 @@
 #pragma once
-// How a host becomes one of the pool's (docs/SECURITY.md): codes, requests for certificates, approval, removal.
+// How a host joins the pool (docs/SECURITY.md): codes, requests for certificates, approval, removal.
 // Kinds of messages from 80 on.
 #include <cstdint>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace dcs::wire {
 
-// For root, scheduler_master and the owner of the pool, like everything in here but JoinHost and RenewCertificate.
-// A code that lets one host join, once. host empty: whichever is in the host table and has none yet.
-// role: what the host is to be, 0 a grain server, 1 a host from which control programs call (its dcs_begin), 2 the backup.
+// For root, scheduler_master and the owner of the pool, like all messages here except JoinHost and RenewCertificate.
+// Creates a code with which one host joins once. host empty: any host of the host table that has no code yet.
+// role of the host: 0 a grain server, 1 a host from which control programs call (its dcs_begin), 2 the backup.
 struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
 struct TokenCreated {
-    std::string token;                // 32 bytes; not stored anywhere, the scheduler keeps their hash
+    std::string token;                // 32 bytes; the scheduler stores only their hash
     std::string id;                   // for `dcs token revoke`
     std::string address, authority;   // where to join; SHA-256 of the authority's certificate
     std::int64_t expires_s = 0;       // wall clock
@@ -22,11 +22,11 @@ struct TokenCreated {
 
 struct ListTokens {};                 // -> TokenList
 struct TokenRow {
-    std::string id, host, by;         // by: who made it
+    std::string id, host, by;         // by: the user who created it
     std::int64_t expires_in_s = 0;
-    std::string key;                  // hash of the key that it was used for; empty: it can still be used
+    std::string key;                  // hash of the key that joined with it; empty: not yet used
 };
-struct PendingRow {                   // asked to join without a code
+struct PendingRow {                   // a request to join without a code
     std::string host, address, key;
     double asked_s = 0;               // ago
 };
@@ -37,27 +37,27 @@ struct TokenList {
 };
 
 struct RevokeToken { std::string id; };                      // -> Done
-// Lets a host in that waits: the one whose key has these words, or has this name if only one has it.
-// The words of its key: anybody can ask under any name. `replace`: 1, if another key has that name already and is to
-// count no more.
+// Admits a waiting host: the one whose key has these words, or the only one with this name.
+// Any host can request any name, so check the words of its key. `replace`: 1 revokes another key that
+// already has this name.
 struct ApproveHost { std::string host, words; std::uint8_t replace = 0; };  // -> Done
-// Takes its line out of the host table, revokes its certificate for good and drops its link.
+// Removes the host's line from the host table, revokes its certificate permanently and closes its connection.
 struct RemoveHost { std::string host; };                     // -> Done
 
-// From a host without a certificate, through the TLS door. May be repeated with the same key: whoever has not got
-// the answer asks again.
+// From a host without a certificate, on the TLS port. May be repeated with the same key, for example after a
+// lost answer.
 struct JoinHost {                                            // -> Joined, or JoinPending, or ErrorReply
     std::uint16_t protocol = opening_form;
-    std::string host;      // empty: the one that the code is for, else own_name
-    std::string own_name;  // what the host calls itself
-    std::string token;     // 32 bytes; none: a person has to approve
+    std::string host;      // empty: the name that the code is for, otherwise own_name
+    std::string own_name;  // the name by which the host knows itself
+    std::string token;     // 32 bytes; none: an operator must approve
     std::string request;   // PKCS#10
     std::uint8_t role = 0; // as in CreateToken
 };
 struct Joined { std::string host, certificate, authority; };  // DER
 struct JoinPending { std::string host; };
 
-// From a grain server or the backup over its link, before its certificate expires; for the same key.
+// From a grain server or the backup on its connection, before its certificate expires; for the same key.
 struct RenewCertificate { std::string request; };
 struct Renewed { std::string certificate; };
 

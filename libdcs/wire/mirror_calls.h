@@ -1,6 +1,6 @@
 #pragma once
-// How the backup comes to hold a running copy of the scheduler's store (docs/BACKUP.md): over a connection of its own
-// that the backup opens to the scheduler, beside the one for reports. Kinds of messages from 75 on.
+// The backup's running copy of the scheduler's store (docs/BACKUP.md): the backup opens a connection for it to the
+// scheduler, separate from the one for reports. Kinds of messages from 75 on.
 #include <cstdint>
 #include <string>
 
@@ -8,26 +8,26 @@
 
 namespace dcs::wire {
 
-// backup -> scheduler, first message on that connection: what its copy is of (name and epoch of the store) and its last
-// turn. No name: it has no whole copy, and wants one. seen: to this epoch a copy of store `seen_name` has been promoted.
+// backup -> scheduler, first message on that connection: the store of its copy (name and epoch) and the copy's last
+// turn. No name: it requests a whole copy. seen: a copy of store `seen_name` has been promoted to this epoch.
 struct MirrorCall {
     std::uint16_t protocol = opening_form;
     std::uint64_t name = 0, epoch = 0, turn = 0, seen_name = 0, seen = 0;
 };
-// backup -> scheduler, after it: the contents that lie beside the copy, 32 bytes each, in pieces; the last says so.
+// backup -> scheduler, after it: the digests of the contents beside the copy, in pieces; the last piece says so.
 struct MirrorContents { std::string bytes; bool last = false; };
 
 enum class MirrorStep : std::uint8_t {
-    begin,    // a new copy, of store `name` in epoch `epoch`, begins with nothing; the one of before stays until it is whole
-    file,     // of the copy that is being made: cut the file `path` to `offset`, append `bytes`
-    removed,  // of it: what lies at and below `path` goes
-    whole,    // it is what the store is after `turn`
-    turn,     // the root of `turn`: `bytes` at `offset`, `size` in all
-    content,  // a content of the library, `key` its SHA-256: the same
-    forget    // that content goes
+    begin,    // start a new, empty copy of store `name` in epoch `epoch`; keep the previous one until it is whole
+    file,     // in the new copy: truncate the file `path` to `offset`, append `bytes`
+    removed,  // in the new copy: remove `path` and everything below it
+    whole,    // the new copy equals the store after `turn`
+    turn,     // the root of `turn`: `bytes` at `offset`, `size` in total
+    content,  // a content of the library, `key` its SHA-256: likewise
+    forget    // remove that content
 };
 constexpr MirrorStep last_of(MirrorStep) { return MirrorStep::forget; }
-// scheduler -> backup: what to do to the copy, numbered 1, 2, 3 ... on each connection, in that order.
+// scheduler -> backup: the next operation on the copy, numbered 1, 2, 3 ... on each connection.
 struct MirrorPage {
     std::uint64_t number = 0;
     MirrorStep step = MirrorStep::begin;
@@ -36,11 +36,11 @@ struct MirrorPage {
     std::uint64_t offset = 0, size = 0;
     std::string bytes;
 };
-// backup -> scheduler: all pages up to `number` are done, and the whole copy (if there is one) is durable up to `turn`.
+// backup -> scheduler: all pages up to `number` are applied, and the whole copy (if any) is durable up to `turn`.
 struct MirrorHas { std::uint64_t number = 0; bool whole = false; std::uint64_t turn = 0; };
 
-// To the scheduler, by its socket for grain servers, and to the backup by its own: for people. detach: to the scheduler,
-// let commits go on without the copy until it is there again.
+// From commands, to the scheduler by its socket for grain servers, and to the backup by its own. detach: the scheduler
+// commits without the copy until the copy is current again.
 struct AskMirror { std::uint16_t protocol = opening_form; bool detach = false; };  // -> MirrorStatus
 struct MirrorStatus {
     std::string mode, state;       // off, lagging, sync; none, copying, behind, current, away
@@ -49,9 +49,9 @@ struct MirrorStatus {
     std::uint64_t lag_turns = 0, lag_bytes = 0;
     double lag_s = 0;              // age of the oldest turn that is not in the copy
     bool attached = false;         // commits wait for the copy
-    bool detached = false;         // an order let them go on without
-    double waiting_s = 0;          // so long a commit has been waiting for it
-    std::string text;              // why not, in words
+    bool detached = false;         // an operator let commits proceed without it
+    double waiting_s = 0;          // time that the current commit has waited for it
+    std::string text;              // why there is no current copy
 };
 
 // clang-format off

@@ -1,5 +1,5 @@
 #pragma once
-// What a message says that peers of older forms cannot be told.
+// The parts of a message that older forms cannot express.
 #include <string>
 #include <utility>
 

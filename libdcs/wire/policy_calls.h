@@ -1,5 +1,5 @@
 #pragma once
-// What people ask and order about placement: why a grain does not run, what a host may do, run again.
+// Queries and commands about placement: why a grain does not run, settings of a host, run a grain again.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace dcs::wire {
 
-// Why the grain is where it is. Of the owner, or of one with privilege.
+// Asks why the grain is where it is. From its user, a master or root.
 struct Explain { std::string user; std::int32_t session = 0, grain = 0; };  // -> Explanation
 struct WhyRow {
     std::string reason;              // a word, such as other_class; docs/SCHEDULING.md lists them
-    std::string text, hint;          // a sentence each; what it is, what to do about it (may be empty)
-    std::int32_t hosts = 0;          // how many hosts this holds for; 0: it is about the grain itself
+    std::string text, hint;          // a sentence each: the cause, and what to do about it (may be empty)
+    std::int32_t hosts = 0;          // number of hosts that this holds for; 0: it concerns the grain itself
     std::vector<std::string> names;  // of the first of them
 };
 struct Explanation {
@@ -24,31 +24,31 @@ struct Explanation {
     std::vector<WhyRow> reasons;
 };
 
-// For scheduler_master and root. What is negative, 0 (class) or empty stays as it is; what is set
-// outlives restarts and goes before the host table, until `reset`.
+// For scheduler_master and root. Fields that are negative, 0 (class) or empty leave the setting unchanged; a
+// setting outlives restarts and overrides the host table, until `reset`.
 struct SetHost {                                 // -> Done
     std::string host;
     std::int32_t slots = -1;         // 0 evicts its grains at once, with a checkpoint where possible
     double interval_s = -1, alert_s = -1, limit_s = -1, extended_s = -1;
     std::uint32_t host_class = 0;
-    std::int32_t drained = -1;       // 1: nothing new is started there, what runs ends by itself; 0: no longer
-    bool reset = false;              // as the host table has it
+    std::int32_t drained = -1;       // 1: no grain is started there, running ones end by themselves; 0: undrains it
+    bool reset = false;              // to the host table's values
     // Clears the host's place in nogo sets: of one grain (session and grain not negative), or of all.
     bool clear_nogo = false;
     std::string user; std::int32_t session = -1, grain = -1;
 };
 
-// A ready or running grain begins anew from its last checkpoint, wherever it may: its failures, its
-// nogo set and what holds it back are forgotten. Of the owner, or of one with privilege.
-// and_after, of a finished or killed one: its result is forgotten and with it all that was decided after it was handed
-// out (docs/RESTARTABLE_PROGRAMS.md). `forgets`: so many submissions, as the caller was told; -1: it alone.
+// A ready or running grain begins anew from its last checkpoint: its failures, its nogo set and its rest
+// are cleared. From its user, a master or root.
+// and_after, for a finished or killed grain: discards its result and every decision that followed its delivery
+// (docs/RESTARTABLE_PROGRAMS.md). `forgets`: number of those decisions, as shown to the caller; -1: discards no others.
 struct RestartGrain {                            // -> Done
     std::string user; std::int32_t session = 0, grain = 0;
     bool and_after = false;
     std::int32_t forgets = 0;
 };
 
-// For scheduler_master and root. Reads the host table and the policy again, whole or not at all.
+// For scheduler_master and root. Rereads the host table and the policy: both take effect or neither.
 struct Reload {};                                // -> Done
 // Of the scheduler, or of one host's grain server; until its next start.
 struct SetLogLevel { std::string host, level; };  // -> Done; host empty: the scheduler

@@ -1,6 +1,6 @@
 #pragma once
-// Reader: a struct from bytes that anybody may have written, in the layouts of writer.h. It never reads past the end,
-// never makes elements that take much more memory than the bytes that told of them, and takes no value that the type
+// Reader: a struct from untrusted bytes, in the layouts of writer.h. It never reads past the end,
+// never makes elements that take much more memory than the bytes that announced them, and takes no value that the type
 // does not have. The first violation spoils it: what follows is zero and empty, and status() says which field it was.
 #include <bit>
 #include <cmath>

@@ -18,7 +18,7 @@ public:
     struct OfGrain {
         std::uint32_t known = 0;         // results that were handed out before it was submitted
         std::uint32_t killed_after = 0;  // and before it was killed
-        bool told = false;               // the log says something of it
+        bool told = false;               // the log has an event of it
         std::uint32_t killed_in = 0;     // not 0: it is killed, if no import came after that one
     };
     // Of the `index`th grain.

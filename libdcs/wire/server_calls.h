@@ -1,7 +1,7 @@
 #pragma once
-// What a grain server and the scheduler say to each other. The server opens the connection and
-// keeps it; the scheduler's messages come down the same connection whenever it likes. There are
-// no request/reply pairs: every message stands for itself and may be repeated after a reconnect.
+// Messages between a grain server and the scheduler. The server opens the connection and
+// keeps it open; the scheduler sends on the same connection at any time. There are
+// no request/reply pairs: every message is independent and may be repeated after a reconnect.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,10 +21,10 @@ inline WireGrain wire_of(const GrainKey &k) { return WireGrain{k.session.user, k
 struct HeldGrain {
     WireGrain key;
     std::uint32_t incarnation = 0;
-    std::int64_t cpu_us = 0;   // of this incarnation so far (the copy that has run less goes)
+    std::int64_t cpu_us = 0;   // of this incarnation so far (the copy that has run less ends)
 };
-// First message on every connection: who this is, and every grain that it holds, running or ended
-// but not yet acknowledged. What the scheduler believes to run here and is not listed is lost.
+// First message on every connection: the server's identity, and every grain that it holds, running or ended
+// but not yet acknowledged. A grain that is leased to this server and not listed is lost.
 struct FirstCall {
     std::uint16_t protocol = opening_form;
     std::string host, binary_class;
@@ -39,15 +39,15 @@ struct CallIn {
     double load = 0;
     std::int64_t free_memory_kb = 0;
     bool boundary = false;  // a time slice ends with it: running grains may be usurped
-    std::string shut;       // not empty: why this host takes no grains now; for people
-    std::int64_t memory_kb = 0; // that the server may use, free or not; 0: it does not know
+    std::string shut;       // not empty: why this host takes no grains now; for display
+    std::int64_t memory_kb = 0; // that the server may use, free or not; 0: unknown
 };
-// What caused an innocent end that no message ordered.
+// The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
     no,
-    shut_out,   // the host's owner comes first: his work left it hardly any processor time
+    shut_out,   // the work of the host's owner left it hardly any processor time
     thrashing,  // the host pages, or runs out of memory
-    by_itself   // the grain ended with the status of grainlib.h that says "not my fault" or "run me again"
+    by_itself   // the grain ended with a status of grainlib.h for "not my fault" or "run me again"
 };
 // State of one grain. Increments first_seq..last_seq of out and err are joined; first_seq is the
 // one after the last that the scheduler acknowledged, empty range (first > last): nothing new.
@@ -64,17 +64,17 @@ struct GrainReport {
     std::int32_t exit_code = 0, signal = 0;
     bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
     std::string reason;                 // in words, when innocent or a limit was hit
-    bool limit = false;                 // ended by a limit that it would meet again wherever it ran
+    bool limit = false;                 // ended by a limit that it would exceed on any host
     GivenBack given_back = GivenBack::no;  // innocent and not withdrawn by the scheduler: why
-    std::vector<GrainFile> files;       // ended: what it brought back; their contents came before
+    std::vector<GrainFile> files;       // ended: its outputs; their contents were sent before
 };
-// Answer to Launch. ok: the process exists. Otherwise code and text say why not:
-//   not_found      the program is not there or cannot be executed; so it is for all of this user's grains of it
-//   invalid        what this grain itself asks for: its arguments, its environment, its working directory
-//   limit, refused the host takes nothing now, or was told not to
-//   others         trouble of the host
-// After the first two the host is nogo for this grain. A tentative launch is answered twice: staged, as soon as it is
-// known that it can run; ok, when it does. Not ok after ok: the server had to give the running grain up.
+// Answer to Launch. ok: the process exists. Otherwise code and text give the cause:
+//   not_found      the program is missing or cannot be executed, also for this user's other grains of that program
+//   invalid        the grain's own arguments, environment or working directory
+//   limit, refused the host takes no grains now, or its owner's rules forbid this one
+//   others         a fault of the host
+// After the first two the host is nogo for this grain. A tentative launch is answered twice: staged, when the server
+// has verified that it can run; ok, when it runs. Another code after ok: the server had to give up the running grain.
 struct LaunchResult {
     WireGrain key;
     std::uint32_t incarnation = 0;
@@ -88,7 +88,7 @@ struct LaunchResult {
 struct Peeked {
     std::uint64_t ticket = 0;
     std::uint64_t total = 0;   // bytes of the increments after `after`
-    std::string bytes;         // from `offset` on; empty too where there is no such grain
+    std::string bytes;         // from `offset` on; empty also if the host does not have the grain
 };
 
 // ---- scheduler -> server ------------------------------------------------------------------
@@ -106,16 +106,16 @@ struct Launch {
     std::uint64_t input_base = 0;       // offset in the original input where the rest begins
     std::uint32_t next_seq = 1;         // number of the first increment to write
     Demands demands;                    // of its submission
-    bool account = false;               // under the user's own account, else under one made up for him
+    bool account = false;               // under the user's login, otherwise under an anonymous uid
     std::vector<GrainFile> files;       // of its submission, but programs of other binary classes
-    // Written and verified at once, started when a slot is free. The grain that it displaces
-    // is withdrawn only after the answer `staged`.
+    // Recorded and verified at once, started when a slot is free. The scheduler withdraws the grain that it
+    // displaces only after the answer `staged`.
     bool tentative = false;
 };
 enum class Verdict : std::uint8_t {
     taken,   // committed; forget increments up to last_seq, and the grain if it ended
     have_it, // committed earlier (or finished is final); same duty for the server as taken
-    stale,   // this incarnation is not leased any more: kill and forget everything of it
+    stale,   // this incarnation is no longer leased: kill it and forget everything of it
     later    // could not be committed now (disk full): keep and repeat at the next call-in
 };
 struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; bool ended = false; Verdict verdict = Verdict::taken; };
@@ -124,8 +124,8 @@ struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; b
 struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
 
 struct LogLevel { std::string level; };  // a word of log_levels
-// What a running grain has written and not reported: of the increments after `after` one after the other, from `offset`
-// on. Answered by Peeked with the same ticket.
+// Requests output that a running grain has written and not reported: of the increments after `after`, joined, the bytes
+// from `offset` on. Answered by Peeked with the same ticket.
 struct Peek {
     WireGrain key;
     std::uint32_t incarnation = 0, after = 0;

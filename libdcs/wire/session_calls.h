@@ -16,14 +16,14 @@ namespace dcs::wire {
 
 struct ExportedStream {
     std::uint64_t length = 0;
-    bool whole = false;   // `content` is all of it; otherwise it is fetched by itself
+    bool whole = false;   // `content` is complete; otherwise it is fetched separately
     std::string content;
 };
 struct ExportedGrain {
     std::int32_t grain = 0;
     GrainSpec spec;                      // its `input` stays empty: see below
     std::string state;                   // ready running finished killed
-    std::string host;                    // where it ran last; empty: nowhere
+    std::string host;                    // on which it ran last; empty: none
     std::vector<std::string> nogo;
     std::uint32_t incarnation = 0, sequence = 0;
     std::int32_t failures = 0, exit_code = 0, signal = 0;
@@ -47,7 +47,7 @@ struct ExportedSession {
 struct ExportPage {                             // -> ExportReply
     std::string user; std::int32_t session = 0;
     std::int32_t after = -1;
-    std::int32_t most = 0;               // grains; 0: no limit but the answer's
+    std::int32_t most = 0;               // grains; 0: as many as an answer holds
 };
 struct ExportReply {
     ExportedSession head;
@@ -55,8 +55,8 @@ struct ExportReply {
     bool more = false;                   // ask again with `after` = the last grain's number
 };
 
-// offset 0 begins anew and drops what this user uploaded before; otherwise it is where the last
-// piece ended, on the same connection.
+// offset 0 starts an upload and drops this user's previous one; otherwise it is the end of the last
+// piece on the same connection.
 struct ImportPiece { std::uint64_t offset = 0, total = 0; std::string bytes; };  // -> Done
 // A terminated session of the caller. replace: in the place of a terminated or damaged one.
 struct ImportSession {                          // -> Done

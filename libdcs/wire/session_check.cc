@@ -65,7 +65,7 @@ std::string wrong_streams(const ExportedGrain &g) {
           std::pair{"checkpoint", &g.checkpoint}, std::pair{"message", &g.message}})
         if (!s->whole || s->content.size() != s->length)
             return "\"" + std::string(name) + "\" is not there as a whole";
-    if (!g.spec.input.empty()) return "\"input\" stands there twice";
+    if (!g.spec.input.empty()) return "\"input\" occurs twice";
     if (g.input.length > limits::input_bytes)
         return "\"input\" has " + n(g.input.length) + " bytes, the limit is " +
                n(limits::input_bytes);
@@ -73,7 +73,7 @@ std::string wrong_streams(const ExportedGrain &g) {
         return "\"message\" has " + n(g.message.length) + " bytes, the limit is " +
                n(limits::message_bytes);
     const GrainFile *content = input_of(g.spec);
-    if (content && g.input.length > 0) return "the input stands there twice: as \"input\" and among \"files\"";
+    if (content && g.input.length > 0) return "the input occurs twice: as \"input\" and among \"files\"";
     const std::uint64_t length = content ? content->size : g.input.length;
     if (g.input_position > length)
         return "\"input_position\" is behind the end of the input, which has " + n(length) + " bytes";
@@ -142,7 +142,7 @@ std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
     if (!numbers_.empty() && g.grain <= numbers_.back()) {
         const std::string name = "grain " + std::to_string(g.grain);
         if (std::binary_search(numbers_.begin(), numbers_.end(), g.grain))
-            return Wrong{g.grain, name + " stands there twice", g.grain};
+            return Wrong{g.grain, name + " occurs twice", g.grain};
         return Wrong{g.grain, name + " comes behind grain " + std::to_string(numbers_.back()) +
                                   ": they must stand in ascending order"};
     }

@@ -48,7 +48,7 @@ Status read_values(std::string_view text, Values &values, int &line) {
         if (colon == std::string_view::npos) return at(line, "it is not \"key: value\"");
         if (!known(key)) return at(line, "unknown key \"" + key + "\"");
         if (!values.try_emplace(whole.substr(0, colon), Value{whole.substr(colon + 2), line}).second)
-            return at(line, "the key \"" + key + "\" stands there twice");
+            return at(line, "the key \"" + key + "\" occurs twice");
     }
     for (const std::string_view key : keys)
         if (values.count(key) == 0)

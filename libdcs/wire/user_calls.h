@@ -16,9 +16,9 @@
 
 namespace dcs::wire {
 
-// First frame on a connection. `protocol` is that of the opening form in every message that has it; what the sender
-// reads is in its offer (form.h). `token` is empty for callers that only query or that want a token;
-// who they are follows from the socket's peer credentials.
+// First frame on a connection. `protocol` is the opening form in every message that has this field; the forms that the
+// sender reads are in its offer (form.h). `token` is empty for callers that only query or that request a token.
+// The socket's peer credentials identify the user.
 struct Hello {
     std::uint16_t protocol = opening_form;
     std::string token;  // 32 bytes or none
@@ -37,7 +37,7 @@ struct OpenSession {                            // -> OpenReply
     std::int32_t number = 0;
     OpenMode mode = OpenMode::open;
     bool sent_reset = false;
-    std::string command, label;  // of a new session: what was typed, and a word of the user's; for people
+    std::string command, label;  // of a new session: its command line, and the user's label; for display
     std::int32_t nice = 0;       // of a new session, as in SetSession
 };
 struct OpenReply {
@@ -47,25 +47,25 @@ struct OpenReply {
 };
 struct CloseSession { std::string user; std::int32_t number = 0; std::int32_t acknowledged = -1; };  // -> Done
 struct CleanSession { std::string user; std::int32_t number = 0; };                                  // -> Done
-// What may be changed of an active session. A nice one stands behind all sessions that are less nice, whoever owns them
-// and however young they are; among equals age decides.
+// Changes the settings of an active session. A session comes after all sessions that are less nice, whatever their user
+// and age; equally nice sessions are ordered by age.
 struct SetSession {                             // -> Done
     std::string user; std::int32_t number = 0;
-    std::int32_t nice = -1;      // 0 to most_nice; -1: as it is
+    std::int32_t nice = -1;      // 0 to most_nice; -1: unchanged
     bool set_label = false;
     std::string label;
 };
 inline constexpr std::int32_t most_nice = 19;
 
-// Everything that a submission says about a grain. All of it counts for idempotence, but the label.
+// The parameters of a grain. All of them except the label count for idempotence.
 struct GrainSpec {
     std::vector<std::string> argv;   // argv[0]: path of the executable
     std::vector<std::string> env;    // NAME=value
     std::string input;               // standard input, any bytes
     Demands demands;
     std::string directory;           // working directory; empty: a private one
-    std::string label;               // for people
-    std::vector<GrainFile> files;    // staged, of the program, of the input, to be brought back
+    std::string label;               // for display
+    std::vector<GrainFile> files;    // staged files, programs, input and outputs
 };
 struct Gexec {                                  // -> Done
     std::int32_t session = 0;
@@ -83,7 +83,7 @@ struct Usage {  // of a grain, summed over its processes
 
 struct Gwait {                                  // -> GrainResult, or ErrorReply nothing_yet ...
     std::int32_t session = 0;
-    std::int32_t next = 0;  // index of the wanted result; acknowledges all below it
+    std::int32_t next = 0;  // index of the requested result; acknowledges all below it
     bool block = false;     // parks the request until there is an answer
 };
 struct GrainResult {
@@ -100,12 +100,12 @@ struct Fetch {                                  // -> Piece
     Stream stream = Stream::out;
     std::uint64_t offset = 0;
     std::uint32_t max = 0;
-    std::string file;  // its name below the working directory: one that the grain brought back
-    // Of out and err: behind what the scheduler has, also what the grain has written since, if its host tells. That part
-    // is not durable: when the grain begins again, the next incarnation writes it anew.
+    std::string file;  // name of an output file, below the working directory
+    // Of out and err: after the recorded bytes also those that the grain has written since, if its host answers. They
+    // are not durable: when the grain begins again, the next incarnation writes them anew.
     bool live = false;
 };
-// To a live Fetch: `recorded` bytes of `total` are the scheduler's, the rest is that incarnation's.
+// Answer to a live Fetch: `recorded` bytes of `total` are durable, the rest was written by that incarnation.
 struct Piece {
     std::uint64_t total = 0;
     std::string bytes;
@@ -114,7 +114,7 @@ struct Piece {
 };
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
-// Selects: user empty = the caller (sessions: everybody whom the caller may see); grains of one
+// Selects: user empty = the caller (sessions: all users whom the caller may see); grains of one
 // session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
 // hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
 struct Query {                                  // -> QueryReply
@@ -138,18 +138,18 @@ struct HostRow {
     double last_call_in_s = -1, interval_s = 0, alert_s = 0, limit_s = 0, extended_s = 0, load = 0;
     std::int64_t free_memory_kb = 0;
     std::int32_t cores = 0, cores_used = 0;
-    std::int64_t memory_mb = 0, memory_used_mb = 0;  // asked for by grains that run there
+    std::int64_t memory_mb = 0, memory_used_mb = 0;  // demanded by grains that run there
     bool connected = false, drained = false;
-    std::string settings;                   // what d_sethost changed against the host table, "slots=0 ..."
-    std::string note;                       // for people: "checked: alive, waits until ...", "on probation"
-    std::vector<std::string> users;         // permitted; empty: everybody
-    // Grains that failed there and then finished elsewhere: ever, and since one last finished there.
+    std::string settings;                   // that d_sethost changed against the host table, "slots=0 ..."
+    std::string note;                       // for display: "checked: alive, waits until ...", "on probation"
+    std::vector<std::string> users;         // permitted; empty: all
+    // Grains that failed there and then finished elsewhere: in total, and since a grain last finished there.
     std::int64_t blamed = 0;
     std::int32_t blamed_lately = 0;
-    // Of grains that were given to it, since the backing store began.
+    // Of its grains, since the backing store was created.
     std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     double cpu_s = 0;
-    std::string confinement;                // words of its rungs (base/confinement.h); empty: it has not called yet
+    std::string confinement;                // its rungs as words (base/confinement.h); empty: it has not called yet
 };
 struct SessionRow {
     std::string user; std::int32_t session = 0;
@@ -160,11 +160,11 @@ struct SessionRow {
     std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
     double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
 };
-// One time that a grain changed places, or was not let go on where it was.
+// One departure of a grain from a host.
 struct MoveRow {
     std::string reason;                     // a word, such as usurped; docs/SCHEDULING.md lists them
     std::string host;                       // that it left
-    std::string detail;                     // for people
+    std::string detail;                     // for display
     std::uint32_t incarnation = 0;
     double age_s = -1;                      // -1: before the scheduler's last start
 };
@@ -173,18 +173,18 @@ struct GrainRow {
     std::string user, state, host, label;   // state: ready running finished killed
     std::uint32_t incarnation = 0;
     std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
-    double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the present or last one
-    double saved_cpu_s = 0;                 // that incarnations did not need, because they began at a checkpoint
+    double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the current or last one
+    double saved_cpu_s = 0;                 // that incarnations saved by starting from a checkpoint
     double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
     Demands demands;
     // type grain only
     std::string message;                    // latest status message
     std::vector<std::string> argv;
-    std::vector<std::string> nogo;          // hosts that it must not be tried on
+    std::vector<std::string> nogo;          // hosts on which it must not be tried
     std::vector<MoveRow> moves;             // the latest, oldest first
-    std::vector<GrainFile> files;           // that it brought back
-    std::int32_t starts = 0;                // of a process, on whatever host
+    std::vector<GrainFile> files;           // its outputs
+    std::int32_t starts = 0;                // of a process, on all hosts
 };
 struct QueryReply {
     SystemRow system;
@@ -197,7 +197,7 @@ struct QueryReply {
 struct ErrorReply {
     std::int32_t code = 0;
     std::string text;
-    std::int32_t grain = -1;  // of a batch: the one that it was refused for
+    std::int32_t grain = -1;  // of a batch: the grain that caused the refusal
 };
 
 // The highest value of each enum: what a Reader takes.

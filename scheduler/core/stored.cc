@@ -37,6 +37,11 @@ bool Stored::is_had(const std::string &digest) const {
     return found != contents_.end() && !found->second.uses.empty();
 }
 
+bool Stored::has(const std::string &user, const std::string &digest) const {
+    const auto found = contents_.find(digest);
+    return found != contents_.end() && found->second.uses.count(user) != 0;
+}
+
 void Stored::add_session(const std::string &user, std::int64_t bytes) { charge(user, bytes, 0); }
 
 void Stored::count(Content &content, const std::string &user, std::int64_t more) {

@@ -39,6 +39,8 @@ public:
     void gone(const std::string &digest);
     // Is it somebody's: did a user bring it, or does a grain name it?
     bool is_had(const std::string &digest) const;
+    // Is it this user's?
+    bool has(const std::string &user, const std::string &digest) const;
     // These alone, without what entities add.
     Stored facts() const;
     bool operator==(const Stored &) const = default;

@@ -1,10 +1,13 @@
 #include <cerrno>
+#include <cstdlib>
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
 #include "scheduler/keeper/keeper.h"
@@ -15,11 +18,38 @@ namespace {
 // Of root's rights: the files of --hosts, --policy and --limits may be anybody's, and echo requests need a raw socket.
 constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHOWN | 1ull << CAP_FOWNER | 1ull << CAP_NET_RAW;
 
+// Of the user database: files, and what its modules keep elsewhere.
+const std::vector<std::string> users_of_this_host = {"/etc", "/run", "/var/run", "/var/lib/sss", "/var/lib/extrausers",
+                                                     "/var/lib/misc", "/var/cache/nscd", "/var/db/nscd"};
+
+std::string above(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The directory in which the file lies, and that of what it links to.
+void add_folders_of(const std::string &file, std::vector<std::string> &folders) {
+    if (file.empty()) return;
+    folders.push_back(above(file));
+    char *real = ::realpath(file.c_str(), nullptr);
+    if (real != nullptr && above(real) != folders.back()) folders.push_back(above(real));
+    ::free(real);
+}
+
 }  // namespace
+
+Result<bool> fence_keeper(const Place &place) {
+    // The authority is made when it is first asked for.
+    std::vector<std::string> folders = {file_exists(AT_FDCWD, place.pki) ? place.pki : above(place.pki)};
+    for (const std::string *file : {&place.hosts, &place.policy, &place.limits}) add_folders_of(*file, folders);
+    return give_up_files(folders, users_of_this_host);
+}
 
 void run_keeper(int socket, Place place) {
     Status s = settle_side_process(socket, "dcs_keeper");
     if (s) s = give_up_capabilities(kept);
+    const Result<bool> fenced = s ? fence_keeper(place) : Result<bool>(s);
+    s = fenced.status();
     // What it holds is in no core file, and no process of the same user may look at it.
     if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "not to be looked at", errno);
     if (!s) log_error(s.text);

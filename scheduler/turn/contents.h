@@ -23,13 +23,22 @@ struct Peer {
     bool privileged = false;   // a user who is not limited by what is free
 };
 
+// For whom contents exist: a user has those that he brought whole, and those that a grain of his names. Of others he
+// learns nothing by their digests, or a digest would find out what short secrets of theirs are.
+struct Holder {
+    const core::Stored &stored;
+    const std::string &user;
+    bool privileged = false;  // may read the contents of every grain
+    bool has(const std::string &digest) const;
+};
+
 class Contents {
 public:
     Contents(std::unique_ptr<library::Library> library, Outside &outside)
         : library_(std::move(library)), outside_(outside) {}
 
     const library::Library &library() const { return *library_; }
-    wire::AnyMessage missing(const wire::AskContents &call);
+    wire::AnyMessage missing(const wire::AskContents &call, const Holder &holder);
     void put(const Peer &peer, const wire::PutContent &piece, const core::State &state);
     // A piece of a content, to a server as ContentPiece, to a control program as Piece. Whether it may have it
     // was asked before.
@@ -38,9 +47,12 @@ public:
     void refuse_put(const Peer &peer, const std::string &digest, const Status &why);
 
     bool has(const wire::GrainFile &file) const;
-    bool use(const wire::GrainFile &file);  // has(), and it counts as asked for
+    // Is it here, and did this host bring it, or has the user of the grain that made it the same already? What a host did
+    // not bring lately it brings again.
+    bool has(const wire::GrainFile &output, const std::string &host, const Holder &holder) const;
+    bool use(const wire::GrainFile &file, const Holder &holder);  // here and his, and it counts as asked for
     // not_found, naming the first content of these that is not here. Those that are count as asked for.
-    Status check(const std::vector<wire::GrainFile> &files);
+    Status check(const std::vector<wire::GrainFile> &files, const Holder &holder);
 
     void drop(ConnId conn);
     // Who has stored what is kept in step from tell() on, which says what is there.
@@ -65,6 +77,7 @@ private:
 
     Status begin(const Peer &peer, const wire::PutContent &piece, const core::State &state);
     Status check_room(const Peer &peer, std::uint64_t size, const core::State &state);
+    bool is_known(const Peer &peer, const std::string &digest, const core::State &state) const;
     void drop_upload(ConnId conn, const std::string &digest);
     void drop_stalled();
     void seal(const Key &key, Upload &upload);
@@ -80,7 +93,11 @@ private:
     std::map<Key, Upload> uploads_;
     std::map<std::string, std::string> sealing_;               // digest -> temporary of the job
     std::map<std::string, std::vector<Parked>> checking_;      // digest -> who waits for it
-    std::map<std::string, std::deque<std::string>> of_hosts_;  // by "host NAME": what it brought and nobody had yet
+    struct Brought {
+        std::deque<std::string> unowned;  // nobody had it yet
+        std::deque<std::string> last;     // whose bytes it showed
+    };
+    std::map<std::string, Brought> of_hosts_;  // by "host NAME"
     std::map<std::string, std::string> damaged_;
     std::string swept_up_to_;
     Instant sweep_not_before_{};

@@ -165,10 +165,11 @@ Decoded import_session(DecodeContext &context, const Arrival &arrival, const Con
 }
 
 // What is wrong with a submission before its session is looked at; nothing for other calls.
-std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const wire::AnyMessage &message) {
+std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const Holder &holder,
+                                                  const wire::AnyMessage &message) {
     const auto check = [&](const wire::GrainSpec &spec) {
         const Status s = check_spec(spec);
-        return s ? context.contents.check(spec.files) : s;
+        return s ? context.contents.check(spec.files, holder) : s;
     };
     if (const auto *call = std::get_if<wire::Gexec>(&message))
         if (Status s = check(call->spec); !s) return error_of(s.code, std::move(s.text));
@@ -209,14 +210,15 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     // Once more when it is decided; but what is answered here must not come from just anybody either.
     if (Status s = core::check_user(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     if (Status s = core::check_program(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
-    if (auto reply = refuse_submission(context, message)) {
+    const Holder holder{context.state.stored, who.user, who.privileged};
+    if (auto reply = refuse_submission(context, holder, message)) {
         Decoded d;
         d.reply = std::move(*reply);
         return d;
     }
     if (const auto *ask = std::get_if<wire::AskContents>(&message)) {
         Decoded d;
-        d.reply = context.contents.missing(*ask);
+        d.reply = context.contents.missing(*ask, holder);
         return d;
     }
     if (const auto *put = std::get_if<wire::PutContent>(&message)) {
@@ -305,7 +307,10 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
         if (report->last_seq == UINT32_MAX) return hang_up("a report of an increment after which there is no number");
         const bool ours = counts(context.state, host, *report);
-        if (const auto *file = ours ? missing_output(context.contents, *report) : nullptr) {
+        const Holder holder{context.state.stored, report->key.user};
+        const std::string &name = context.state.host(host)->config->name;
+        const auto here = [&](const wire::GrainFile &f) { return context.contents.has(f, name, holder); };
+        if (const auto *file = ours ? missing_output(*report, here) : nullptr) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
             d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
                      to_text(*file) + "; its server brings it again";

@@ -22,7 +22,8 @@ Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver
         return hang_up("a report of an increment after which there is no number");
     Decoded d;
     core::ReportHandedOver input{arrival.conn, std::move(message.host), message.number, nullptr};
-    if (const wire::GrainFile *file = missing_output(context.contents, message.report))
+    const auto here = [&](const wire::GrainFile &f) { return context.contents.has(f); };
+    if (const wire::GrainFile *file = missing_output(message.report, here))
         d.note = "grain " + to_text(wire::key_of(message.report.key)) + " ended, but its " + to_text(*file) +
                  " did not come: its end does not count";
     else
@@ -33,9 +34,10 @@ Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver
 
 }  // namespace
 
-const wire::GrainFile *missing_output(const Contents &contents, const wire::GrainReport &report) {
+const wire::GrainFile *missing_output(const wire::GrainReport &report,
+                                      const std::function<bool(const wire::GrainFile &)> &here) {
     for (const wire::GrainFile &file : report.files)
-        if (report.ended && !file.digest.empty() && !contents.has(file)) return &file;
+        if (report.ended && !file.digest.empty() && !here(file)) return &file;
     return nullptr;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 // The part of decode.h that is about the passive backup.
+#include <functional>
+
 #include "scheduler/turn/decoded.h"
 
 namespace dcs::turn {
@@ -7,8 +9,9 @@ namespace dcs::turn {
 // Said by the backup, or by a grain server about what the backup has of it.
 bool about_backup(const wire::AnyMessage &message);
 
-// Of a report that would end a grain with what it made, from whomever it comes: the first that is not here; or null.
-const wire::GrainFile *missing_output(const Contents &contents, const wire::GrainReport &report);
+// Of a report that would end a grain with what it made, from whomever it comes: the first that is not `here`; or null.
+const wire::GrainFile *missing_output(const wire::GrainReport &report,
+                                      const std::function<bool(const wire::GrainFile &)> &here);
 
 // A frame of who came with the certificate of a backup.
 Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,

@@ -46,7 +46,7 @@ class ImportReader::Import {
 public:
     Import(std::string stream, std::string user) : stream_(std::move(stream)), in_(stream_), user_(std::move(user)) {}
 
-    bool step(std::size_t bytes, Contents &contents);
+    bool step(std::size_t bytes, const Holder &holder, Contents &contents);
     Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
     std::size_t held() const { return stream_.size(); }
 
@@ -60,12 +60,12 @@ private:
         auto key() const { return std::tie(rank, queue, number); }
     };
     Status read_head();
-    Status read_grain(Contents &contents);
+    Status read_grain(const Holder &holder, Contents &contents);
     Status end_grains();
     Status read_log(std::size_t bytes);
-    Status add(wire::ExportedGrain g, Contents &contents);
+    Status add(wire::ExportedGrain g, const Holder &holder, Contents &contents);
     void keep_params(wire::ExportedGrain &g, Grain &grain);
-    Status keep_files(wire::ExportedGrain &g, Grain &grain, Contents &contents);
+    Status keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder, Contents &contents);
     void keep_streams(wire::ExportedGrain &g, Grain &grain);
     void keep_file(GrainNumber grain, File file, std::string &bytes);
     core::HostId number_of(const std::string &host);
@@ -113,13 +113,13 @@ void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
 
 // What is not finished needs all that it names; of the rest what came back must be readable. The parameters
 // are those of the submission again.
-Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, Contents &contents) {
+Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder, Contents &contents) {
     if (g.spec.files.empty()) return Status::ok();
     core::GrainFiles files = files_of(g.spec);
     for (wire::GrainFile &file : g.spec.files) {
         const bool output = file.role == wire::FileRole::output;
         const bool wanted = !file.digest.empty() && (output || !grain.is_over());
-        if (wanted && !contents.use(file))
+        if (wanted && !contents.use(file, holder))
             return bad("grain " + std::to_string(g.grain) + ": the library does not have its " + to_text(file));
         if (output) file = {wire::FileRole::output, file.name, {}, 0, {}};
     }
@@ -152,7 +152,7 @@ void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     keep_file(g.grain, File::grain_err, g.err.content);
 }
 
-Status ImportReader::Import::add(wire::ExportedGrain g, Contents &contents) {
+Status ImportReader::Import::add(wire::ExportedGrain g, const Holder &holder, Contents &contents) {
     if (const auto wrong = check_.add(g)) return bad(*wrong);
     Grain grain;
     grain.phase = phase_of(g);
@@ -162,7 +162,7 @@ Status ImportReader::Import::add(wire::ExportedGrain g, Contents &contents) {
     grain.program = program_of(user_, g.spec);
     grain.sequence = g.sequence;
     grain.input_length = wire::input_length(g.spec) + g.input.length;  // one of them is 0
-    if (Status s = keep_files(g, grain, contents); !s) return s;
+    if (Status s = keep_files(g, grain, holder, contents); !s) return s;
     grain.input_position = g.input_position;
     grain.past = g.usage;
     // A lease of before cannot be taken up again; where a grain ended is only for people.
@@ -218,12 +218,12 @@ Status ImportReader::Import::read_head() {
     return Status::ok();
 }
 
-Status ImportReader::Import::read_grain(Contents &contents) {
+Status ImportReader::Import::read_grain(const Holder &holder, Contents &contents) {
     const auto record = in_.text();
     if (!in_.good()) return bad("the stream ends inside a record");
     auto grain = wire::unpack_exported_grain(record);
     if (!grain) return bad(grain.status().text);
-    return add(std::move(*grain), contents);
+    return add(std::move(*grain), holder, contents);
 }
 
 Status ImportReader::Import::end_grains() {
@@ -269,7 +269,7 @@ void ImportReader::Import::keep_log() {
     content_.events = payload_of(std::move(head_.log));
 }
 
-bool ImportReader::Import::step(std::size_t bytes, Contents &contents) {
+bool ImportReader::Import::step(std::size_t bytes, const Holder &holder, Contents &contents) {
     const std::size_t before = in_.left();
     if (at_ == At::head) {
         wrong_ = read_head();
@@ -277,7 +277,7 @@ bool ImportReader::Import::step(std::size_t bytes, Contents &contents) {
     }
     while (wrong_ && at_ == At::grains && before - in_.left() < bytes) {
         if (in_.good() && !in_.at_end()) {
-            wrong_ = read_grain(contents);
+            wrong_ = read_grain(holder, contents);
             continue;
         }
         wrong_ = in_.good() ? end_grains() : bad("the stream ends inside a record");
@@ -310,7 +310,7 @@ ImportReader::ImportReader(std::string stream, std::string user)
 ImportReader::~ImportReader() = default;
 ImportReader::ImportReader(ImportReader &&) noexcept = default;
 ImportReader &ImportReader::operator=(ImportReader &&) noexcept = default;
-bool ImportReader::step(std::size_t bytes, Contents &contents) { return import_->step(bytes, contents); }
+bool ImportReader::step(std::size_t bytes, const Holder &holder, Contents &contents) { return import_->step(bytes, holder, contents); }
 std::size_t ImportReader::held() const { return import_->held(); }
 
 Result<std::shared_ptr<const core::ImportContent>> ImportReader::take(const core::State &state) {

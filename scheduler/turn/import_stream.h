@@ -22,8 +22,8 @@ public:
     ~ImportReader();
     ImportReader(ImportReader &&) noexcept;
     ImportReader &operator=(ImportReader &&) noexcept;
-    // Reads about so many bytes on. A record is read at once. True: there is more to be read.
-    bool step(std::size_t bytes, Contents &contents);
+    // `holder`: that user. Reads about so many bytes on. A record is read at once. True: there is more to be read.
+    bool step(std::size_t bytes, const Holder &holder, Contents &contents);
     // After the last step. Hosts that `state` does not know are forgotten.
     Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
     std::size_t held() const;  // bytes of the stream

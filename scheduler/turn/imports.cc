@@ -42,8 +42,9 @@ std::optional<Imports::Read> Imports::next(const core::State &state, Contents &c
     std::deque<Job> &jobs = of_user_[last_];
     Job &job = jobs.front();
     Read read;
+    const Holder holder{state.stored, job.call.caller.user, job.call.caller.privileged};
     try {
-        if (job.reader.step(slice_bytes, contents)) return std::nullopt;
+        if (job.reader.step(slice_bytes, holder, contents)) return std::nullopt;
         auto content = job.reader.take(state);
         if (!content) read.status = content.status();
         else job.call.request = core::ImportSession{job.order.number, job.order.replace, std::move(*content)};

@@ -1,5 +1,8 @@
 // What leaves the library, and when: see docs/CONTENTS.md.
+#include <algorithm>
+
 #include "base/limits.h"
+#include "base/planted.h"
 #include "scheduler/turn/contents.h"
 
 namespace dcs::turn {
@@ -22,22 +25,41 @@ bool something_is_set_aside(const core::State &state) {
 // A host brings what grains that are leased to it declared as their outputs; the grain's report names it, and from then
 // on it is its user's. More than that is nobody's, and the oldest goes: it comes again if it was wanted after all.
 void Contents::brought_by(const Peer &server, const std::string &digest, core::State &state) {
-    std::deque<std::string> &brought = of_hosts_[server.owner];
-    brought.push_back(digest);
-    std::erase_if(brought, [&](const std::string &d) { return !library_->find(d) || state.stored.is_had(d); });
+    auto &[unowned, last] = of_hosts_[server.owner];
+    unowned.push_back(digest);
+    last.push_back(digest);
+    std::erase_if(unowned, [&](const std::string &d) { return !library_->find(d) || state.stored.is_had(d); });
     const core::HostId host = state.host_id(server.owner.substr(server.owner.find(' ') + 1));
     std::size_t most = limits::content_uploads_each;
     if (host != core::no_host)
         for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
             most += state.grain(key)->files->outputs.size();
-    while (brought.size() > most) {
-        const std::string oldest = std::move(brought.front());
-        brought.pop_front();
+    while (last.size() > most) last.pop_front();
+    while (unowned.size() > most) {
+        const std::string oldest = std::move(unowned.front());
+        unowned.pop_front();
         if (checking_.count(oldest) != 0) continue;
         library_->remove(oldest);
         state.stored.gone(oldest);
     }
-    if (brought.empty()) of_hosts_.erase(server.owner);
+}
+
+bool Contents::has(const wire::GrainFile &output, const std::string &host, const Holder &holder) const {
+    if (!has(output) || holder.has(output.digest)) return has(output);
+    const auto brought = of_hosts_.find("host " + host);
+    if (brought == of_hosts_.end()) return false;
+    const auto &last = brought->second.last;
+    return std::find(last.begin(), last.end(), output.digest) != last.end();
+}
+
+// Does the peer have it here already, so that it need not come again?
+bool Contents::is_known(const Peer &peer, const std::string &digest, const core::State &state) const {
+    if (!library_->find(digest)) return false;
+    if (!peer.server) return Holder{state.stored, peer.owner, peer.privileged}.has(digest);
+    const auto brought = of_hosts_.find(peer.owner);
+    if (brought == of_hosts_.end()) return planted("turn.a_digest_is_enough");
+    const auto &last = brought->second.last;
+    return std::find(last.begin(), last.end(), digest) != last.end() || planted("turn.a_digest_is_enough");
 }
 
 Instant Contents::sweep_wakeup() const {

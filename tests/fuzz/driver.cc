@@ -10,9 +10,12 @@
 namespace dcs::fuzz {
 namespace {
 
-std::atomic<std::uint64_t> allocated{0};
+std::atomic<std::uint64_t> allocated{0}, times{0};
 
-void note_allocation(const volatile void *, std::size_t size) { allocated.fetch_add(size, std::memory_order_relaxed); }
+void note_allocation(const volatile void *, std::size_t size) {
+    allocated.fetch_add(size, std::memory_order_relaxed);
+    times.fetch_add(1, std::memory_order_relaxed);
+}
 void note_release(const volatile void *) {}
 
 [[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(note_allocation, note_release);
@@ -20,6 +23,7 @@ void note_release(const volatile void *) {}
 }  // namespace
 
 std::uint64_t bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
+std::uint64_t allocations() { return times.load(std::memory_order_relaxed); }
 
 }  // namespace dcs::fuzz
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned seconds_most = 10;
 constexpr std::size_t bytes_at_once = std::size_t{64} << 20;
-std::atomic<std::uint64_t> allocated{0};
+std::atomic<std::uint64_t> allocated{0}, times{0};
 std::string input;  // that runs now
 
 [[noreturn]] void end(const char *why) {
@@ -42,6 +42,7 @@ void run(const std::string &name, std::string_view bytes) {
 void *operator new(std::size_t size) {
     if (size > bytes_at_once) end("asks for more memory at once than any input may");
     allocated.fetch_add(size, std::memory_order_relaxed);
+    times.fetch_add(1, std::memory_order_relaxed);
     void *memory = std::malloc(size ? size : 1);
     if (!memory) throw std::bad_alloc();
     return memory;
@@ -50,6 +51,7 @@ void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 std::uint64_t dcs::fuzz::bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
+std::uint64_t dcs::fuzz::allocations() { return times.load(std::memory_order_relaxed); }
 
 int main(int argc, char **argv) {
     std::signal(SIGALRM, too_long);
@@ -67,5 +69,5 @@ int main(int argc, char **argv) {
         run(argv[i], bytes);
         ++count;
     }
-    std::printf("%zu inputs\n", count);
+    std::printf("%s%zu inputs\n", dcs::fuzz::worst_memory().c_str(), count);
 }

@@ -178,8 +178,7 @@ def common_errors(pool, tool, errors, need_auth):
     for call in errors:
         none = tool.run("without", call)
         if call in need_auth:
-            # Who never came by a session has none to wait for.
-            none.must_be("D_E_SESSION_UNKNOWN" if call.startswith("d_gwait") else "D_E_NO_AUTH")
+            none.must_be("D_E_NO_AUTH")
         else:
             assert none.name != "D_E_NO_AUTH", none.out
         tool.run("plain", call).must_be("NO_ERROR")

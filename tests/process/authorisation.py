@@ -136,7 +136,7 @@ class Matrix:
         before = self.snapshot() if named else None
         opened = speaker.open(token=self.tokens.get(column, b""), greet=kind != "Hello")
         if opened.kind == "closed":
-            return ("door" if "Permission denied" in opened.text else "?"), opened
+            return ("closed" if "Permission denied" in opened.text else "?"), opened
         fields = {key: {"S": self.session, "U": name_of(OWNER), "r-of-actor": f"r{USERS[column]}"}.get(str(value), value)
                   for key, value in tried["fields"].items()}
         heard = speaker.ask(kind, **fields)

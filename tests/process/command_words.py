@@ -95,7 +95,7 @@ SERVER = serving("d/p/servers/local2/launcher.lock", program("dcs_grainserver"),
                  "@/p/servers/local2", "--scheduler", "@/none.sock", "--run-as", "self")
 UP = ("up", "--local", "1")
 PROMOTE = ("backup", "promote", "--yes")
-NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts what was there"
+NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts the pool as it was"
 
 
 def up_cases():
@@ -110,9 +110,9 @@ def up_cases():
         Command("private", UP, "dcs: cannot make @/p private: Operation not permitted\n", files={"d/p": None},
                 refuse="chmod:/p:EPERM"),
         Command("up_lock", UP, "dcs up: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
-        Command("surplus", UP, "dcs: these would not end: grainserver local2 launcher local2\n", refuse=NO_SIGNALS, slow=True,
+        Command("surplus", UP, "dcs: could not stop: grainserver local2 launcher local2\n", refuse=NO_SIGNALS, slow=True,
                 files={**NUMBERS, "d/p/servers/local2": None}, prepare=SERVER),
-        Command("other_mirror", ("up", "--mirror", "sync"), "dcs: the scheduler would not end, to be started with --mirror sync"
+        Command("other_mirror", ("up", "--mirror", "sync"), "dcs: could not stop the scheduler, to restart it with --mirror sync"
                 "\n", refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
         Command("no_program", UP, did_not + "the program @/own/dcs_scheduler cannot be started: No such file or directory\n",
                 code=3, own={}),
@@ -135,7 +135,7 @@ def down_cases():
                                           "hint: name your own by --dir DIR or DCS_DIR"], code=4, files={"d/p": None},
                 preexec=as_nobody),
         Command("down_lock", ("down",), "dcs down: @/p/up.lock is a symbolic link, not a lock file\n", files=HOSTS, code=2, prepare=no_lock),
-        Command("down_held", ("down",), ["dcs: these would not end: scheduler scheduler\n", "hint: `dcs down` again; a process "
+        Command("down_held", ("down",), ["dcs: could not stop: scheduler scheduler\n", "hint: `dcs down` again; a process "
                                          "that a disk holds fast ends when the disk answers"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
     ]
@@ -149,11 +149,11 @@ def backup_cases():
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
         Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: there is none on this host"], code=5, files=BY_HAND),
-        Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: it is started as before: dcs_backupd --dir @/p/backup"],
+        Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: start it as before: dcs_backupd --dir @/p/backup"],
                 code=5, files={**BY_HAND, "d/p/backup": None}),
         Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
                 prepare=peer("d/p/backup/backup.sock", None)),
-        Command("other_answer", status, "dcs: the backup of @/p: it answered what was not asked\n",
+        Command("other_answer", status, "dcs: the backup of @/p: it sent another kind of answer\n",
                 prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
         Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no words, but got `now`\n"], code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
@@ -164,10 +164,10 @@ def backup_cases():
         Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no words, but got `now`\n"], code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
         Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",
-                                               "hint: `dcs down`, then again"],
+                                               "hint: run `dcs down`, then try again"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
         Command("promote_backup", PROMOTE, ["dcs backup promote: the backup (pid ", ") would not end\n",
-                                            "hint: `dcs down`, then again"],
+                                            "hint: run `dcs down`, then try again"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, "d/p/backup": None}, prepare=BACKUP),
         Command("no_copy", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here", NOTHING_PROMOTED],
                 code=4, files={**NUMBERS, "d/p/backup": None}),
@@ -227,7 +227,7 @@ def pool_of_another_host(base):
     result = subprocess.run(["unshare", "-m", "/bin/sh", "-c", script, own], cwd="/", text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, timeout=300)
     assert result.returncode == 3 and result.stderr.startswith(
-        f"dcs: the pool's scheduler is on another host, pool.example:7001, and {own}/dcs_begin is needed to get there: No such "
+        f"dcs: the pool's scheduler is on another host, pool.example:7001, and {own}/dcs_begin is needed to reach it: No such "
         "file or directory\n"), result
 
 

@@ -151,7 +151,7 @@ def reads_again(world):
     assert options["master"][0] == "ann,eve" and options["tls"] == ("", "default"), options
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
-    assert "takes what its configuration says of tls when it is started again" in world.dcs("status").stdout
+    assert "applies a change of tls after a restart" in world.dcs("status").stdout
     assert "these count after a restart only: tls (" in world.log("scheduler")
     assert "changed: master" in world.log("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
@@ -236,7 +236,7 @@ def restart_takes_the_rest(world):
     world.stop("scheduler")
     options, row = world.shown("scheduler")
     assert not row["running"] and row["pid"] is None and options["tls"][0] == "127.0.0.1:0", row
-    assert "does not run; its files say" in world.dcs("config", "show", "scheduler", "--from", world.etc).stdout
+    assert "does not run; its files contain" in world.dcs("config", "show", "scheduler", "--from", world.etc).stdout
     world.start("scheduler")
     assert world.shown("scheduler")[0]["tls"] == ("127.0.0.1:0", world.path("scheduler.toml") + ":4")
 
@@ -310,7 +310,7 @@ def checks(world):
     assert f"no configuration files in {nowhere}" in world.dcs("config", "check", "--from", nowhere).stdout
     named = os.path.join(world.base, "x.toml")
     shutil.copy(world.path("backupd.toml"), named)
-    assert "--daemon scheduler, --daemon grainserver or --daemon backupd says it" in world.dcs("config", "check", named, code=2).stderr
+    assert "add --daemon scheduler, --daemon grainserver or --daemon backupd" in world.dcs("config", "check", named, code=2).stderr
     world.dcs("config", "check", "--daemon", "backupd", named)
     assert "there is no option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
     empty = dict(world.env, DCS_DIR=nowhere)

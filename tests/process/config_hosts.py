@@ -28,7 +28,7 @@ def main():
         before = open(table).read()
         said = world.dcs("host", "import", "--ansible", inventory, "--group", "compute", "--dry-run").stdout
         assert said.splitlines() == ["- h1 slots=1 interval=2   # ours", "+ h1 slots=8 interval=2   # ours",
-                                     "+ h2 class=0x2 slots=2", f"{table}: 1 host new, 1 changed, 0 as they are; nothing is written"], said
+                                     "+ h2 class=0x2 slots=2", f"{table}: 1 host new, 1 changed, 0 as they are; nothing was written"], said
         assert open(table).read() == before
 
         world.dcs("host", "import", "--ansible", inventory, "--group", "compute")
@@ -46,7 +46,7 @@ def main():
         with open(inventory, "w") as file:
             file.write("h9 dcs_slots=many\n")
         said = world.dcs("host", "import", "--ansible", inventory, code=2).stderr
-        assert "the host table that would be is wrong" in said and "line 5: slots must be a number" in said, said
+        assert "the new host table has errors" in said and "line 5: slots must be a number" in said, said
         with open(inventory, "w") as file:
             file.write("h9 dcs_shoes=2\n")
         assert "there is no setting `shoes`" in world.dcs("host", "import", "--ansible", inventory, code=2).stderr
@@ -59,10 +59,10 @@ def main():
         assert open(table).read() == before + "h5.example slots=4\n"
         with open(logins, "w") as file:
             file.write("0/h1\n")
-        assert f"{logins}:1: `0/h1` has jobs" in world.dcs("host", "import", "--sshlogin", logins, code=2).stderr
+        assert f"{logins}:1: `0/h1` has a number of jobs" in world.dcs("host", "import", "--sshlogin", logins, code=2).stderr
         assert "from what?" in world.dcs("host", "import", code=2).stderr
         assert "from what?" in world.dcs("host", "import", "--ansible", "a", "--sshlogin", "b", code=2).stderr
-        assert "--group goes with --ansible" in world.dcs("host", "import", "--sshlogin", "b", "--group", "g", code=2).stderr
+        assert "--group needs --ansible" in world.dcs("host", "import", "--sshlogin", "b", "--group", "g", code=2).stderr
         assert "no hosts were read" in world.dcs("host", "import", "--sshlogin", logins + "no", code=3).stderr
 
         # Any table, also one that is not there yet.

@@ -38,7 +38,7 @@ def page(pool, env, prefix):
     assert run(["./squares"], env, directory) == b"65: 5 13\n"
     run(["cmake", "-S", ".", "-B", "out", f"-DCMAKE_PREFIX_PATH={prefix}"], env, directory)
     run(["cmake", "--build", "out"], env, directory)
-    pool.dcs("session", "clean", "1")
+    pool.dcs("session", "clean", "100")
     assert run(["out/squares_in_c"], env, directory) == b"65: 5 13\n"
     for _ in range(2):  # and as a replay
         assert run(["out/squares_in_cxx"], env, directory) == ANSWER
@@ -69,8 +69,7 @@ def header(pool, env, prefix):
     source, made = os.path.join(ROOT, "tests/process/cxx_api.cc"), os.path.join(pool.base, "cxx_api")
     flags = run(["pkg-config", "--cflags", "--libs", "dcs"], env, pool.base).decode().split()
     run(["g++", "-std=c++20", *WARNINGS, source, "-o", made, *flags, f"-Wl,-rpath,{prefix}/lib"], env, pool.base)
-    pool.dcs("session", "clean", "1")  # of the page; this program wants these numbers
-    pool.dcs("session", "clean", "2")
+    pool.dcs("session", "clean", "all", "--yes")  # of the page; this program wants their numbers
     assert run([made, "all"], env, pool.base) == b"every call did what it says\n"
     for how, code, state in (("closed", 0, "terminated"), ("left", 0, "active"), ("thrown", 7, "active")):
         run([made, "scope", how], env, pool.base, code)

@@ -129,11 +129,11 @@ def interrupted(shell):
     shell.until("the second", second, f"session {number}: resumed, 0 of 4")
     os.killpg(second.pid, signal.SIGINT)
     out, err = second.communicate(timeout=300)
-    assert second.returncode == 130 and f"session {number} goes on in the pool" in err and f"close {number}` stops it" in err, err
+    assert second.returncode == 130 and f"session {number} continues in the pool" in err and f"close {number}` stops it" in err, err
     shell.write("g.sh", "#!/bin/sh\necho new $1\n")
     _, err = shell.run(line, 255)
     assert f"./g.sh has changed since session {number} began" in err, err
-    assert f"--session {number} goes on" in err and "--new begins anew" in err and f"dcs session close {number}" in err, err
+    assert f"--session {number} continues" in err and "--new starts anew" in err and f"dcs session close {number}" in err, err
     shell.write("go", "")
     out, err = shell.run(f"dcs map -a four --session {number} -- ./g.sh")
     assert sorted(out.split()) == ["1", "2", "3", "4"] or "new" in out, out  # those that had begun ran the old text

@@ -86,7 +86,7 @@ def round_and_round(pool):
                                                       if p["entity"].startswith("grain ")])
     assert "could not write its output" in named[0]["problem"] and "tried" in named[0]["affects"], named
     grain = named[0]["entity"].split("/")[1]
-    said = b"could not write its output on this host; it is started again by itself"
+    said = b"could not write its output on this host; it is started again automatically"
     assert any(said in line for line in command.stderr), "dcs run ended without a word of it"
     explained = pool.dcs("grain", "explain", grain).stdout.decode()
     assert "times in a row" in explained, explained

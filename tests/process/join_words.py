@@ -109,23 +109,23 @@ def answers(world):
 
     not_joined = "dcs: this host has not joined: "
     world.answer = frame(LIST_TOKENS, b"")
-    world.join(world.fresh(), not_joined + "the scheduler answers with something else\n")
+    world.join(world.fresh(), not_joined + "the scheduler sent another kind of answer\n")
     world.answer = frame(JOIN_PENDING, text("h1"))
-    world.join(world.fresh(), ["dcs host approve h1 ", "dcs: nobody has let this host in\n",
+    world.join(world.fresh(), ["dcs host approve h1 ", "dcs: no operator has approved this host\n",
                                "hint: repeat the command: the key stays the same, and so do the words\n"], "--wait", "0", code=6)
     here = world.fresh()
     world.joined(world.certified(here), authority=os.path.join(world.base, "elsewhere"))
-    world.join(here, not_joined + "the scheduler sent another authority than the one whose hash was given\n")
+    world.join(here, not_joined + "the scheduler's authority does not have the given hash\n")
     world.joined(b"no certificate")
-    world.join(world.fresh(), not_joined + "the certificate that came: ")
+    world.join(world.fresh(), not_joined + "the received certificate: ")
     here = world.fresh()
     world.joined(world.certified(here, age=30, life=10))
-    world.join(here, not_joined + "the certificate that came: the certificate of h1 expired on ")
+    world.join(here, not_joined + "the received certificate: the certificate of h1 expired on ")
     here = world.fresh()
     world.joined(world.certified(here, role="client"))
-    world.join(here, not_joined + "the certificate that came: ")
+    world.join(here, not_joined + "the received certificate: ")
     world.joined(good)
-    world.join(world.fresh(), not_joined + "the certificate that came is for another key\n")
+    world.join(world.fresh(), not_joined + "the received certificate is for another key\n")
 
 
 def hosts_that_cannot(world):
@@ -139,12 +139,12 @@ def hosts_that_cannot(world):
     here = world.fresh()
     world.joined(world.certified(here))
     os.mkdir(os.path.join(here, "pki/certificate.pem"))
-    world.join(here, "dcs: the certificate was not kept, repeat the command: ")
+    world.join(here, "dcs: the certificate was not saved: repeat the command: ")
     here = world.fresh()
     world.joined(world.certified(here, role="client"))
     os.mkdir(os.path.join(here, "pool.conf"))
-    world.join(here, "dcs: pool.conf was not written, repeat the command: ", "--role", "client", kept=True)
-    world.join(None, "--dir DIR is missing: the directory of the daemon that is to run here\n", env={"HOME": ""}, code=2,
+    world.join(here, "dcs: pool.conf was not written: repeat the command: ", "--role", "client", kept=True)
+    world.join(None, "--dir DIR is missing: the directory of the daemon that will run here\n", env={"HOME": ""}, code=2,
                preexec=as_nobody)
 
 

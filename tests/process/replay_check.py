@@ -51,7 +51,7 @@ def departs(pool):
     replay, _ = check(pool, [1], 1, "same", 3, code=1)  # ends before the fourth result decides
     assert "grain 1" in replay["departure"]["what"] and replay["exit_code"] == 3, replay
     replay, _ = check(pool, [1], 2, "same", code=1)
-    assert replay["departure"]["session"] == 2 and "not among the recorded" in replay["departure"]["what"], replay
+    assert replay["departure"]["session"] == 2 and "is not recorded here" in replay["departure"]["what"], replay
     assert check(pool, [1], 1, "argument", form="name", code=1) == "departs\n"
     assert "departs from its record, in session 1" in check(pool, [1], 1, "argument", form="table", code=1)
 

@@ -12,7 +12,7 @@ from pool import BIN, ROOT, Pool
 
 PAGE = open(os.path.join(ROOT, "docs/RESTARTABLE_PROGRAMS.md")).read()
 BLOCKS = re.findall(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", PAGE, re.M | re.S)
-SESSIONS = {"squares": "1", "clock": "2", "bisect": "3", "files": "4"}
+SESSIONS = {"squares": "101", "clock": "102", "bisect": "103", "files": "104"}
 # Between a program and libdcs: the n-th call kills the program before it, or after.
 INTERPOSER = r"""
 #define _GNU_SOURCE
@@ -55,7 +55,7 @@ def build(directory):
         if kind == "c":
             with open(os.path.join(directory, name), "w") as file:
                 file.write(text)
-            words = command.replace("squares", name[:-2]).split() + ["-Wall", "-Wextra", "-Werror"]
+            words = command.replace("squares", name[:-2]).split() + ["-std=c99", "-Wall", "-Wextra", "-Werror"]
             subprocess.run(words, cwd=directory, env=env, check=True)
     with open(os.path.join(directory, "interposer.c"), "w") as file:
         file.write(INTERPOSER)
@@ -119,7 +119,7 @@ def told(pool, directory):
     page = next(text for kind, name, text in BLOCKS if kind == "told" and name == "clock.c")
     pattern = re.sub(r'"\d+"', r'"\\d+"', re.escape(page).replace('\\"', '"').replace("ann", r"\S+"))
     assert code == 1 and re.fullmatch(pattern, err), (pattern, err)
-    result = pool.dcs("replay-check", "2", "--", os.path.join(directory, "clock"), check=False)
+    result = pool.dcs("replay-check", SESSIONS["clock"], "--", os.path.join(directory, "clock"), check=False)
     assert result.returncode == 1 and b"departs from its record" in result.stdout, result
 
 

@@ -173,7 +173,7 @@ def outsider_is_told(hour):
         said = hour.type("sched", "eve", line, code=5).stderr
         assert "not a member of the group dcs" in said and "administrator" in said and "dcs up" not in said, said
     said = hour.type("sched", "eve", "dcs_begin true", code=125).stderr
-    assert "Permission denied (it is for members of the group dcs)" in said, said
+    assert "Permission denied (only members of the group dcs may use it)" in said, said
 
 
 def brought(hour, user, name, data, wish=""):

@@ -15,7 +15,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr long question_ms = 300;  // nobody waits for a scheduler at a prompt
+constexpr long question_ms = 300;  // a prompt must not wait longer for a scheduler
 
 constexpr const char *bash_script = R"sh(# bash completion of dcs: source <(dcs completion bash)
 _dcs() {
@@ -157,8 +157,8 @@ int print_completions(const std::vector<std::string> &words) {
 
 extern const Verb completion_verb = {
     .noun = "", .name = "completion", .words = "bash|zsh|fish",
-    .summary = "print what a shell needs to complete dcs lines",
-    .about = R"(Prints a script that makes a shell complete verbs, options, and names of the pool's sessions, grains
+    .summary = "print a shell's completion script",
+    .about = R"(Prints a script with which a shell completes verbs, options, and the names of sessions, grains
 and hosts.
 
 Examples:

@@ -64,7 +64,7 @@ static const char *who_may(int error, const char *path) {
     if (error != EACCES || stat(path, &st) != 0 || (st.st_mode & 070) == 0) return "";
     const struct group *group = getgrgid(st.st_gid);
     const char *name = group ? group->gr_name : "that it belongs to";
-    snprintf(text, sizeof text, " (it is for members of the group %.64s)", name);
+    snprintf(text, sizeof text, " (only members of the group %.64s may use it)", name);
     return text;
 }
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "fuzz.h"
+#include "meter.h"
 #include "scratch.h"
 
 namespace dcs::fuzz {
@@ -37,7 +37,12 @@ struct World {
 
 void read_der(std::string_view der) {
     const World &world = World::it();
-    if (const auto read = read_certificate(der)) {
+    const Meter meter;
+    const auto certificate = read_certificate(der);
+    const auto shown = read_request(der);
+    meter.expect_memory(der.size(), 64, 256 * 1024, "a certificate, or a request");
+    meter.expect_time(der.size(), 20'000, "a certificate, or a request");
+    if (const auto &read = certificate) {
         expect(read->role != Role::none && !read->name.empty(), "a certificate says for whom it is");
         expect(read->der == der, "it is what was shown");
         (void)wants_renewal(*read, World::now);
@@ -52,7 +57,7 @@ void read_der(std::string_view der) {
             expect(!verify(*read, world.ours.certificate, read->role, "", World::now), "nothing else is signed");
         expect(*certificate_from_pem(certificate_to_pem(der)) == der, "PEM keeps it");
     }
-    if (const auto request = read_request(der))
+    if (const auto &request = shown)
         expect(der != world.request || request->public_key == *public_key_of(world.key), "a request is for its key");
     (void)public_key_of(der);
     (void)issue(world.ours, der, Role::grain_server, "h1", World::now);

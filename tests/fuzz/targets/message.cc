@@ -2,6 +2,8 @@
 // people and programs holds for it too.
 #include "base/checksum.h"
 #include "base/limits.h"
+#include "crowd.h"
+#include "meter.h"
 #include "script.h"
 #include "wire/content_check.h"
 #include "wire/json.h"
@@ -36,7 +38,13 @@ void run(std::string_view bytes) {
     for (const Item &item : items) {
         wire::FrameHeader header = header_of(item.kind, item.payload);
         if (item.who % 2 == 1) header.protocol = wire::positional_form;
+        const char *const kind = wire::kind_name(samples()[item.kind]);
+        const Meter meter;
         auto message = wire::decode_payload(header, item.payload);
+        // Elements take at most 32 times their bytes (reader.h), strings their bytes and what malloc rounds up.
+        meter.expect_memory(item.payload.size(), 36, 16 * 1024, kind);
+        meter.expect_steps(item.payload.size(), 1, 64, kind);
+        meter.expect_time(item.payload.size(), 2'000, kind);
         if (!message) {
             expect(!message.status().text.empty(), "a refusal says why");
             continue;
@@ -67,6 +75,21 @@ std::vector<Seed> seeds() {
         old.payload = frame->substr(wire::header_bytes);
         list.push_back({wire::kind_name(message) + std::string("-of-0.1"), bytes_of({old})});
     }
+    // And each with as many of the smallest elements as an item has room for.
+    for (const wire::AnyMessage &message : samples())
+        for (const wire::Form form : {wire::newest_form, wire::positional_form})
+            for (const std::size_t inner : {0, 2})
+                for (std::size_t outer = 16'000; outer > 8; outer /= 2) {
+                    wire::AnyMessage crowded = message;
+                    crowd(crowded, outer, inner);
+                    Item all = item(form == wire::positional_form ? 1 : 0, crowded);
+                    const auto frame = wire::encode(crowded, 1, form);
+                    if (!frame || frame->size() > 0xffff) continue;
+                    all.payload = frame->substr(wire::header_bytes);
+                    const std::string name = wire::kind_name(message) + std::string("-crowded-") + std::to_string(form);
+                    list.push_back({name + "-" + std::to_string(inner), bytes_of({all})});
+                    break;
+                }
     return list;
 }
 

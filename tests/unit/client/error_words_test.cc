@@ -118,6 +118,8 @@ std::vector<Case> of_grains() {
         field(input.c_str(), D_E_LIMIT, [](d_grain &g) { g.input_length = limits::input_bytes + 1; }),
         field("input is NULL, but input_length is 3", D_E_INVALID, [](d_grain &g) { g.input_length = 3; }),
         field(directory.c_str(), D_E_LIMIT, [](d_grain &g) { g.directory = long_path.c_str(); }),
+        field("directory is \"work\": give it as an absolute path of the host", D_E_INVALID,
+              [](d_grain &g) { g.directory = "work"; }),
         field(label.c_str(), D_E_LIMIT, [](d_grain &g) { g.label = long_label.c_str(); }),
     };
 }
@@ -190,10 +192,10 @@ std::vector<Case> of_numbers_and_names() {
     return {
         {"session_num is -1: session numbers are 0 to 2147483647", D_E_INVALID, [] { return d_open_ses(-1); }},
         {"grain_num is -2: grain numbers are 0 to 2147483647", D_E_INVALID, [] { return d_gkill(1, -2); }},
-        {"user is longer than a login name can be", D_E_INVALID,
+        {"user is longer than the longest login name", D_E_INVALID,
          [] { return d_gkill_of(long_name.c_str(), 1, 1); }},
         {"orders is NULL, but count is 2", D_E_INVALID, [] { return d_gexec_many(1, nullptr, 2, nullptr, nullptr); }},
-        orders("grain 7: it stands in orders twice, at 0 and 2", {7, 8, 7}),
+        orders("grain 7: it occurs twice in orders, at 0 and 2", {7, 8, 7}),
         orders("grain -1: grain_num is -1: grain numbers are 0 to 2147483647", {7, -1}),
         {"max is 0: it must be at least 1", D_E_INVALID, [] { return d_gwait_many(0, 1, 0, results, &count); }},
         {"results and count must not be NULL", D_E_INVALID, [] { return d_gwait_many(0, 1, 1, nullptr, &count); }},
@@ -206,13 +208,14 @@ std::vector<Case> of_numbers_and_names() {
         {"file is NULL", D_E_INVALID, [] { return d_grain_file(nullptr, 1, 1, "x", nullptr); }},
         {"the file's name is missing", D_E_INVALID, [] { return d_grain_file(nullptr, 1, 1, "", &file); }},
         {"explanation is NULL", D_E_INVALID, [] { return d_explain(nullptr, 1, 1, nullptr); }},
-        {"user is longer than a login name can be", D_E_INVALID,
+        {"user is longer than the longest login name", D_E_INVALID,
          [] { return d_explain(long_name.c_str(), 1, 1, &why); }},
         {"host is missing: it is a name of the host table", D_E_INVALID, [] { return d_sethost("", nullptr); }},
         {"host is longer than a host's name can be", D_E_INVALID, [] { return d_sethost(long_name.c_str(), nullptr); }},
         {"change is NULL", D_E_INVALID, [] { return d_sethost("h", nullptr); }},
-        change("the change changes nothing: set one of its fields after d_host_change_init", [](d_host_change &) {}),
-        change("limit_s must be seconds up to 1e9, or negative to stay", [](d_host_change &c) { c.limit_s = NAN; }),
+        change("no field of the change is set: set one after d_host_change_init", [](d_host_change &) {}),
+        change("limit_s must be at most 1e9 seconds, or negative to keep it",
+               [](d_host_change &c) { c.limit_s = NAN; }),
         ident("control_ident is empty: give this control program a name", ""),
         ident("control_ident has 65 bytes, at most 64 are allowed", long_name.c_str()),
         ident("control_ident may not begin with . or -", "-x"),
@@ -273,8 +276,8 @@ TEST_CASE("what dcs_begin should have left, and did not") {
     fd = handed_over("something else, of some length that no token has", true);
     CHECK(d_errorname(get()) == std::string("D_E_NO_AUTH"));
     CHECK(std::string(d_errortext()) ==
-          begun("DCS_AUTH_FD=" + std::to_string(fd) + " does not hold a token (the credentials of dcs_begin: they are "
-                "of another version than this library)"));
+          begun("DCS_AUTH_FD=" + std::to_string(fd) + " does not hold a token (the credentials of dcs_begin: their "
+                "version is not that of this library)"));
     ::close(fd);
     ::unsetenv("DCS_AUTH_FD");
 }
@@ -302,15 +305,15 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
                  wire::ErrorReply{99, "oh"}, three, fake),
         answered("the scheduler answered OpenSession with AuthReply", D_E_PROTOCOL, is<wire::OpenSession>,
                  wire::AuthReply{}, three, fake),
-        answered("the scheduler sent result -1 again, wanted was 0", D_E_PROTOCOL, is<wire::Gwait>, result(0),
+        answered("the scheduler sent result -1 again, expected 0", D_E_PROTOCOL, is<wire::Gwait>, result(0),
                  [] { return wait_one(2); }, fake),
-        answered("the scheduler sent 3 results, wanted were 1 to 2", D_E_PROTOCOL, is<wire::GwaitMany>,
+        answered("the scheduler sent 3 results, expected 1 to 2", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(1), result(2), result(3)}}, take, fake),
-        answered("the scheduler sent result 4 where one from 5 on was due", D_E_PROTOCOL, is<wire::GwaitMany>,
+        answered("the scheduler sent result 4, expected one from 5 on", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(5), result(5)}}, take, fake),
-        answered("the scheduler's pages of sessions do not go on", D_E_PROTOCOL, is<wire::Query>, sessions,
+        answered("the scheduler repeats a page of sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
                  [&] { return d_query(D_Q_SESSIONS, nullptr, -1, -1, &info); }, fake),
-        answered("the scheduler's pages of grains do not go on", D_E_PROTOCOL, is<wire::Query>, grains,
+        answered("the scheduler repeats a page of grains", D_E_PROTOCOL, is<wire::Query>, grains,
                  [&] { return d_query(D_Q_GRAINS, nullptr, 2, -1, &info); }, fake),
     });
     fake.script([](const wire::AnyMessage &m, int) {
@@ -325,5 +328,5 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
     g.files = &file;
     g.file_count = 1;
     CHECK(d_gexec_grain(2, 1, &g) == D_E_PROTOCOL);
-    CHECK(d_errortext() == std::string("the scheduler lacks a content that it was not asked for"));
+    CHECK(d_errortext() == std::string("the scheduler requests a content that was not offered"));
 }

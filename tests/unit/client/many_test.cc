@@ -127,7 +127,7 @@ TEST_CASE("what is wrong with an order is found before its part is sent") {
     orders = orders_of(1030);
     orders[1029].grain_num = 4;
     s = submit(orders);
-    CHECK((s.error == D_E_INVALID && s.taken == 0 && s.refused == 1029 && says("grain 4: it stands in orders twice")));
+    CHECK((s.error == D_E_INVALID && s.taken == 0 && s.refused == 1029 && says("grain 4: it occurs twice in orders")));
     orders[1029].grain_num = -4;
     s = submit(orders);
     CHECK((s.error == D_E_INVALID && s.taken == 0 && s.refused == 1029 && says("grain_num is -4")));

@@ -54,6 +54,9 @@ int without_auth() {
     (void)d_open_ses(1);
     fake.script(nullptr);
     bad |= (d_open_ses(1) != D_E_NO_AUTH) << 1;
+    struct d_result result;
+    d_result_init(&result, 1);
+    bad |= (d_gwait_result(D_BLOCK, 1, &result) != D_E_NO_AUTH) << 6;
     bad |= (d_gexec(1, 1, words, nullptr, nullptr, 0, 0, 0, 0) != D_E_NO_AUTH) << 2;
     d_info *info = nullptr;
     bad |= (d_query(D_Q_SYSTEM, nullptr, -1, -1, &info) != NO_ERROR) << 3;
@@ -217,12 +220,12 @@ TEST_CASE("arguments are checked here, in words") {
     g.gargv = words;
     g.input = "a\0b";
     g.input_length = 3;
-    g.directory = "dir";
+    g.directory = "/dir";
     g.label = "for people";
     CHECK(d_gexec_grain(1, 1, &g) == NO_ERROR);
     const auto spec = fake.all<wire::Gexec>().at(0).second.spec;
     CHECK(spec.input == std::string("a\0b", 3));
-    CHECK(spec.directory == "dir");
+    CHECK(spec.directory == "/dir");
     CHECK(spec.label == "for people");
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("grains that do not hold still for an export") {
         if (ask.most == 1) reply.grains.clear();
         return reply;
     });
-    check(bench.dcs(words), 3, "dcs: session 1 was not exported: grain 1 went away while it was exported\n");
+    check(bench.dcs(words), 3, "dcs: session 1 was not exported: grain 1 was removed while it was exported\n");
     std::atomic<std::uint32_t> sequence{0};
     pages(bench, [&](const wire::ExportPage &) { return page(++sequence); });
     check(bench.dcs(words), 1, "dcs: session 1 was not exported: grain 1 changes faster than it can be exported\n");
@@ -84,7 +84,7 @@ TEST_CASE("grains that do not hold still for an export") {
         reply.more = true;
         return reply;
     });
-    check(bench.dcs(words), 1, "dcs: session 1 was not exported: the scheduler's pages of grains do not go on\n");
+    check(bench.dcs(words), 1, "dcs: session 1 was not exported: the scheduler repeats a page of grains\n");
     CHECK(::access(f.at("e").c_str(), F_OK) != 0);
     // One change, and then the same twice, is well.
     sequence = 0;
@@ -105,18 +105,18 @@ TEST_CASE("contents that an import would need") {
     const std::vector<std::string> words = {"session", "import", f.at("e")};
     const std::string what = "dcs: " + f.at("e") + " was not imported: ", name = commands::content_file(file.digest);
     misses(pki::sha256_text("another one"));
-    check(bench.dcs(words), 1, what + "the scheduler misses what was not asked for\n");
+    check(bench.dcs(words), 1, what + "the scheduler requests a content that was not offered\n");
     misses(file.digest);
     check(bench.dcs(words), 1,
           what + "the scheduler does not have " + to_text(file) + ", and there is no files/" + name +
-              ": put that file there, or submit a grain with it first\n");
+              ": add that file, or submit a grain with it first\n");
     CHECK(bench.fake.all<wire::ImportPiece>().empty());
     REQUIRE(std::system(("mkdir -p " + f.at("e/files")).c_str()) == 0);
     REQUIRE(::mkfifo(f.at("e/files/" + name).c_str(), 0600) == 0);  // nobody waits for what comes out of it
     check(bench.dcs(words), 1, what + "files/" + name + " is not an ordinary file\n");
     REQUIRE(::rename(f.at("e/files/" + name).c_str(), f.at("e/files/other").c_str()) == 0);
     REQUIRE(::symlink("other", f.at("e/files/" + name).c_str()) == 0);
-    check(bench.dcs(words), 1, what + "files/" + name + " is a symbolic link: put the file itself there\n");
+    check(bench.dcs(words), 1, what + "files/" + name + " is a symbolic link: replace it by the file itself\n");
     CHECK(bench.fake.all<wire::PutContent>().empty());
     REQUIRE(::unlink(f.at("e/files/" + name).c_str()) == 0);
     std::ofstream(f.at("e/files/" + name)) << "a table";

@@ -90,7 +90,7 @@ const std::vector<Broken> broken_exports = {
     {"session:3: \"number\" must be a number from 0 to 2147483647", head("number: 3", "number: -3")},
     {"session:3: \"number\" must be a number", head("number: 3", "number: 3x")},
     {"session:4: it is not \"key: value\"", head("ident: prog", "prog")},
-    {"session:5: the key \"ident\" stands there twice", head("ident: prog\n", "ident: prog\nident: prog\n")},
+    {"session:5: the key \"ident\" occurs twice", head("ident: prog\n", "ident: prog\nident: prog\n")},
     {"session:5: \"state\" must be active or terminated", head("terminated", "closed")},
     {"session:7: more results are acknowledged than were handed out", head("acknowledged: 0", "acknowledged: 2")},
     {"session:8: more results were handed out than there are", head("handed out: 1", "handed out: 5")},
@@ -136,7 +136,7 @@ const std::vector<Broken> broken_exports = {
          text.replace(text.find("\"queue\":null", text.find("\"grain\":5")), 12, "\"queue\":4");
          f.write("e/grains", text);
      }},
-    {"grains:2: grain 1 stands there twice (line 1)", line("\"grain\":2", "\"grain\":1")},
+    {"grains:2: grain 1 occurs twice (line 1)", line("\"grain\":2", "\"grain\":1")},
     {"grains:3: grain 0 comes behind grain 2: they must stand in ascending order", line("\"grain\":5", "\"grain\":0")},
     {"grains:4: \"queue\" is 7, and so is that of grain 2 (line 2)", line("\"queue\":-3", "\"queue\":7")},
     {"grains:3: \"result\" is 0, and so is that of grain 1 (line 1)", [](const Folder &f) {
@@ -166,7 +166,7 @@ const std::vector<Broken> broken_exports = {
     {"grains:1: \"out\": \"/etc/passwd\" is not a plain name below files/", line("files/1.out", "/etc/passwd")},
     {"grains:1: \"out\": \"files/../grains\" is not a plain name below files/", line("files/1.out", "files/../grains")},
     {"grains:1: \"out\": \"files/.\" is not a plain name below files/", line("files/1.out", "files/.")},
-    {"grains:1: \"out\": files/1.out is a symbolic link: put the file itself there", [](const Folder &f) {
+    {"grains:1: \"out\": files/1.out is a symbolic link: replace it by the file itself", [](const Folder &f) {
          ::unlink(f.at("e/files/1.out").c_str());
          REQUIRE(::symlink("/etc/passwd", f.at("e/files/1.out").c_str()) == 0);
      }},
@@ -178,7 +178,8 @@ const std::vector<Broken> broken_exports = {
          REQUIRE(::rename(f.at("e/files").c_str(), f.at("x").c_str()) == 0);
          REQUIRE(::symlink("../x", f.at("e/files").c_str()) == 0);
      }},
-    {"session is too long to be one of ours", [](const Folder &f) { f.write("e/session", std::string(70'000, 'x')); }},
+    {"session is longer than any that `dcs session export` writes",
+     [](const Folder &f) { f.write("e/session", std::string(70'000, 'x')); }},
     {"log:2: ", [](const Folder &f) {
          f.write("e/log", "{\"time_s\":1.5,\"event\":\"closed\"}\n{\"time_s\":1.5,\"event\":\"danced\"}\n");
      }},

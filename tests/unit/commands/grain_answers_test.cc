@@ -76,36 +76,38 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
                                     event(EventKind::submitted, 3),     event(EventKind::killed, 2),
                                     event(EventKind::handed_out, -1, 2)};
     show_log(bench, log);
-    const std::string told = "The result of grain 2:1 is forgotten, and with it:\n"
-                             "  that results from 0 on were handed out (2 of 2)\n"
-                             "  1 submission that followed, with all that they have: 3\n"
+    const std::string told = "This discards the result of grain 2:1, and with it:\n"
+                             "  the delivery of results from 0 on (2 of 2)\n"
+                             "  1 submission that followed, with all their data: 3\n"
                              "  the kill of 1 grain, which runs anew: 2\n"
-                             "The session becomes active again. Run prog again: it goes on from there.\n";
+                             "The session becomes active again. Run prog again: it continues from there.\n";
     const std::vector<std::string> words = {"grain", "restart", "--and-after", "2:1"};
-    check(bench.dcs(words, "n\n"), 1, told + "Forget it? [y/N] dcs: nothing was forgotten\n");
-    check(bench.dcs(words, "\x04"), 1, told + "Forget it? [y/N] dcs: nothing was forgotten\n");
+    check(bench.dcs(words, "n\n"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
+    check(bench.dcs(words, "\x04"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
     CHECK(bench.fake.all<wire::RestartGrain>().empty());
-    check(bench.dcs(words, "y\n"), 0, told + "Forget it? [y/N] grain 2:1 restarted, 1 submission forgotten\n");
+    check(bench.dcs(words, "y\n"), 0, told + "Discard it? [y/N] grain 2:1 restarted, 1 submission discarded\n");
     const auto orders = bench.fake.all<wire::RestartGrain>();
     REQUIRE(orders.size() == 1);
     CHECK((orders[0].second.and_after && orders[0].second.forgets == 1));
     // Thirteen submissions are not all named.
     for (int grain = 4; grain <= 15; ++grain) log.push_back(event(EventKind::submitted, grain));
     show_log(bench, log);
-    CHECK(bench.dcs(words).text.find("  13 submissions that followed, with all that they have: 3, 4, 5, 6, 7, 8, 9, "
+    CHECK(bench.dcs(words).text.find("  13 submissions that followed, with all their data: 3, 4, 5, 6, 7, 8, 9, "
                                      "10, 11, 12, 13, 14, ...\n") != std::string::npos);
     // Nothing was handed out, and an active session stays active.
     show_log(bench, {event(EventKind::opened, -1), event(EventKind::submitted, 1), event(EventKind::started, 1, 1),
                      event(EventKind::finished, 1, 0)});
     check(bench.dcs({"grain", "restart", "--and-after", "--yes", "1:1"}, "n\n"), 0,
-          "The result of grain 1:1 is forgotten, and with it:\n  nothing else\nRun prog again: it goes on from there.\n"
-          "grain 1:1 restarted, 0 submissions forgotten\n");
+          "This discards the result of grain 1:1, and with it:\n  nothing else\n"
+          "Run prog again: it continues from there.\n"
+          "grain 1:1 restarted, 0 submissions discarded\n");
 }
 
 TEST_CASE("a result that cannot be forgotten") {
     CommandBench bench;
     bench.refuse<wire::RestartGrain>({static_cast<std::int32_t>(Code::session_active), "its program runs", -1});
     check(bench.dcs({"grain", "restart", "--and-after", "1:1"}), 1,
-          "The result of grain 1:1 is forgotten, and with it:\n  nothing else\nRun prog again: it goes on from there.\n"
+          "This discards the result of grain 1:1, and with it:\n  nothing else\n"
+          "Run prog again: it continues from there.\n"
           "dcs: grain 1:1 was not restarted: its program runs\n");
 }

@@ -62,13 +62,13 @@ dcs_slots=1
 TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("a\n[g\n") == "inv:2: a heading ends in `]`");
     CHECK(ansible("[]\n") == "inv:1: the heading names no group");
-    CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is not known");
+    CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is unknown");
     CHECK(ansible("a x\n") == "inv:1: `x` is not of the form name=value");
     CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
     CHECK(ansible("[g:children]\na b\n") == "inv:2: one group on a line");
     for (const std::string range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
-        CHECK(ansible(range + "\n") == "inv:1: `" + range + "` is no range of hosts such as web[01:10]");
-    CHECK(ansible("a[1:1000000]\n") == "inv:1: `a[1:1000000]` is no range of hosts such as web[01:10]");
+        CHECK(ansible(range + "\n") == "inv:1: `" + range + "` is not a range of hosts such as web[01:10]");
+    CHECK(ansible("a[1:1000000]\n") == "inv:1: `a[1:1000000]` is not a range of hosts such as web[01:10]");
     CHECK(ansible("a[1:60000]\nb[1:60000]\n") == "inv:2: there are more than 100000 hosts");
     CHECK(ansible("[a:children]\nb\n[b:children]\na\n") == "inv: group a is among its own children");
     CHECK(ansible("a\n", "g") == "inv: there is no group g");
@@ -82,23 +82,23 @@ TEST_CASE("an inventory in JSON") {
                       "g": {"hosts": ["a"], "vars": {"dcs_slots": 2, "dcs_cores": 8}},
                       "ungrouped": {"hosts": ["b"]}})") ==
           "a cores=8 memory=5 slots=4 | b class=gpu memory=5");
-    CHECK(ansible("{\"a\":").rfind("inv: it begins as JSON and is none: ", 0) == 0);
+    CHECK(ansible("{\"a\":").rfind("inv: it begins like JSON, but is not valid: ", 0) == 0);
     CHECK(ansible("{}") == "");
     CHECK(ansible("{\"g\": 3, \"_meta\": 1}") == "");
 }
 
 TEST_CASE("a list of ssh logins") {
     CHECK(logins("# mine\n8/ann@h1\nh2\n:\n16/:,1/h3 # big ones\n") ==
-          "logins:5: host here stands there twice");
+          "logins:5: host here occurs twice");
     CHECK(logins("8/ann@h1\n\n h2 \n4/:\n@gpu+big/2/ssh -p 22 root@h3.example\nh4:2222,3/h5\n1//usr/bin/ssh h6\n") ==
           "h1 slots=8 | h2 | here slots=4 | h3.example slots=2 | h4 | h5 slots=3 | h6 slots=1");
-    CHECK(logins("@gpu\n") == "logins:1: `@gpu` has no `/` behind its groups");
-    CHECK(logins("0/h1\n") == "logins:1: `0/h1` has jobs that are no number from 1 to 65536");
+    CHECK(logins("@gpu\n") == "logins:1: `@gpu` has no `/` after its groups");
+    CHECK(logins("0/h1\n") == "logins:1: `0/h1` has a number of jobs that is not 1 to 65536");
     CHECK(logins("99999999999999999999/h1\n") ==
-          "logins:1: `99999999999999999999/h1` has jobs that are no number from 1 to 65536");
+          "logins:1: `99999999999999999999/h1` has a number of jobs that is not 1 to 65536");
     for (const char *login : {"..", "ann@", "2/", "[::1]"})
         CHECK(logins(std::string("\n") + login + "\n") ==
-              "logins:2: `" + std::string(login) + "` names no host that the host table could have");
+              "logins:2: `" + std::string(login) + "` is not a valid host name of the host table");
 }
 
 TEST_CASE("hosts come into the table, and no other line is touched") {

@@ -96,10 +96,10 @@ TEST_CASE("grains of a map that are not taken") {
     CHECK(said.text.rfind(begun + "dcs: grain 4:1 was not submitted: there are too many\n", 0) == 0);
     why = error(Code::grain_differs, "argv differs");
     check(refused_by(why, Words{"map"} + work), 255,
-          begun + "dcs: grains from 4:1 on were not submitted: argv differs\n  hint: --new starts a fresh session\n");
+          begun + "dcs: grains from 4:1 on were not submitted: argv differs\n  hint: --new starts a new session\n");
     why.grain = 1;
     check(refused_by(why, Words{"map"} + work), 255,
-          begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: --new starts a fresh session\n");
+          begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: --new starts a new session\n");
 }
 
 TEST_CASE("a map whose scheduler goes away for good") {
@@ -113,8 +113,8 @@ TEST_CASE("a map whose scheduler goes away for good") {
     });
     const Said said = bench.dcs(Words{"map"} + work);
     const std::string begin = "dcs map: session 4: 1 grain\ndcs: grains from 4:1 on were not submitted: the connection "
-                              "to the scheduler broke, whether the call happened is not known: ",
-                      end = "run the same command again, it goes on where it was\n";
+                              "to the scheduler broke, and it is unknown whether the call took effect: ",
+                      end = "run the same command again to continue\n";
     INFO(said.text);
     CHECK(said.text.rfind(begin, 0) == 0);
     REQUIRE(said.text.size() > end.size());
@@ -157,6 +157,6 @@ TEST_CASE("a run that is interrupted while the scheduler says nothing") {
     REQUIRE(waits);
     REQUIRE(::kill(command.pid(), SIGINT) == 0);
     check(command.wait(), 130,
-          "dcs run: the scheduler does not answer, so the grain of session 4 may go on; "
+          "dcs run: the scheduler does not answer, so the grain of session 4 may keep running; "
           "`dcs session close 4` ends it\n");
 }

@@ -62,15 +62,15 @@ TEST_CASE("facts of a host") {
           "class        0x3\n"
           "binary       x86_64-linux-gnu\n"
           "slots        4, 2 running\n"
-          "users        everybody\n"
-          "set          nothing: as the host table has it\n"
+          "users        all users\n"
+          "set          nothing: values of the host table\n"
           "last call-in 0.50 s ago\n"
           "calls in     every 10 s\n"
           "delinquent   after 30 s\n"
-          "dead         after 1 m 0 s, or 2 m 0 s while something answers for it\n"
+          "dead         after 1 m 0 s, or 2 m 0 s while a probe is answered\n"
           "load         0.75\n"
-          "memory       2.0 M free; grains asked for 512.0 M\n"
-          "cores        grains asked for 3\n"
+          "memory       2.0 M free; grains demand 512.0 M\n"
+          "cores        grains demand 3\n"
           "grains       9 started, 7 finished, 1 failed, 1 given back\n"
           "blamed       6 failed here and finished elsewhere, 2 since one finished here\n"
           "cpu          0.00 s\n");
@@ -79,8 +79,8 @@ TEST_CASE("facts of a host") {
     const std::string text = host_facts(row);
     for (const char *line : {"state        active, drained, not connected\n", "note         on probation\n",
                              "users        ann, bob\n", "set          slots=0 drained\n", "last call-in never\n",
-                             "load         -\n", "memory       - free; grains asked for 512.0 M of 2.0 G\n",
-                             "cores        grains asked for 3 of 8\n"}) {
+                             "load         -\n", "memory       - free; grains demand 512.0 M of 2.0 G\n",
+                             "cores        grains demand 3 of 8\n"}) {
         CAPTURE(line);
         CHECK(text.find(line) != std::string::npos);
     }

@@ -29,12 +29,12 @@ TEST_CASE("sessions that are not removed") {
     CommandBench bench;
     check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 4, "dcs: session ben/4 belongs to another user\n");
     check(bench.dcs({"session", "clean", "3"}, "n\n"), 1,
-          "What is damaged may still be restored by hand or from an export (`dcs doctor` says more).\n"
-          "Remove all data of damaged session 3 for good? [y/N] dcs: nothing was removed\n");
+          "Damaged files may still be restored by hand or from an export (`dcs doctor` says more).\n"
+          "Permanently remove all data of damaged session 3? [y/N] dcs: nothing was removed\n");
     check(bench.dcs({"session", "clean", "2", "3"}, "\n"), 1,
-          "Remove all data of 2 sessions for good? [y/N] dcs: nothing was removed\n");
+          "Permanently remove all data of 2 sessions? [y/N] dcs: nothing was removed\n");
     check(bench.dcs({"session", "clean", "2"}, "\x04"), 1,  // the end of what is typed is no yes
-          "Remove all data of session 2 for good? [y/N] dcs: nothing was removed\n");
+          "Permanently remove all data of session 2? [y/N] dcs: nothing was removed\n");
     CHECK(removed(bench) == 0);
     bench.refuse<wire::CleanSession>(disk_full);
     check(bench.dcs({"session", "clean", "--yes", "2"}), 1,
@@ -45,9 +45,9 @@ TEST_CASE("sessions that are not removed") {
 TEST_CASE("sessions that somebody at a terminal wants to be removed") {
     CommandBench bench;
     check(bench.dcs({"session", "clean", "2"}, "y\n"), 0,
-          "Remove all data of session 2 for good? [y/N] session 2 removed\n");
+          "Permanently remove all data of session 2? [y/N] session 2 removed\n");
     check(bench.dcs({"session", "clean", "3", "2", "-o", "name"}, "Yes\n"), 0,
-          "Remove all data of 2 sessions for good? [y/N] 3\n2\n");
+          "Permanently remove all data of 2 sessions? [y/N] 3\n2\n");
     CHECK(removed(bench) == 3);
 }
 
@@ -67,8 +67,8 @@ TEST_CASE("a session that is waited for while the scheduler goes away") {
         if (said.text.rfind("dcs: session 1 is not done", 0) != 0) break;
     }
     INFO(said.text);
-    CHECK(said.text.rfind("dcs: the list of sessions: the connection to the scheduler broke, whether the call happened "
-                          "is not known: ", 0) == 0);
+    CHECK(said.text.rfind("dcs: the list of sessions: the connection to the scheduler broke, and it is unknown "
+                          "whether the call took effect: ", 0) == 0);
     CHECK(said.exit == 6);
     bench.fake.script([](const wire::AnyMessage &request, int nth) {
         Act act;

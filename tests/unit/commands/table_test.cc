@@ -56,6 +56,10 @@ TEST_CASE("figures for people") {
     CHECK(seconds_text(200) == "3 m 20 s");
     CHECK(seconds_text(7500) == "2 h 5 m");
     CHECK(seconds_text(90000) == "1 d 1 h");
+    CHECK(whole_seconds_text(-1) == "-");
+    CHECK(whole_seconds_text(0) == "0 s");
+    CHECK(whole_seconds_text(9) == "9 s");
+    CHECK(whole_seconds_text(200) == "3 m 20 s");
     CHECK(bytes_text(1023) == "1023");
     CHECK(bytes_text(4096) == "4.0 K");
     CHECK(bytes_text(1536u << 10) == "1.5 M");

@@ -99,6 +99,21 @@ TEST_CASE("the filter refuses what no computation needs, by every door") {
 #endif
 }
 
+TEST_CASE("calls that kernels have got lately are not there behind the filter") {
+    if (!has(rung_filter)) return;
+    Place p(false);
+    p.rungs = rung_filter;
+    const std::vector<long> late = {457 /* statmount */, 458 /* listmount */, 467 /* open_tree_attr */, 999};
+    for (const auto &[act, answer] : tried(p, calls("call", late))) {
+        INFO(act);
+        CHECK(answer == "ENOSYS");
+    }
+    CHECK(tried(p, calls("call", {SYS_getpid}))["call:" + std::to_string(SYS_getpid)] != "ENOSYS");
+#if defined(__x86_64__)
+    CHECK(tried(p, {"call32:457"})["call32:457"] != "ok");
+#endif
+}
+
 TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filter; the rest goes on") {
     if (!has(rung_filter)) return;
     Place p(false);

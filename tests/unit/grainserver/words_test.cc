@@ -28,15 +28,6 @@ TEST_CASE("a name that leads out of the server's directory is no name") {
         CHECK(giving.give_room(name, {}).text == std::string("not the name of a directory of this server: ") + name);
 }
 
-TEST_CASE("a tree that is nested without end is left, and said to be") {
-    const ScratchDir dir;
-    std::filesystem::path deep = dir.path + "/deep";
-    for (int i = 0; i < 210; ++i) deep /= "d";
-    REQUIRE(std::filesystem::create_directories(deep));
-    CHECK(remove_tree(AT_FDCWD, dir.path + "/deep").text == "d: nested too deeply to be removed");
-    std::filesystem::remove_all(dir.path + "/deep");
-}
-
 TEST_CASE("a launcher that does not come is told once, with the place of its log") {
     const ScratchDir dir;
     server::LauncherClient client;

@@ -135,7 +135,7 @@ TEST_CASE("a scheduler that sends too much of a stream, or another each time") {
     Bench bench;
     bench.answer<wire::Fetch>([](const wire::Fetch &f) { return wire::Piece{f.max + 1, std::string(f.max + 1, 'x')}; });
     const std::string most = std::to_string(limits::fetch_chunk_bytes);
-    SAYS(stream("out"), D_E_PROTOCOL, "the scheduler answered with something else than DCS: Piece: field bytes: has " +
+    SAYS(stream("out"), D_E_PROTOCOL, "the answer is not in the protocol of DCS: Piece: field bytes: has " +
                                           std::to_string(limits::fetch_chunk_bytes + 1) +
                                           " elements, the limit is " + most);
     int nth = 0;
@@ -209,7 +209,7 @@ TEST_CASE("credentials that cannot be read or used") {
     };
     fd = handed(text(pki::certificate_to_pem(own)));
     SAYS(d_get_auth("tester"), D_E_NO_AUTH,
-         begun(fd, "holds what cannot be used (our own key and certificate do not go together, or cannot be used)"));
+         begun(fd, "holds invalid credentials (our own key and certificate do not go together, or cannot be used)"));
     ::close(fd);
     // A certificate, but none of a pool.
     static const char strange[] = "-----BEGIN CERTIFICATE-----\n"

@@ -164,12 +164,13 @@ TEST_CASE("a grain that asks for more memory than any host has is refused when t
     pool.call(find, large);
     CHECK(pool.gwait(find, 1, 0, true).empty());  // nothing is known
     const auto says = [&](std::int64_t free_kb, std::int64_t total_kb) {
-        return pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), wire::CallIn{0, free_kb, false, {}, total_kb}});
+        const wire::CallIn call{0, free_kb, false, {}, total_kb};
+        return pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), call});
     };
     CHECK(says(1 << 20, 0).empty());        // a server of the release before
     CHECK(says(1 << 20, 8 << 20).empty());  // enough, though not free now
     CHECK(says(1 << 20, 2 << 20) ==
-          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts configured, "
-                "1 with too little memory; `dcs grain explain` tells more"});
-    CHECK(says(4 << 20, 2 << 20) == Lines{"h1: launch ann/1:0 inc 1"});  // more is free than it says that it has
+          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts "
+                "configured, 1 with too little memory; `dcs grain explain` tells more"});
+    CHECK(says(4 << 20, 2 << 20) == Lines{"h1: launch ann/1:0 inc 1 next 1"});  // more is free than it says that it has
 }

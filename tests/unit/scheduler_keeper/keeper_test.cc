@@ -5,9 +5,13 @@
 #include <fstream>
 #include <string>
 
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/landlock.h"
 #include "scheduler/keeper/settings_file.h"
 #include "support/catch.h"
 
@@ -205,4 +209,38 @@ TEST_CASE("it knows names") {
     const Reply odd = Keeper(Place{}).answer("odd", now, &fd);
     CHECK(odd.status.code == Code::invalid);
     CHECK(fd == -1);
+}
+
+TEST_CASE("a keeper changes files nowhere but beside those it is for") {
+    if (landlock::version() < 2) {
+        WARN("SKIPPED: this kernel has no Landlock");
+        return;
+    }
+    Directory own, other;
+    REQUIRE(::mkdir((own.path + "/pki").c_str(), 0700) == 0);
+    REQUIRE(::mkdir((own.path + "/table").c_str(), 0700) == 0);
+    std::ofstream(own.path + "/table/hosts") << "h1 slots=1\n";
+    std::ofstream(other.path + "/hosts") << "kept\n";
+    const auto may = [](const std::string &path, int flags) {
+        const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+        if (fd >= 0) ::close(fd);
+        return fd >= 0;
+    };
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const Place place{own.path + "/pki", own.path + "/table/hosts", "", "", "none"};
+        const bool fenced = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && fence_keeper(place);
+        const bool good = may(place.hosts, O_RDONLY) && may(place.hosts + ".new", O_WRONLY | O_CREAT) &&
+                          ::rename((place.hosts + ".new").c_str(), place.hosts.c_str()) == 0 &&
+                          may(place.pki + "/authority.pem", O_WRONLY | O_CREAT) && may("/etc/passwd", O_RDONLY);
+        const bool bad = may(own.path + "/file", O_WRONLY | O_CREAT) || may(other.path + "/hosts", O_WRONLY) ||
+                         may(other.path + "/hosts", O_RDONLY) || may("/etc/passwd", O_WRONLY) ||
+                         ::unlink((other.path + "/hosts").c_str()) == 0;
+        ::_exit(!fenced ? 1 : !good ? 2 : bad ? 3 : 0);
+    }
+    int status = 1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    ::unlink((own.path + "/table/hosts").c_str());
+    ::rmdir((own.path + "/table").c_str());
 }

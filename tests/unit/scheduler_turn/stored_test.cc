@@ -122,7 +122,8 @@ TEST_CASE("contents count for who brought them, from their first piece on") {
     CHECK(refused.text.find("ann has 0.2 MB on the scheduler's disk (sessions 0.0 MB, contents 0.2 MB)") !=
           std::string::npos);
     CHECK(put(pool, ben, second));
-    // Who names another's content has it too; and after a start that is what is known.
+    // Who brings another's content has it too; and after a start what grains name is known.
+    CHECK(put(pool, ben, first));
     pool.ask<wire::OpenReply>(ben, wire::OpenSession{1, wire::OpenMode::open, false});
     pool.ask<wire::Done>(ben, wire::Gexec{1, 0, naming(first)});
     CHECK(pool.turn->state().stored.of("ben").contents == 2 * core::on_disk(first.size()));

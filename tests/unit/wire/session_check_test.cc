@@ -69,10 +69,10 @@ const std::vector<Wrongly> of_finished = {
     {"\"queue\" must be null", [](G &g) { g.queued = true; }},
     {"\"out\" is not there as a whole", [](G &g) { g.out.whole = false; }},
     {"\"out\" is not there as a whole", [](G &g) { g.out.length = 1; }},
-    {"\"input\" stands there twice", [](G &g) { g.spec.input = "x"; }},
+    {"\"input\" occurs twice", [](G &g) { g.spec.input = "x"; }},
     {"\"input\" has", [](G &g) { fill(g.input, limits::input_bytes + 1); }},
     {"\"message\" has", [](G &g) { fill(g.message, limits::message_bytes + 1); }},
-    {"the input stands there twice", [](G &g) { fill(g.input, 1), g.spec.files = {content(FileRole::input, "")}; }},
+    {"the input occurs twice", [](G &g) { fill(g.input, 1), g.spec.files = {content(FileRole::input, "")}; }},
     {"\"input_position\" is behind", [](G &g) { g.input_position = 1; }},
     {"\"input_position\" is behind", [](G &g) { g.input_position = 8, g.spec.files = {content(FileRole::input, "")}; }},
     {"\"checkpoint\" and unread input", [](G &g) { fill(g.checkpoint, limits::restart_bytes + 1); }},
@@ -137,7 +137,7 @@ TEST_CASE("one thing wrong between the grains of a session") {
     };
     using S = ExportedSession;
     CHECK(said([](S &, G &, G &) {}).empty());
-    CHECK(said([](S &, G &, G &two) { two.grain = 3; }).find("stands there twice") != std::string::npos);
+    CHECK(said([](S &, G &, G &two) { two.grain = 3; }).find("occurs twice") != std::string::npos);
     CHECK(said([](S &, G &, G &two) { two.grain = 2; }).find("ascending order") != std::string::npos);
     CHECK(said([](S &head, G &, G &) { head.ident = ""; }).find("\"ident\"") == 0);
     CHECK(said([](S &head, G &, G &) { head.grains = 3; }).find("\"grains\" says 3") == 0);
@@ -212,7 +212,7 @@ TEST_CASE("one thing wrong in the head of an export") {
         {"export 1", "export 2", "1: it does not begin"},
         {"user: ", "user:", "2: it is not"},
         {"user", "owner", "2: unknown"},
-        {"state: ", "user: ", "stands there twice"},
+        {"state: ", "user: ", "occurs twice"},
         {"grains: 12\n", "", "\"grains\" is missing"},
         {"number: 3", "number: -3", "0 to 2147483647"},
         {"number: 3", "number: x", "0 to 2147483647"},

@@ -17,8 +17,8 @@ struct File {
 };
 
 Failure unknown_file(const std::string &path) {
-    return usage_failure("whose configuration " + path + " is does not follow from its name",
-                         "--daemon scheduler, --daemon grainserver or --daemon backupd says it");
+    return usage_failure("the name of " + path + " does not say which daemon it configures",
+                         "add --daemon scheduler, --daemon grainserver or --daemon backupd");
 }
 
 // What the line names, or what lies in the folder.
@@ -68,27 +68,29 @@ int check(const Call &call) {
         std::printf("%s\n", JsonObject("dcs.config.check/1").add_raw("files", json_array(rows)).text().c_str());
     if (errors == 0) return exits::ok;
     return call.fail({exits::error, "invalid", "the configuration has " + counted(errors, "error"),
-                      "a daemon that runs keeps its old configuration, one that starts does not start"});
+                      "a running daemon keeps its old configuration; a daemon with errors does not start"});
 }
 
 }  // namespace
 
 extern const Verb config_check_verb = {
     .noun = "config", .name = "check", .words = "[FILE...]",
-    .summary = "find the errors of configuration files",
+    .summary = "check configuration files",
     .about = R"(Checks configuration files as the daemons would read them: all errors at once, with file and line. The
 files that they name, such as the host table, are checked too. Needs no daemon.
 
 Examples:
   dcs config check
   dcs config check /etc/dcs/scheduler.toml && systemctl reload dcs-scheduler
-  dcs config check --from ./etc       what is to become /etc/dcs
+  dcs config check --from ./etc       a directory that is to become /etc/dcs
 )",
     .options = {
-     {"from", 0, "DIR", some_text, "where scheduler.toml, grainserver.toml and backupd.toml lie (default: /etc/dcs)"},
-     {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"), "whose files; else their names say it"}},
-    .notes = R"(Without FILE: those that there are. A file's drop-ins (FILE.d/*.toml) are checked with it. The exit
-code is 1 if there are errors.
+     {"from", 0, "DIR", some_text,
+      "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"},
+     {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"),
+      "the daemon that the files configure (default: by their names)"}},
+    .notes = R"(Without FILE, all existing files are checked. A file's drop-ins (FILE.d/*.toml) are checked with it. The
+exit code is 1 if there are errors.
 )",
     .run = check};
 

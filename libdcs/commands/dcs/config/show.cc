@@ -113,8 +113,8 @@ std::string to_json(const Shown &shown) {
 }
 
 void print(const Shown &shown, bool origin) {
-    std::string state = shown.running ? "runs" : shown.errors.empty() ? "does not run; its files say"
-                                                                      : "its files are wrong";
+    std::string state = shown.running ? "runs" : shown.errors.empty() ? "does not run; its files contain"
+                                                                      : "its files have errors";
     if (shown.pid > 0) state += ", pid " + std::to_string(shown.pid);
     std::printf("%s%s%s: %s\n\n", printable(shown.name).c_str(), shown.directory.empty() ? "" : " in ",
                 printable(shown.directory).c_str(), state.c_str());
@@ -132,7 +132,7 @@ void print(const Shown &shown, bool origin) {
     }
     if (!shown.record.settings.empty()) std::printf("%s", table.text().c_str());
     if (!shown.record.refused.empty())
-        std::printf("\nwhat was read last does not count: %s\n", printable(shown.record.refused).c_str());
+        std::printf("\nthe last reload failed: %s\n", printable(shown.record.refused).c_str());
 }
 
 int show(const Call &call) {
@@ -162,21 +162,22 @@ int show(const Call &call) {
 
 extern const Verb config_show_verb = {
     .noun = "config", .name = "show", .words = "[DAEMON...]",
-    .summary = "show what the daemons' options are set to",
-    .about = R"(Shows what counts for the daemons of the pool that run, whatever their files say now, and for those that
-have configuration files and do not run, what these say.
+    .summary = "show the daemons' effective options",
+    .about = R"(Shows the effective options of the pool's running daemons, even if their files have changed since, and
+the options in the configuration files of daemons that do not run.
 
 Examples:
   dcs config show
-  dcs config show scheduler --origin          and by what: default, command line, or FILE:LINE
+  dcs config show scheduler --origin          with the origin: default, command line, or FILE:LINE
   dcs config show -o json | jq '.daemons[].options[] | select(.origin != "default")'
 )",
     .options = {
-     {"origin", 0, nullptr, {}, "and what has set each"},
-     {"from", 0, "DIR", some_text, "where scheduler.toml, grainserver.toml and backupd.toml lie (default: /etc/dcs)"}},
-    .notes = R"(DAEMON is scheduler, backupd, grainserver, or the name of a server of the pool. What a file says that
-counts only after a restart is marked so; so is why a file that was read last does not count. Daemons note it in their
-directories: what is not yours to look at is not shown.
+     {"origin", 0, nullptr, {}, "show what has set each option"},
+     {"from", 0, "DIR", some_text,
+      "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"}},
+    .notes = R"(DAEMON is scheduler, backupd, grainserver, or the name of a server of the pool. Options that take effect
+only after a restart are marked, and so are the errors of the last reload. Daemons record their options in their
+directories: those that you may not read are not shown.
 )",
     .run = show};
 

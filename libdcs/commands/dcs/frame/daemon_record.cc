@@ -19,7 +19,7 @@ Result<ConfigRecord> daemon_record(const std::string &directory) {
         if (auto record = config_record_of(*text)) return std::move(*record);
         ::usleep(pause_us);
     }
-    return fail(Code::io_error, path + " is not what a daemon writes there");
+    return fail(Code::io_error, path + " is not in the format that daemons write");
 }
 
 }  // namespace dcs::commands

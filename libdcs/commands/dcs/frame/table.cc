@@ -68,6 +68,10 @@ std::string seconds_text(double seconds) {
     return text;
 }
 
+std::string whole_seconds_text(std::int64_t seconds) {
+    return seconds >= 0 && seconds < 10 ? std::to_string(seconds) + " s" : seconds_text(static_cast<double>(seconds));
+}
+
 std::string time_text(double unix_s) {
     if (!(unix_s > 0)) return "-";
     const std::time_t then = static_cast<std::time_t>(unix_s), now = std::time(nullptr);

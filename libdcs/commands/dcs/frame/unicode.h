@@ -7,7 +7,7 @@
 
 namespace dcs::commands {
 
-// Columns on a terminal: one per character (wide ones are not told apart).
+// Columns on a terminal: one per character (wide ones count as one).
 std::size_t width_of(std::string_view text);
 // Control characters, those that turn the direction of writing, and invalid bytes become '?'. Whatever was written by
 // hosts, grains or other users goes through here on its way to people: foreign text must not drive the terminal.

@@ -53,7 +53,7 @@ bool is_over_now(const wire::GrainRow &row) {
            is_over(info.grains[0]);
 }
 
-// What has ended already is passed over, unless somebody named that very grain.
+// Grains that have ended are skipped, unless the command names a single grain.
 int carry_out(const Call &call, const Order &order) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false);
     if (chosen.failure) return call.fail(*chosen.failure);
@@ -89,15 +89,15 @@ int kill(const Call &call) { return carry_out(call, {"kill", "killed", "dcs.grai
 extern const Verb grain_explain_verb = {
     .noun = "grain", .name = "explain", .words = "SEL...",
     .summary = "say why a grain is where it is",
-    .about = R"(Says why grains are where they are: above all, what a grain waits for. First a sentence, then a line
-for each reason with the hosts that it holds for, and what can be done about it.
+    .about = R"(Says why grains are where they are, and above all why they wait. Prints a sentence, then a line
+for each reason with the hosts that it holds for, and what to do about it.
 
 Examples:
   dcs grain explain 7:12
   dcs grain explain last:all -o json | jq 'select(.can_run | not)'
 )",
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). With -o json one document per grain. Grains of other users need root, scheduler_master or the
+opened last). With -o json one document per grain. For grains of other users: root, scheduler_master or the
 pool's owner.
 )",
     .run = explain_grains};
@@ -105,30 +105,31 @@ pool's owner.
 extern const Verb grain_restart_verb = {
     .noun = "grain", .name = "restart", .words = "SEL...",
     .summary = "begin a grain anew from its last checkpoint",
-    .about = R"(Makes ready and running grains begin anew from their last checkpoints, wherever they may run. Their
-failures, the hosts that they avoid and what holds them back are forgotten.
+    .about = R"(Starts ready and running grains anew from their last checkpoints. Clears their failures, the hosts
+that they avoid and the time that they rest.
 
 Examples:
   dcs grain restart last:all
-  dcs grain restart 7:12 --and-after       its result was wrong: forget it and what was decided on it
+  dcs grain restart 7:12 --and-after       its result was wrong: discard it and what followed from it
 )",
     .options = {
-     {"and-after", 0, nullptr, {}, "forget its result too, and all that was decided on it"},
+     {"and-after", 0, nullptr, {}, "discard its result, and every decision that followed from it"},
      {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). Several grains: those that have finished or were killed are passed over. One that is named by
-itself and has finished or was killed is refused: that is final.
+opened last). Of several grains, finished and killed ones are skipped. A single grain that has
+finished or was killed is refused, because that is final.
 
---and-after takes one that has finished or was killed, and forgets its result and all that its control program was
-given, submitted or killed after it; the grain runs anew. What goes is listed first, and asked for on a terminal. A
-closed session becomes active again. Run the control program again: it goes on from before that result.
+--and-after takes one finished or killed grain, and discards its result and everything that its control program
+received, submitted or killed after it; the grain runs anew. The command first lists what it discards, and asks for
+confirmation on a terminal. A closed session becomes active again. Then run the control program again: it continues
+from the point before that result.
 )",
     .run = restart};
 
 extern const Verb grain_kill_verb = {
     .noun = "grain", .name = "kill", .words = "SEL...",
-    .summary = "kill a grain for good",
-    .about = R"(Kills grains: they do not run again, and no result of them is handed out. Input, checkpoint and outputs
+    .summary = "kill a grain permanently",
+    .about = R"(Kills grains: they do not run again and have no result. Input, checkpoint and outputs
 stay until the session is removed.
 
 Examples:
@@ -136,8 +137,8 @@ Examples:
   dcs grain kill 7:100-199
 )",
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). Several grains: those that have finished keep their results. One that is named by itself and has
-finished loses its result, if the control program did not get it yet.
+opened last). Of several grains, finished ones keep their results. A single grain that has
+finished loses its result, unless the control program has received it.
 )",
     .run = kill};
 

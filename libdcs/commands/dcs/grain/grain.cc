@@ -169,8 +169,8 @@ int cat(const Call &call) {
 extern const Verb grain_ls_verb = {
     .noun = "grain", .name = "ls", .words = "[SEL...]",
     .summary = "list grains of a session",
-    .about = R"(Lists grains: what each is about (of dcs map its input), state, host, end and sizes of outputs. A
-finished grain that ended badly is shown as failed.
+    .about = R"(Lists grains: label (for dcs map the input), state, host, end and sizes of outputs. A
+finished grain with an exit code or a signal is shown as failed.
 
 Examples:
   dcs grain ls                       of your last session
@@ -188,8 +188,8 @@ opened last).
 extern const Verb grain_show_verb = {
     .noun = "grain", .name = "show", .words = "SEL...",
     .summary = "show one grain in detail",
-    .about = R"(Shows grains in detail: command, host, starts, what they ask for, hosts that they avoid, their latest
-moves, checkpoint, latest message, files that it brought back. `dcs grain explain` says why a grain does not run.
+    .about = R"(Shows grains in detail: command, host, starts, demands, hosts that they avoid, latest
+moves, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
 
 Examples:
   dcs grain show 7:12
@@ -203,7 +203,7 @@ opened last). With -o json one document per grain.
 extern const Verb grain_cat_verb = {
     .noun = "grain", .name = "cat", .words = "SEL...",
     .summary = "print a grain's output",
-    .about = R"(Prints what grains have written so far, one after the other; of a running grain also what it has written
+    .about = R"(Prints the outputs of grains so far, one after the other. That of a running grain includes the part
 since its last checkpoint, which it writes anew if it moves.
 
 Examples:
@@ -216,8 +216,8 @@ Examples:
      {"err", 0, nullptr, {}, "standard error"},
      {"checkpoint", 0, nullptr, {}, "the newest checkpoint"},
      {"message", 0, nullptr, {}, "the latest message"},
-     {"input", 0, nullptr, {}, "the input that it was given"},
-     {"file", 0, "NAME", {}, "a file that it brought back; `dcs grain show` lists them"}},
+     {"input", 0, nullptr, {}, "its input"},
+     {"file", 0, "NAME", {}, "an output file; `dcs grain show` lists them"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last).
 )",

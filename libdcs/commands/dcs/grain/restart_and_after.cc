@@ -46,23 +46,23 @@ std::string list_of(const std::vector<std::int32_t> &grains) {
 }
 
 void tell(const std::string &name, const Session &session, const Forgotten &f) {
-    std::fprintf(stderr, "The result of grain %s is forgotten, and with it:\n", name.c_str());
+    std::fprintf(stderr, "This discards the result of grain %s, and with it:\n", name.c_str());
     if (f.stand < f.handed_out)
-        std::fprintf(stderr, "  that results from %u on were handed out (%u of %u)\n", f.stand, f.handed_out - f.stand,
+        std::fprintf(stderr, "  the delivery of results from %u on (%u of %u)\n", f.stand, f.handed_out - f.stand,
                      f.handed_out);
     if (!f.gone.empty())
-        std::fprintf(stderr, "  %s that followed, with all that they have: %s\n",
+        std::fprintf(stderr, "  %s that followed, with all their data: %s\n",
                      counted(static_cast<std::int64_t>(f.gone.size()), "submission").c_str(), list_of(f.gone).c_str());
     if (!f.revived.empty())
         std::fprintf(stderr, "  the kill of %s, which runs anew: %s\n",
                      counted(static_cast<std::int64_t>(f.revived.size()), "grain").c_str(), list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
-    std::fprintf(stderr, "%sRun %s again: it goes on from there.\n",
+    std::fprintf(stderr, "%sRun %s again: it continues from there.\n",
                  session.terminated() ? "The session becomes active again. " : "", session.ident.c_str());
 }
 
 bool confirmed() {
-    std::fprintf(stderr, "Forget it? [y/N] ");
+    std::fprintf(stderr, "Discard it? [y/N] ");
     char answer[16] = "";
     return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -83,7 +83,7 @@ void print_done(const Call &call, const std::string &name, const wire::GrainRow 
     } else if (call.format == Format::name) {
         std::printf("%s\n", name.c_str());
     } else {
-        std::printf("grain %s restarted, %s forgotten\n", name.c_str(),
+        std::printf("grain %s restarted, %s discarded\n", name.c_str(),
                     counted(static_cast<std::int64_t>(f.gone.size()), "submission").c_str());
     }
 }
@@ -99,7 +99,7 @@ int forget_after(const Call &call) {
     const wire::GrainRow &row = chosen.grains.rows[0];
     const std::string name = chosen.name(0), state = row.state;
     if (state != "finished" && state != "killed")
-        return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to forget",
+        return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
                           "dcs grain restart " + name + " alone starts it anew"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failed) return call.fail(answer.failure);
@@ -109,7 +109,7 @@ int forget_after(const Call &call) {
     const Forgotten f = forgotten_with(*history, row.grain);
     tell(name, session, f);
     if (!call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed())
-        return call.fail({exits::error, "cancelled", "nothing was forgotten", ""});
+        return call.fail({exits::error, "cancelled", "nothing was discarded", ""});
     const wire::RestartGrain order{row.user, row.session, row.grain, true, static_cast<std::int32_t>(f.gone.size())};
     const Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status();
     if (!s) return call.fail(failure_of("grain " + name + " was not restarted", s));

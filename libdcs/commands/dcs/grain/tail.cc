@@ -61,12 +61,12 @@ int tail(const Call &call) {
 extern const Verb grain_tail_verb = {
     .noun = "grain", .name = "tail", .words = "SEL",
     .summary = "print the end of a grain's output",
-    .about = R"(Prints the last lines that a grain has written, and with -f goes on as it writes more, until it ends.
+    .about = R"(Prints the last lines of a grain's output; with -f it continues until the grain ends.
 
-What a running grain has written comes from its host, as soon as the program has written it out (many programs
-collect 4 KiB first when they do not write to a terminal: stdbuf -oL CMD, python3 -u). When the grain moves, it
-begins again at its last checkpoint and writes what follows that anew; standard error then says how much of what
-was shown does not count. The outputs that `dcs grain cat` prints after its end hold everything once.
+The output of a running grain is shown as the program writes it (many programs
+buffer 4 KiB if they do not write to a terminal: use stdbuf -oL CMD or python3 -u). A grain that moves
+continues from its last checkpoint and writes what follows anew; standard error then says how much of the
+shown output is void. After the grain's end `dcs grain cat` prints everything once.
 
 Examples:
   dcs grain tail last:1
@@ -74,8 +74,8 @@ Examples:
   dcs grain tail -n 100 --err 7:12
 )",
     .options = {
-     {"lines", 'n', "N", whole_number(0, most_lines), "so many lines; default 10"},
-     {"follow", 'f', nullptr, {}, "go on until the grain has ended, also through a restart of the scheduler"},
+     {"lines", 'n', "N", whole_number(0, most_lines), "number of lines; default 10"},
+     {"follow", 'f', nullptr, {}, "continue until the grain has ended, also through a restart of the scheduler"},
      {"err", 0, nullptr, {}, "standard error instead of standard output"}},
     .notes = R"(SEL is SES:G; SES is NUM, USER/NUM or last (your session that was opened last).
 )",

@@ -21,7 +21,7 @@ std::string key_words_of(const wire::PendingRow &row) {
 
 int list_pending(const Call &call) {
     const auto found = ask_any<wire::TokenList>(wire::ListTokens{});
-    if (!found) return call.fail(failure_of("the list of hosts that wait", found.status()));
+    if (!found) return call.fail(failure_of("the list of waiting hosts", found.status()));
     std::vector<std::string> json;
     Table table{"HOST", "ADDRESS", "KEY", ">ASKED AGO"};
     for (const wire::PendingRow &row : found->pending) {
@@ -46,17 +46,17 @@ int approve(const Call &call) {
     if (words.empty()) return list_pending(call);
     if (words.size() != 2)
         return call.fail(usage_failure("dcs host approve takes a host and the words that it shows",
-                                       "`dcs host approve` alone lists those that wait, with the words of each"));
+                                       "`dcs host approve` without words lists the waiting hosts with theirs"));
     const bool replace = call.arguments.has("replace");
     const auto done = ask_any<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
-    if (!done) return call.fail(failure_of("host " + words[0] + " was not let in", done.status()));
+    if (!done) return call.fail(failure_of("host " + words[0] + " was not approved", done.status()));
     return exits::ok;
 }
 
 int remove(const Call &call) {
     for (const std::string &name : call.arguments.words)
         if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)
-            return call.fail(failure_of("host " + name + " was not taken out of the pool", done.status()));
+            return call.fail(failure_of("host " + name + " was not removed from the pool", done.status()));
     return exits::ok;
 }
 
@@ -64,32 +64,31 @@ int remove(const Call &call) {
 
 extern const Verb host_approve_verb = {
     .noun = "host", .name = "approve", .words = "[NAME WORDS]",
-    .summary = "let a host in that asked to join without a code",
+    .summary = "admit a host that asked to join without a code",
     .about = R"(Without a name: lists the hosts that ask to join without a code.
-Each has its key in words beside it. The same words stand on the screen of that host; compare them,
-because anybody can ask under any name.
-With a host's name and its words: lets it in. For root, scheduler_master and the pool's owner.
+The list shows each host's key as words. That host's screen shows the same words; compare them,
+because any machine can ask under any name.
+With a host's name and its words: admits it. For root, scheduler_master and the pool's owner.
 
 Examples:
   dcs host approve
   dcs host approve h1 lusab-babad-gutih-tugad-kibod-zabos
 )",
     .options = {
-     {"replace", 0, nullptr, {}, "another machine has joined under that name: from now on this one is it, and the\n"
-      "certificate of the other is revoked"}},
+     {"replace", 0, nullptr, {}, "replace another machine that has joined under that name; the\n"
+      "other machine's certificate is revoked"}},
     .notes = R"(NAME must be in the host table.
 )",
     .run = approve};
 
 extern const Verb host_rm_verb = {
     .noun = "host", .name = "rm", .words = "NAME...",
-    .summary = "take a host out of the pool",
-    .about = R"(Takes hosts out of the pool, and makes their certificates useless.
-Their lines go out of the host table, their certificates are revoked for good, their links end at once,
-and their grains go on elsewhere. To come back a host needs a line in the table and must join anew.
-For root, scheduler_master and the pool's owner.
+    .summary = "remove a host from the pool",
+    .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
+permanently revoked, their connections are closed at once, and their grains continue on other hosts. To come
+back, a host needs a line in the table and must join again. For root, scheduler_master and the pool's owner.
 
-Of a host from which control programs call, these are no longer heard, and their tokens count no more.
+Control programs of a removed client host are refused, and their tokens become invalid.
 
 Examples:
   dcs host rm h1

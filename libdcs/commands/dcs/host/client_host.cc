@@ -39,7 +39,7 @@ Status run_by_begin(const std::vector<std::string> &words, const std::string &sc
     ::execv(begin.c_str(), argv.data());
     return fail_errno(errno == ENOENT ? Code::not_found : Code::refused,
                       "the pool's scheduler is on another host, " + scheduler + ", and " + begin +
-                          " is needed to get there", errno);
+                          " is needed to reach it", errno);
 }
 
 Status prepare_client(const std::string &directory, const std::string &scheduler) {
@@ -48,10 +48,10 @@ Status prepare_client(const std::string &directory, const std::string &scheduler
     const std::string named = scheduler_of(directory), own = value_of(directory, "dir");
     if (!own.empty())
         return fail(Code::refused, conf_of(directory) + " says that the scheduler runs on this host, in " + own +
-                                       ": it has no need to join");
+                                       ": it does not need to join");
     if (named.empty() || named == scheduler) return Status::ok();
     return fail(Code::refused, conf_of(directory) + " names another scheduler, " + named +
-                                   ": take that file away if this host is to belong to the pool at " + scheduler);
+                                   ": remove that file if this host is to belong to the pool at " + scheduler);
 }
 
 Status write_client(const std::string &directory, const std::string &scheduler) {

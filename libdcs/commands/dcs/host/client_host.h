@@ -16,7 +16,7 @@ std::string scheduler_of(const std::string &directory);
 // Returns only if it cannot be executed.
 Status run_by_begin(const std::vector<std::string> &words, const std::string &scheduler);
 
-// Makes DIR, which everybody may read, and finds out whether DIR/pool.conf may name this scheduler. Code::refused if it
+// Makes DIR, which all users may read, and finds out whether DIR/pool.conf may name this scheduler. Code::refused if it
 // names another pool.
 Status prepare_client(const std::string &directory, const std::string &scheduler);
 // Writes DIR/pool.conf, unless it names that scheduler already. Keys and certificates are in DIR/pki.

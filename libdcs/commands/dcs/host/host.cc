@@ -80,16 +80,16 @@ Examples:
   dcs host ls
   dcs host ls -o json | jq '.hosts[] | select(.state != "active").name'
 )",
-    .notes = R"(States: active; delinquent (late with its report); dead (its grains went elsewhere); unknown (has not
-called in yet). A drained host gets nothing new.
+    .notes = R"(States: active; delinquent (late with its report); dead (its grains were moved); unknown (has not
+called in yet). A drained host gets no new grains.
 )",
     .run = list_hosts};
 
 extern const Verb host_show_verb = {
     .noun = "host", .name = "show", .words = "NAME...",
     .summary = "show everything about one host",
-    .about = R"(Shows hosts in detail, one fact a line: state and what is being waited for, what was set against the
-host table, intervals, memory and cores, what became of the grains that it was given.
+    .about = R"(Shows hosts in detail, one fact a line: state, pending checks, settings that differ from the
+host table, intervals, memory and cores, and the outcome of the host's grains.
 
 Examples:
   dcs host show local1

@@ -68,7 +68,7 @@ ChosenHosts choose_hosts(const std::vector<std::string> &names) {
         const auto here = [&](const wire::HostRow &row) { return name == row.name; };
         if (name == "all" || std::any_of(chosen.rows.begin(), chosen.rows.end(), here)) continue;
         chosen.failure =
-            not_found_failure("there is no host " + name, "`dcs host ls` lists those that there are");
+            not_found_failure("there is no host " + name, "`dcs host ls` lists the existing ones");
         return chosen;
     }
     return chosen;
@@ -112,9 +112,9 @@ std::optional<Failure> take_host_order(const Arguments &arguments, HostOrder &or
         (word.find(':') == std::string::npos ? order.hosts : order.grains).push_back(word);
     const char *hint = "dcs host set NAME --slots N, or another option; `dcs host set --help` lists them";
     if (order.hosts.empty()) return usage_failure("dcs host set: NAME is missing", hint);
-    if (!order.changes && !order.clear_nogo) return usage_failure("dcs host set: set what?", hint);
+    if (!order.changes && !order.clear_nogo) return usage_failure("dcs host set: no setting is given", hint);
     if (!order.grains.empty() && !order.clear_nogo)
-        return usage_failure("`" + order.grains[0] + "` is a grain: they stand behind --clear-nogo only", hint);
+        return usage_failure("`" + order.grains[0] + "` is a grain: only --clear-nogo takes grains", hint);
     return std::nullopt;
 }
 

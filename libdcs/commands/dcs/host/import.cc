@@ -29,7 +29,7 @@ Result<std::string> text_of(const std::string &file) {
     return text;
 }
 
-// The table of --table, of the scheduler that runs, or where a scheduler has it that was not told otherwise.
+// The table of --table, of the running scheduler, or at a scheduler's default path.
 std::string table_of(const Call &call) {
     if (const auto named = call.arguments.value("table")) return absolute_path(*named);
     const std::string directory = Pool(call.directory).scheduler().directory;
@@ -99,15 +99,15 @@ void print(const Call &call, const std::string &path, const std::vector<TableCha
     if (call.format != Format::table) return;
     std::printf("%s: %s new, %s changed, %lld as they are%s\n", printable(path).c_str(), counted(fresh, "host").c_str(),
                 std::to_string(changed).c_str(), static_cast<long long>(changes.size()) - fresh - changed,
-                written ? "; `dcs reload` has the scheduler read it" : "; nothing is written");
+                written ? "; run `dcs reload` to apply it" : "; nothing was written");
 }
 
 int import_hosts(const Call &call) {
     const bool ansible = call.arguments.has("ansible");
     if (ansible == call.arguments.has("sshlogin"))
-        return call.fail(usage_failure("dcs host import: from what?", "--ansible FILE, or --sshlogin FILE"));
+        return call.fail(usage_failure("dcs host import: no source is given", "--ansible FILE, or --sshlogin FILE"));
     if (!ansible && call.arguments.has("group"))
-        return call.fail(usage_failure("dcs host import: --group goes with --ansible"));
+        return call.fail(usage_failure("dcs host import: --group needs --ansible"));
     const Pool pool(call.directory);
     if (!call.arguments.has("table") && pool.maker() == Pool::Maker::dcs_up)
         return call.fail({exits::refused, "refused",
@@ -126,7 +126,7 @@ int import_hosts(const Call &call) {
     const std::string merged = merged_table(table ? *table : "", *hosts, changes);
     const bool differs = !table || merged != *table;
     if (Status s = check_table(path, merged); !s)
-        return call.fail(failure_of("the host table that would be is wrong, and " + path + " stays as it is", s));
+        return call.fail(failure_of("the new host table has errors, so " + path + " was not changed", s));
     const bool write = differs && !call.arguments.has("dry-run");
     if (write)
         if (Status s = replace_table(path, merged); !s) return call.fail(failure_of("the host table", s));
@@ -138,10 +138,10 @@ int import_hosts(const Call &call) {
 
 extern const Verb host_import_verb = {
     .noun = "host", .name = "import",
-    .summary = "put hosts of an inventory into the host table",
-    .about = R"(Puts hosts into the host table from an Ansible inventory or GNU parallel's list of ssh logins. Shows
-each line that is new or changes. A host that is there keeps what the inventory does not say; other hosts are never
-touched.
+    .summary = "add hosts of an inventory to the host table",
+    .about = R"(Adds hosts to the host table from an Ansible inventory or a GNU parallel list of ssh logins. Shows
+each line that is new or changes. A host of the table keeps settings that the inventory does not contain; other hosts
+do not change.
 
 Examples:
   dcs host import --ansible /etc/ansible/hosts --group compute --dry-run

@@ -97,7 +97,7 @@ struct IniReader {
         kind = colon == name.npos ? "" : std::string(name.substr(colon + 1));
         if (group.empty()) return "the heading names no group";
         inventory.groups.try_emplace(group);
-        return kind.empty() || kind == "vars" || kind == "children" ? "" : "[GROUP:" + kind + "] is not known";
+        return kind.empty() || kind == "vars" || kind == "children" ? "" : "[GROUP:" + kind + "] is unknown";
     }
 
     std::string variable(const std::string &word, Variables &into) const {
@@ -125,7 +125,7 @@ struct IniReader {
             return words->size() == 1 ? "" : "one group on a line";
         }
         std::vector<std::string> names;
-        if (!expand((*words)[0], names)) return "`" + (*words)[0] + "` is no range of hosts such as web[01:10]";
+        if (!expand((*words)[0], names)) return "`" + (*words)[0] + "` is not a range of hosts such as web[01:10]";
         Variables variables;
         for (std::size_t i = 1; i < words->size(); ++i)
             if (std::string wrong = variable((*words)[i], variables); !wrong.empty()) return wrong;
@@ -177,7 +177,7 @@ Variables variables_in(const json::value *value) {
 Status read_json(std::string_view text, const std::string &file, Inventory &inventory) {
     json::error_code error;
     const json::value parsed = json::parse(text, error);
-    if (error) return fail(Code::invalid, file + ": it begins as JSON and is none: " + error.message());
+    if (error) return fail(Code::invalid, file + ": it begins like JSON, but is not valid: " + error.message());
     for (const auto &[name, group] : parsed.get_object()) {
         if (name == "_meta" || !group.is_object()) continue;
         const json::object &object = group.get_object();

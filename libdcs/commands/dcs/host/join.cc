@@ -76,8 +76,8 @@ Result<JoinOrder> take_order(const Call &call) {
     order.addresses = std::move(*addresses);
     const auto hash = bytes_of_hex(call.arguments.value("ca-hash").value_or(""), order.authority.size());
     if (!hash)
-        return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it nobody knows "
-                     "whether the right scheduler answers");
+        return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it this host "
+                     "cannot tell whether the right scheduler answers");
     std::copy(hash->begin(), hash->end(), order.authority.begin());
     if (auto text = call.arguments.value("token")) {
         if (*text == "-") std::getline(std::cin, *text);
@@ -89,7 +89,7 @@ Result<JoinOrder> take_order(const Call &call) {
     order.call.role = number_of_role(call.arguments.value("role").value_or("server"));
     const auto directory = call.arguments.value("dir");
     order.directory = directory ? absolute_path(*directory) : usual_directory(order);
-    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of the daemon that is to run here");
+    if (order.directory.empty()) return wrong("--dir DIR is missing: the directory of the daemon that will run here");
     order.call.host = call.arguments.value("host").value_or("");
     order.call.own_name = own_name();
     return order;
@@ -136,13 +136,13 @@ Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &word
         if (const auto *error = std::get_if<wire::ErrorReply>(&*reply))
             return fail(static_cast<Code>(error->code), error->text);
         const auto *pending = std::get_if<wire::JoinPending>(&*reply);
-        if (pending == nullptr) return fail(Code::protocol, "the scheduler answers with something else");
+        if (pending == nullptr) return fail(Code::protocol, "the scheduler sent another kind of answer");
         if (!told)
             std::fprintf(stderr,
-                         "dcs: waits to be let in. On the scheduler's host, `dcs host approve` must show the same "
+                         "dcs: waiting for approval. On the scheduler's host, `dcs host approve` must show the same "
                          "words:\n  %s\n  dcs host approve %s %s\n",
                          words.c_str(), pending->host.c_str(), words.c_str());
-        if (boot_clock() + ask_again > end) return fail(Code::nothing_yet, "nobody has let this host in");
+        if (boot_clock() + ask_again > end) return fail(Code::nothing_yet, "no operator has approved this host");
         ::usleep(static_cast<useconds_t>(ask_again.ns / 1000));
     }
 }
@@ -151,15 +151,15 @@ Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &word
 Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, const wire::Joined &joined) {
     auto authority = pki::read_certificate(joined.authority), own = pki::read_certificate(joined.certificate);
     if (!authority || authority->fingerprint != order.authority)
-        return fail(Code::protocol, "the scheduler sent another authority than the one whose hash was given");
-    if (!own) return fail(Code::protocol, "the certificate that came: " + own.status().text);
+        return fail(Code::protocol, "the scheduler's authority does not have the given hash");
+    if (!own) return fail(Code::protocol, "the received certificate: " + own.status().text);
     const auto role = order.client()   ? pki::Role::client
                       : order.backup() ? pki::Role::backup
                                        : pki::Role::grain_server;
     const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
-    if (!verdict) return fail(Code::protocol, "the certificate that came: " + verdict.text);
+    if (!verdict) return fail(Code::protocol, "the received certificate: " + verdict.text);
     if (pki::sha256(*pki::public_key_of(key)) != own->key)
-        return fail(Code::protocol, "the certificate that came is for another key");
+        return fail(Code::protocol, "the received certificate is for another key");
     return pki::Identity{key, std::move(*own), std::move(*authority)};
 }
 
@@ -219,13 +219,13 @@ int join(const Call &call) {
     const auto who = checked(*order, *key, *joined);
     if (!who) return call.fail(failure_of("this host has not joined", who.status()));
     if (Status s = pki::write_identity(place, *who); !s)
-        return call.fail(failure_of("the certificate was not kept, repeat the command", s));
+        return call.fail(failure_of("the certificate was not saved: repeat the command", s));
     if (order->client())
         if (Status s = write_client(order->directory, order->address); !s)
-            return call.fail(failure_of("pool.conf was not written, repeat the command", s));
+            return call.fail(failure_of("pool.conf was not written: repeat the command", s));
     if (!order->client())
         if (Status s = write_service(*order, who->certificate.name); !s)
-            return call.fail(failure_of("what its service reads was not written, repeat the command", s));
+            return call.fail(failure_of("the settings of its service were not written: repeat the command", s));
     return tell(call, *order, *who);
 }
 
@@ -233,10 +233,10 @@ int join(const Call &call) {
 
 extern const Verb host_join_verb = {
     .noun = "host", .name = "join", .words = "HOST:PORT[,HOST:PORT...]",
-    .summary = "make this host one of a pool's",
+    .summary = "join this host to a pool",
     .about = R"(Run on the host that is to join, by who runs its grain server; a client, by root.
 `dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
-host, and gets a certificate for it. Without --token somebody has to let the host in with `dcs host approve`;
+host, and gets a certificate for it. Without --token an operator must approve the host with `dcs host approve`;
 both sides show the same words. May be repeated.
 
 Examples:
@@ -247,16 +247,16 @@ Examples:
 )",
     .options = {
      {"token", 0, "CODE", {},
-      "made by `dcs token create`; works once. With - it is read from standard input, where no list of\n"
+      "created by `dcs token create`; valid once. - reads it from standard input, where no list of\n"
       "processes and no shell's history shows it"},
      {"ca-hash", 0, "HASH", {}, "of the certificate of the pool's authority, from the same line", "",
       Given::always},
      {"host", 0, "NAME", {},
-      "of this host in the pool's host table (default: what the code says, else what this host is called)"},
+      "of this host in the pool's host table (default: the code's host, otherwise this host's own name)"},
      {"role", 0, "ROLE", one_of(role_words),
       "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"
       "backup: it takes grain servers' reports while the scheduler is away"},
-     {"wait", 0, "S", seconds_from(0), "without a code: wait so long to be let in (default 10m)"},
+     {"wait", 0, "S", seconds_from(0), "without a code: time to wait for approval (default 10m)"},
      {"dir", 0, "DIR", some_text, "of its grain server or backup; key and certificate come into DIR/pki\n"
       "(default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);\n"
       "of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)"}},

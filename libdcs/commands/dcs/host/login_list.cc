@@ -15,13 +15,13 @@ std::string take_login(std::string_view login, const std::string &own_name, List
     const std::string whole(login);
     if (login[0] == '@') {
         const std::size_t slash = login.find('/');
-        if (slash == login.npos) return "`" + whole + "` has no `/` behind its groups";
+        if (slash == login.npos) return "`" + whole + "` has no `/` after its groups";
         login.remove_prefix(slash + 1);
     }
     const std::size_t digits = std::min(login.find_first_not_of("0123456789"), login.size());
     if (digits > 0 && digits < login.size() && login[digits] == '/') {
         const auto slots = number_of(login.substr(0, digits), 1, most_jobs);
-        if (!slots) return "`" + whole + "` has jobs that are no number from 1 to 65536";
+        if (!slots) return "`" + whole + "` has a number of jobs that is not 1 to 65536";
         host.settings.emplace_back("slots", std::to_string(*slots));
         login.remove_prefix(digits + 1);
     }
@@ -37,7 +37,7 @@ std::string take_login(std::string_view login, const std::string &own_name, List
     const bool port = colon != name.npos && number_of(name.substr(colon + 1), 1, 65535).has_value();
     if (port) name.erase(colon);
     if (name.empty() || name == ".." || name.find_first_of(":[]/") != name.npos)
-        return "`" + whole + "` names no host that the host table could have";
+        return "`" + whole + "` is not a valid host name of the host table";
     host.name = name;
     return "";
 }
@@ -89,7 +89,7 @@ Result<std::vector<ListedHost>> hosts_of_logins(std::string_view text, const std
             if (login.empty()) continue;
             ListedHost host{"", {}, file + ":" + std::to_string(number)};
             std::string wrong = take_login(login, own_name, host);
-            if (wrong.empty() && !names.insert(host.name).second) wrong = "host " + host.name + " stands there twice";
+            if (wrong.empty() && !names.insert(host.name).second) wrong = "host " + host.name + " occurs twice";
             if (!wrong.empty()) return fail(Code::invalid, host.origin + ": " + wrong);
             hosts.push_back(std::move(host));
         }

@@ -24,19 +24,19 @@ int tell(const Call &call, const std::vector<std::string> &names, std::string (*
 }
 
 std::string set_text(const wire::HostRow &row) {
-    return row.settings.empty() ? "as the host table has it" : "set: " + row.settings;
+    return row.settings.empty() ? "values of the host table" : "set: " + row.settings;
 }
 
 std::string drained_text(const wire::HostRow &row) {
-    if (!row.drained) return "not drained any more, somebody undrained it meanwhile";
+    if (!row.drained) return "no longer drained: another command undrained it meanwhile";
     const std::string what = row.slots > 0 ? " still running there" : " about to leave";
-    return "drained, nothing new is started there; " +
+    return "drained, no new grains are started there; " +
            (row.running == 0 ? "nothing runs there" : counted(row.running, "grain") + what);
 }
 
 std::string undrained_text(const wire::HostRow &row) {
     const std::string still = row.settings.empty() ? "" : "; still set: " + row.settings;
-    if (row.drained) return "drained again by somebody meanwhile" + still;
+    if (row.drained) return "drained again by another command meanwhile" + still;
     return "takes grains, " + counted(row.slots, "slot") + still;
 }
 
@@ -115,17 +115,17 @@ int set(const Call &call) {
 
 extern const Verb host_drain_verb = {
     .noun = "host", .name = "drain", .words = "NAME...",
-    .summary = "start nothing new on a host",
-    .about = R"(Drains hosts: nothing new is started there, what runs there ends by itself.
-With --evict it is given back at once, with a checkpoint where possible, and goes on elsewhere. For
-root, scheduler_master and the pool's owner; it outlives restarts of the scheduler, until `dcs host undrain`.
+    .summary = "start no new grains on a host",
+    .about = R"(Drains hosts: no new grain is started there, and running grains end by themselves.
+With --evict they are given back at once, with a checkpoint where possible, and continue on other hosts. For
+root, scheduler_master and the pool's owner. A drain outlives restarts of the scheduler, until `dcs host undrain`.
 
 Examples:
   dcs host drain local1
   dcs host drain --evict local1 local2
 )",
     .options = {
-     {"evict", 0, nullptr, {}, "what runs there leaves now (drained, and its slots set to 0)"}},
+     {"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
 )",
     .run = drain};
@@ -134,8 +134,8 @@ extern const Verb host_undrain_verb = {
     .noun = "host", .name = "undrain", .words = "NAME...",
     .summary = "let a drained host take grains again",
     .about = R"(Lets drained hosts take grains again.
-Where the slots were set to 0 (`dcs host drain --evict`), the host table's number comes back; what
-else was set stays, and is told. For root, scheduler_master and the pool's owner.
+Slots that were set to 0 (`dcs host drain --evict`) get the host table's number again; other
+settings stay, and are listed. For root, scheduler_master and the pool's owner.
 
 Examples:
   dcs host undrain local1
@@ -148,27 +148,28 @@ Examples:
 extern const Verb host_set_verb = {
     .noun = "host", .name = "set", .words = "NAME... [SES:G...]",
     .summary = "change slots, intervals or class of a host",
-    .about = R"(Changes what hosts may do, against the host table.
-It holds at once, and over restarts of the scheduler until --reset. For root, scheduler_master and the pool's owner.
+    .about = R"(Changes settings of hosts that override the host table.
+They take effect at once and outlive restarts of the scheduler, until --reset. For root, scheduler_master and the
+pool's owner.
 
 Examples:
   dcs host set local1 --slots 4
   dcs host set local1 --interval 5m --alert 15m --limit 30m --extended 2h
   dcs host set local1 --reset
-  dcs host set local1 --clear-nogo          everybody's grains may be tried there again
+  dcs host set local1 --clear-nogo          all grains may be tried there again
   dcs host set local1 --clear-nogo 7:1-20   these may
 )",
     .options = {
-     {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; 0 gives back at once what runs there"},
+     {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; 0 gives running grains back at once"},
      {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 1:30:00)"},
-     {"alert", 0, "S", seconds_from(least_time_s), "silent so long it is delinquent"},
-     {"limit", 0, "S", seconds_from(least_time_s), "silent so long it is dead, and its grains go elsewhere"},
+     {"alert", 0, "S", seconds_from(least_time_s), "after this silence it is delinquent"},
+     {"limit", 0, "S", seconds_from(least_time_s), "after this silence it is dead, and its grains move"},
      {"extended", 0, "S", seconds_from(least_time_s),
-      "the same while something there still answers; interval <= alert <= limit <= extended"},
+      "the same while probes are answered; interval <= alert <= limit <= extended"},
      {"class", 0, "MASK", class_mask(1), "the classes that it belongs to"},
-     {"reset", 0, nullptr, {}, "first everything as the host table has it; other options count on top"},
+     {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
      {"clear-nogo", 0, nullptr, {},
-      "grains that must not be tried there any more may be: all, or the grains that are named"}},
+      "clear the nogo marks there of all grains, or of the named ones"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
 )",
     .run = set};

@@ -21,7 +21,7 @@ int create(const Call &call) {
     const std::string role = call.arguments.value("role").value_or("server");
     const std::uint8_t number = number_of_role(role);
     const auto made = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), number});
-    if (!made) return call.fail(failure_of("no code was made", made.status()));
+    if (!made) return call.fail(failure_of("no code was created", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
     const std::string line =
         "dcs host join " + made->address + (number != 0 ? " --role " + role : "") + " --token " + token +
@@ -75,11 +75,11 @@ int revoke(const Call &call) {
 
 extern const Verb token_create_verb = {
     .noun = "token", .name = "create",
-    .summary = "make a code that lets a host join the pool",
-    .about = R"(Makes a code that can be used once, and prints the command that uses it.
-It is to be run on the host that is to join, by who runs its grain server; with --role client by root, there
-users' control programs can be started by dcs_begin then. Whoever has the code can join, so hand it over with care.
-For root, scheduler_master and the pool's owner; the scheduler must have been started with --tls.
+    .summary = "create a code for a host to join the pool",
+    .about = R"(Creates a code that can be used once, and prints the command that uses it.
+Run that command on the host that joins, under the account of its grain server; with --role client as root, after
+which dcs_begin can start users' control programs there. The code is a secret: any machine that has it can join.
+For root, scheduler_master and the pool's owner; the scheduler must run with --tls.
 
 Examples:
   dcs token create --host h1
@@ -88,20 +88,20 @@ Examples:
   dcs token create --host vault --role backup
 )",
     .options = {
-     {"host", 0, "NAME", {}, "only for that host of the host table, also to take the place of one that has joined\n"
-      "(default: for any that is in the table and has not joined yet)"},
+     {"host", 0, "NAME", {}, "only for that host of the host table, also to replace one that has joined\n"
+      "(default: any host of the table that has not joined yet)"},
      {"role", 0, "ROLE", one_of(role_words),
-      "what the host is to be: server, which runs grains (default); client, from which control programs call;\n"
+      "role of the host: server, which runs grains (default); client, from which control programs call;\n"
       "backup, which takes servers' reports while the scheduler is away"},
-     {"ttl", 0, "S", seconds_from(1, most_ttl_s), "for so long (default 1h; also 90s, 5m; at most 30 days)"}},
+     {"ttl", 0, "S", seconds_from(1, most_ttl_s), "time until it expires (default 1h; also 90s, 5m; at most 30 days)"}},
     .run = create};
 
 extern const Verb token_ls_verb = {
     .noun = "token", .name = "ls",
     .summary = "list the codes for hosts to join",
-    .about = R"(Lists the codes that hosts can join with.
-Those that were used and have not expired are there too: who used one may repeat it. Codes themselves
-are shown once only, when they are made.
+    .about = R"(Lists the codes with which hosts can join.
+Used codes are listed until they expire, because the host that used one may repeat it. Codes themselves
+are shown only once, when they are created.
 
 Examples:
   dcs token ls
@@ -111,9 +111,9 @@ Examples:
 
 extern const Verb token_revoke_verb = {
     .noun = "token", .name = "revoke", .words = "CODE...",
-    .summary = "make a code useless",
-    .about = R"(Makes codes useless before they expire.
-A host that has joined with one stays: `dcs host rm` takes hosts out of the pool.
+    .summary = "revoke a code",
+    .about = R"(Revokes codes before they expire.
+A host that has joined with a code stays in the pool: `dcs host rm` removes hosts.
 
 Examples:
   dcs token revoke 0a1b2c3d4e

@@ -24,12 +24,12 @@ struct MapFile {
 // `program`: path of CMD's program; empty where it depends on the input.
 std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program);
 
-// 24 hex digits. Each part has some of them, so that a change can be told with the file's name.
+// 24 hex digits. Each part has some of them, so that a message can name the changed file.
 std::string fingerprint_of(const std::vector<MapFile> &files);
 
 // What has changed since `recorded` was the fingerprint, in words for people: "work.py"; empty: nothing, or
 // `recorded` is empty. Of CMD a file that was not there then does not count, as grains may
-// have made it; where two share a part this cannot be told.
+// have made it; if two share a part this is unknown.
 std::string changed_in_command(const std::string &recorded, const std::vector<MapFile> &files);
 std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files);
 

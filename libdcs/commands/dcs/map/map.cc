@@ -82,7 +82,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     plan.directory = *directory;
     if (colons != words.end()) {
         if (std::find(colons + 1, words.end(), ":::") != words.end())
-            return usage_failure("dcs map: ::: stands more than once",
+            return usage_failure("dcs map: ::: occurs more than once",
                                  "one list of arguments follows it");
         if (call.arguments.has("arg-file"))
             return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
@@ -161,8 +161,8 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         if (number > 0) {
             const std::string n = std::to_string(session);
             console.note("interrupted; session " + n +
-                         " goes on in the pool. The same command again takes its results; `dcs session close " + n +
-                         "` stops it");
+                         " continues in the pool. Run the same command again to take its results; "
+                         "`dcs session close " + n + "` stops it");
             console.flush();
             std::_Exit(128 + number);
         }
@@ -171,7 +171,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
         if (away && ++missing == 4)
-            console.note("waiting for the scheduler, grains go on meanwhile" + up_again);
+            console.note("waiting for the scheduler; grains keep running" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -204,13 +204,13 @@ int print_commands(const MapPlan &plan) {
     return exits::ok;
 }
 
-// All is handed in; nobody waits for it. The same command takes the session up again.
+// All grains are submitted, and the command does not wait. The same command resumes the session.
 [[noreturn]] void leave(int session, MapWork &work, Console &console) {
     const std::int64_t missing = work.submit_only();
     const std::string n = std::to_string(session);
     std::printf("%d\n", session);
-    if (missing > 0) console.note(counted(missing, "grain") + " cannot be handed in");
-    console.note("handed in; `dcs session wait " + n + "` waits for it, `dcs session cat " + n +
+    if (missing > 0) console.note(counted(missing, "grain") + " cannot be submitted");
+    console.note("submitted; `dcs session wait " + n + "` waits for it, `dcs session cat " + n +
                  "` prints the outputs, `dcs session close " + n + "` stops it");
     const bool told = console.flush();
     std::_Exit(told ? exit_for_failed(missing) : exits::map_failed);
@@ -232,7 +232,7 @@ int map(const Call &call) {
     for (const char *option : {"jobs", "joblog", "results", "output"})
         if (detach && call.arguments.has(option))
             return call.fail(usage_failure("dcs map: --detach does not go with --" + std::string(option) +
-                                           ", for which a dcs map has to be there until the end"));
+                                           ", which needs a dcs map that stays until the end"));
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
@@ -289,45 +289,45 @@ Examples:
     .options = with_demands(with_start({
      {"arg-file", 'a', "FILE", {},
       "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
-      "Inputs, files and what is shown"},
+      "Inputs, files and output"},
      {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
-     {"file", 0, "[NAME=]PATH", {}, "this file lies in the directory of each grain, under its own name or NAME", "",
+     {"file", 0, "[NAME=]PATH", {}, "put this file into the directory of each grain, under its own name or NAME", "",
       Given::many},
      {"output", 0, "NAME=PATH", {},
-      "a file that CMD makes in the grain's directory; it lies at PATH afterwards, in which {} or {#} tells the\n"
+      "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
       "grains apart", "", Given::many},
-     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"},
+     {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
      {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
-     {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N of its grains at a time"},
+     {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
      {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
      {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
       "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
       "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
      {"session", 0, "N", whole_number(0, INT32_MAX),
       "use this session: it goes on, or when it is complete its outputs are printed again", "The session"},
-     {"new", 0, nullptr, {}, "start afresh, whatever an earlier run did"},
+     {"new", 0, nullptr, {}, "start anew, regardless of earlier runs"},
      {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
      {"resume-failed", 0, nullptr, {},
       "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
 on. Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current
-directory (with --file each in one of its own), with empty standard input.
+directory (with --file each in a separate one), with empty standard input.
 
 The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
-kill -9, a reboot) it goes on where it was, in its session, until all of its output was written. After that it begins
-anew; where grains failed and no file has changed since, only those run again, and the other outputs come from the
-record. Standard error says which of it happens. While a map runs, the same one is refused on this host. Results stay
-until `dcs session clean N`. Options other than those about the session should stay the same as well.
+kill -9, a reboot), it continues in its session until all output is written. A complete map starts anew; if grains
+failed and no file has changed since, only those run again, and the other outputs come from the
+record. Standard error says which case applies. While a map runs, the same map is refused on this host. Results stay
+until `dcs session clean N`. Keep the options other than those about the session the same as well.
 
-Files count: the program, and words of CMD and inputs that are paths of regular files (of inputs the first 10,000; by
-contents up to 16 MiB each and 64 MiB in all, else by size and time). Where one that CMD names has changed, an
-interrupted map says so and what to say: it neither goes on nor begins anew by itself.
+A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
+inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has
+changed, an interrupted map does not run, and says which option continues it or starts it anew.
 
-Grains get the environment, without variables that differ between terminals and mean nothing to a
-program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and alike); PWD is the directory.
-Where another variable differs from the first run's, grains that it submitted keep the environment
-of the first run, and a warning names the variable.
+Grains get the environment, except variables that differ between terminals and mean nothing to a
+program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.
+If another variable differs from the first run's, grains that the first run submitted keep its environment,
+and a warning names the variable.
 
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",

@@ -95,7 +95,7 @@ bool only_environment_differs(const std::string &difference,
         if (index < environment.size()) variable = name_of(environment[index]);
         // A variable that was there and is gone now shifts the sorted list: the smaller name is it.
         static constexpr std::string_view whole =
-            "]: recorded \"";  // long values are told by excerpts only
+            "]: recorded \"";  // long values are shown as excerpts
         const std::size_t recorded = line.find(whole);
         const std::size_t equals =
             recorded == std::string_view::npos ? recorded : line.find('=', recorded);

@@ -32,7 +32,7 @@ OpenedMap failed(const Failure &failure) {
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.number); }
 
-// "since 07:12:03", with the day if that is another one; empty if it cannot be told.
+// "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
     ProcessStat stat;
     if (pid <= 0 || !read_stat(pid, stat)) return "";
@@ -149,7 +149,7 @@ OpenedMap Opening::again(const Session &session) {
     const std::string changed = changed_since(session);
     if (!changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
-                         " began; what had finished by then is of its old state. --new runs all anew";
+                         " began; results from before the change are kept. --new runs all grains anew";
     return opened;
 }
 
@@ -161,7 +161,7 @@ OpenedMap Opening::resume(const Session &session) {
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number + " began, which has done " +
                        of_grains(session.finished),
-                   "--session " + number + " goes on with it all the same; --new begins anew, and `dcs session close " +
+                   "--session " + number + " continues it nevertheless; --new starts anew, and `dcs session close " +
                        number + "` ends the old one"});
 }
 
@@ -234,7 +234,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     }
     if (asked("replay"))
         return failed(not_found_failure("there is no session " + std::to_string(number),
-                                        "`dcs session ls` lists the sessions that there are"));
+                                        "`dcs session ls` lists the existing sessions"));
     return begin_anew(number, "");
 }
 

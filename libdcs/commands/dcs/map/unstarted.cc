@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_told = 20;  // reasons that are told one by one
+constexpr std::size_t most_told = 20;  // reasons that are printed one by one
 
 }  // namespace
 

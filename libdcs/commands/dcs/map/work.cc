@@ -75,9 +75,9 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
         console_.note(
             "warning: " +
             (variable.empty() ? "the environment" : "the environment variable " + variable) +
-            " is not as it was in the first run; grains that it submitted (" +
+            " differs from the first run; grains that it submitted (" +
             std::to_string(session_) + ":" + std::to_string(grain) +
-            " for one) keep their environment. --new starts afresh");
+            " for one) keep their environment. --new starts anew");
     told_environment_ = true;
     return true;
 }
@@ -136,10 +136,10 @@ void MapWork::wait_for_room() {
 
 void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
-    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a fresh session";
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a new session";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
-                       std::string("run the same command again, it goes on where it was");
+                       std::string("run the same command again to continue");
     give_up(failure);
 }
 
@@ -206,7 +206,7 @@ std::int64_t MapWork::submit_only() {
 
 void MapWork::take(const d_result &result) {
     const int grain = result.grain_num;
-    if (grain < 1 || grain > total_) return;  // of somebody else who used the session
+    if (grain < 1 || grain > total_) return;  // of another program that used the session
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
     if (taken.there) return;
     taken.there = taken.ran = some_result_ = true;
@@ -262,7 +262,7 @@ void MapWork::print_to_files(std::int32_t grain) {
     kept_.erase(kept);
 }
 
-// Those that it did not make are told, and the map goes on.
+// Prints the missing ones, and continues.
 void MapWork::bring_files(std::int32_t grain) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
     for (FileWords::Pair output : options_.files.outputs) {
@@ -349,7 +349,7 @@ std::int64_t MapWork::run() {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
-            failure.hint = "session " + session + " goes on when that changes: run the same command again then, or " +
+            failure.hint = "session " + session + " continues when that changes: then run the same command again, or " +
                            "`dcs session close " + session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {

@@ -77,7 +77,7 @@ private:
     std::vector<std::string> words_for(std::int32_t grain) const;
     void fail_without_result(std::int32_t grain, int code, const std::string &why);
     void take_missing();            // inputs whose program is not there
-    void finish_without_results();  // grains that somebody killed never report
+    void finish_without_results();  // killed grains never report
     bool after_cannot_run();        // false: nothing can be done about it here
     std::vector<std::int32_t> waiting_grains();
     void start_again(const std::vector<std::int32_t> &grains);

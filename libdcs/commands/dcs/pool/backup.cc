@@ -17,7 +17,7 @@ template <class Reply> Result<Reply> ask(const std::string &socket, const wire::
     auto answer = ask_daemon(socket, question);
     if (!answer) return answer.status();
     if (const auto *reply = std::get_if<Reply>(&*answer)) return *reply;
-    return fail(Code::protocol, "it answered what was not asked");
+    return fail(Code::protocol, "it sent another kind of answer");
 }
 
 // What both sides say of the copy of the store. The scheduler may be away.
@@ -39,7 +39,7 @@ CopyStatus ask_copy(const Pool &pool) {
 std::string copy_state_text(const wire::MirrorStatus &s) {
     std::string text = s.mode + ", " + s.state;
     if (s.copied == 0 && s.state == "away")
-        text += ", not heard of since the scheduler was started";
+        text += ", not connected since the scheduler was started";
     else if (s.lag_turns > 0)
         text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
                 seconds_text(s.lag_s) + " behind";
@@ -108,8 +108,8 @@ std::string hint_about(const Daemon &backup, const Pool &pool) {
     const bool by_up = pool.maker() == Pool::Maker::dcs_up;
     if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
     if (none && !pool.exists()) return start_hint(pool.directory());
-    if (!none) return "it is started as before: dcs_backupd --dir " + backup.directory + " ...";
-    return "there is none on this host; one on another host is asked there: dcs backup status --dir DIR, where its own "
+    if (!none) return "start it as before: dcs_backupd --dir " + backup.directory + " ...";
+    return "there is none on this host; for one on another host run there: dcs backup status --dir DIR, where its own "
            "directory is DIR/backup";
 }
 
@@ -157,7 +157,7 @@ int detach(const Call &call) {
     } else if (call.format == Format::name) {
         std::printf("backup\n");
     } else {
-        std::printf("Commits do not wait for the backup's copy any more, until it is as far as the store again.\n");
+        std::printf("Commits do not wait for the backup's copy until it is current again.\n");
     }
     return exits::ok;
 }
@@ -166,33 +166,33 @@ int detach(const Call &call) {
 
 extern const Verb backup_detach_verb = {
     .noun = "backup", .name = "detach",
-    .summary = "let commits go on without the backup's copy of the store",
-    .about = R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), nobody is answered
-while the backup is away. This lets them go on without. What is acknowledged from now on is lost with the
-scheduler's disk. The decision is durable; it ends when the copy is as far as the store again.
+    .summary = "let commits proceed without the backup's copy",
+    .about = R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), the scheduler does not
+answer while the backup is down. This lets commits proceed without the copy. Data acknowledged from now on is lost
+if the scheduler's disk is lost. The setting is durable, and ends when the copy is current again.
 
 Examples:
   dcs backup detach
 )",
-    .notes = R"(For the account of the scheduler, and root, on its host. Exit codes: 4 nothing waits for the copy, 5
+    .notes = R"(For the account of the scheduler, and root, on its host. Exit codes: 4 no commit waits for the copy, 5
 the scheduler does not answer.
 )",
     .run = detach};
 
 extern const Verb backup_status_verb = {
     .noun = "backup", .name = "status",
-    .summary = "what the passive backup holds for the scheduler",
-    .about = R"(Shows whether the passive backup lives, whether the scheduler and grain servers are connected to it,
-how many reports it holds, and what it has done since it was started. It is asked itself, so this works while the
-scheduler is away. Where it keeps a copy of the scheduler's store (dcs up --mirror), it also shows how far that is,
-and what the scheduler says about it.
+    .summary = "show the passive backup's state",
+    .about = R"(Shows whether the passive backup runs, whether the scheduler and grain servers are connected to it,
+how many reports it holds, and its counters since its start. The command asks the backup itself, so it works while
+the scheduler is down. If the backup keeps a copy of the scheduler's store (dcs up --mirror), the command also shows
+the copy's progress and the scheduler's view of it.
 
 Examples:
   dcs backup status
   dcs backup status -o json | jq .reports
   dcs backup status -o json | jq .copy.lag_s
 )",
-    .notes = R"(Reports that are held go to the scheduler as soon as it is back. Exit code 5: the backup does not
+    .notes = R"(The backup hands held reports over as soon as the scheduler is back. Exit code 5: the backup does not
 answer.
 )",
     .run = show_backup};

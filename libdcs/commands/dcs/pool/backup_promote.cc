@@ -46,7 +46,7 @@ int tell(const Call &call, const Pool &pool, const std::string &said, const std:
 }
 
 // On the backup's own host, of a pool of several. Whether the scheduler is dead only the operator knows; its daemons
-// and those of this host are started by whoever starts them at other times.
+// and those of this host are started by their services.
 int promote_of_hosts(const Call &call, const Pool &pool) {
     for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
         if (stays_up(daemon))
@@ -71,13 +71,13 @@ int promote(const Call &call) {
         const Daemon scheduler = pool.scheduler();
         if (stays_up(scheduler) && !call.arguments.has("yes"))
             return call.fail(with_hint(fail(Code::refused, "the scheduler lives (pid " + std::to_string(scheduler.pid) +
-                                                               "): what it has acknowledged and the copy does not have "
+                                                               "): acknowledged data that the copy does not have "
                                                                "would be lost"),
-                                       "how far the copy is, `dcs backup status` shows; --yes ends the scheduler"));
-        if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
-        if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "`dcs down`, then again"));
+                                       "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
+        if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
+        if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
         const auto ran = run_promotion(pool);
-        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts what was there"));
+        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts the pool as it was"));
         said = *ran;
     }
     const auto up = run_to_end("dcs", {"up", "--dir", pool.directory()});
@@ -85,31 +85,31 @@ int promote(const Call &call) {
         return call.fail(with_hint(fail(Code::internal, "the copy was promoted, but the pool did not start: " +
                                                             (up ? up->output : up.status().text)),
                                    "`dcs up`"));
-    return tell(call, pool, said, "The pool serves again; sessions and grains go on.");
+    return tell(call, pool, said, "The pool serves again; sessions and grains continue.");
 }
 
 }  // namespace
 
 extern const Verb backup_promote_verb = {
     .noun = "backup", .name = "promote",
-    .summary = "make the backup's copy of the store the scheduler's",
-    .about = R"(When the scheduler's disk is lost, or its state directory damaged or deleted, this makes a scheduler
-of the copy that the backup keeps (dcs up --mirror): the copy becomes the state directory, in a new epoch, and the
-pool is started on it. Sessions go on, control programs and grains find it by themselves, and an old scheduler that
-comes back is refused. With --mirror sync nothing is missing that was acknowledged. A state directory that is still
-there is kept beside the new one, under another name.
+    .summary = "start the scheduler from the backup's copy",
+    .about = R"(Use this if the scheduler's disk is lost, or its state directory damaged or deleted. The copy that the
+backup keeps (dcs up --mirror) becomes the state directory, in a new epoch, and the pool starts on it. Sessions
+continue, control programs and grain servers reconnect by themselves, and an old scheduler that comes back is
+refused. With --mirror sync no acknowledged data is lost. An existing state directory is kept beside the new one,
+under another name.
 
 Examples:
   dcs backup status          how far the copy is
   dcs backup promote
 )",
     .options = {
-     {"yes", 0, nullptr, {}, "although the scheduler lives: it is ended first"}},
-    .notes = R"(In a pool of several hosts this runs on the backup's host, while backup and scheduler are stopped,
-and makes DIR/scheduler/state of the copy in DIR/backup; what a scheduler there needs besides, and how hosts find
-it, is in BACKUP.md.
+     {"yes", 0, nullptr, {}, "promote even if the scheduler runs, and end it first"}},
+    .notes = R"(In a pool of several hosts, run this on the backup's host while backup and scheduler are stopped. It
+makes DIR/scheduler/state from the copy in DIR/backup. BACKUP.md says what else a scheduler there needs, and how
+hosts find it.
 
-Exit code 4: the scheduler lives, or there is no whole copy.
+Exit code 4: the scheduler runs, or there is no whole copy.
 )",
     .run = promote};
 

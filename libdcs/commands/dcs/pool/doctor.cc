@@ -55,10 +55,10 @@ int doctor(const Call &call) {
 
 extern const Verb doctor_verb = {
     .noun = "", .name = "doctor",
-    .summary = "what is damaged or missing, and what to do",
-    .about = R"(Asks the scheduler what is wrong: sessions whose files are damaged and were set aside, other damage of
-the backing store, a disk that is nearly full, hosts that are late, dead or have never called, and grains of yours
-that come back from hosts again and again.
+    .summary = "list problems of the pool, and what to do",
+    .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
+other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called, and
+your grains that come back from hosts repeatedly.
 
 Examples:
   dcs doctor

@@ -26,7 +26,7 @@ int count_up(const std::vector<Daemon> &daemons) {
     return n;
 }
 
-// Servers first, so that nobody starts another grain; then launchers, which end their grains; then
+// Servers first, so that no new grain starts; then launchers, which end their grains; then
 // grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
 // still comes.
 Ended end_pool(const Pool &pool) {
@@ -70,9 +70,9 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
                     counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
         if (ended.grains > 0)
-            std::printf("Killed %d %s of grains that had no launcher any more.\n", ended.grains,
+            std::printf("Killed %d %s of grains without a launcher.\n", ended.grains,
                         ended.grains == 1 ? "process" : "processes");
-        std::printf("Sessions and results stay; `dcs up` goes on where it was.\n");
+        std::printf("Sessions and results stay; `dcs up` continues from there.\n");
     }
 }
 
@@ -99,9 +99,9 @@ int down(const Call &call) {
     if (!lock) return call.fail(failure_of("dcs down", lock.status()));
     const Ended ended = end_pool(pool);
     if (!ended.left.empty()) {
-        Failure failure = failure_of("", fail(Code::internal, "these would not end:" + ended.left));
+        Failure failure = failure_of("", fail(Code::internal, "could not stop:" + ended.left));
         failure.hint =
-            "`dcs down` again; a process that a disk holds fast ends when the disk answers";
+            "run `dcs down` again; a process that waits for a disk ends when the disk answers";
         return call.fail(failure);
     }
     print_result(call, pool, ended);
@@ -114,15 +114,14 @@ extern const Verb down_verb = {
     .noun = "", .name = "down",
     .summary = "stop a private pool with all its grains",
     .about = R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler.
-Returns when everything is gone. Sessions, checkpoints and results stay on disk; `dcs up` goes on
-where it was, and grains start again from their last checkpoints.
+Returns when all processes have ended. Sessions, checkpoints and results stay on disk; `dcs up` continues
+from there, and grains start again from their last checkpoints.
 
 Examples:
   dcs down
   dcs down --dir /scratch/p
 )",
-    .notes = R"(Where nothing runs it says so and succeeds. It stops pools that `dcs up` made; one whose scheduler
-was started otherwise is left alone.
+    .notes = R"(If nothing runs, it says so and succeeds. It stops only pools that `dcs up` created.
 )",
     .run = down, .formats = false};
 

@@ -1,4 +1,4 @@
-// dcs reload, dcs log-level: for whoever operates the daemons.
+// dcs reload, dcs log-level: for operators.
 #include <cstdio>
 
 #include "commands/dcs/frame/call.h"
@@ -12,7 +12,7 @@ namespace {
 int reload(const Call &call) {
     const auto reply = client::ask<wire::Done>(this_pool(), wire::Reload{}, client::How{client::With::any});
     if (reply) return exits::ok;
-    Failure failure = failure_of("the settings were not read again", reply.status());
+    Failure failure = failure_of("the settings were not reread", reply.status());
     if (failure.exit == exits::usage) failure.exit = exits::error;  // it is a file that is wrong, not the line
     return call.fail(failure);
 }
@@ -28,11 +28,11 @@ int log_level(const Call &call) {
 
 extern const Verb reload_verb = {
     .noun = "", .name = "reload",
-    .summary = "have the scheduler read its settings again",
-    .about = R"(Has the scheduler read its configuration, host table, policy and limits again, as SIGHUP does. All files
-are read and checked, whole, before anything changes; if one of them is wrong, the line is named and everything
-stays as it is. Grains on hosts that are no longer in the table are moved; what `dcs host set` changed stays.
-Options that count only after a restart are named by `dcs status`.
+    .summary = "make the scheduler reread its settings",
+    .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does. All files
+are read and checked before anything changes; if one has an error, its line is named and nothing
+changes. Grains on hosts that are no longer in the table are moved; settings of `dcs host set` stay.
+`dcs status` lists options that take effect only after a restart.
 For root, the scheduler's account and the owner of a private pool.
 
 Examples:
@@ -42,13 +42,13 @@ Examples:
 
 extern const Verb log_level_verb = {
     .noun = "", .name = "log-level", .words = "off|error|warn|info|debug [HOST]",
-    .summary = "what the scheduler or a host's grain server logs",
-    .about = R"(Sets what the scheduler logs, or with HOST that host's grain server, until it is started again:
+    .summary = "set what the scheduler or a grain server logs",
+    .about = R"(Sets the log level of the scheduler, or with HOST of that host's grain server, until its next start:
 off, error, warn, info or debug. For root, the scheduler's account and the owner of a private pool.
 
 Examples:
-  dcs log-level debug          the scheduler tells everything
-  dcs log-level info local1    and a grain server a little
+  dcs log-level debug          the scheduler logs everything
+  dcs log-level info local1    a grain server logs less
 )",
     .run = log_level, .formats = false};
 

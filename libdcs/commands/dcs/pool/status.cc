@@ -41,7 +41,7 @@ void print_trouble(const Daemon &daemon) {
     std::string names;
     for (const Setting &s : record->after_restart) names += (names.empty() ? "" : ", ") + s.name;
     if (!names.empty())
-        std::printf("%s takes what its configuration says of %s when it is started again\n", daemon.name.c_str(),
+        std::printf("%s applies a change of %s after a restart\n", daemon.name.c_str(),
                     printable(names).c_str());
 }
 
@@ -77,7 +77,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
                 static_cast<long long>(info->running));
     std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version.c_str(),
-                seconds_text(static_cast<double>(info->up_s)).c_str(),
+                whole_seconds_text(info->up_s).c_str(),
                 static_cast<unsigned long long>(info->epoch),
                 static_cast<unsigned long long>(info->turn));
 }
@@ -121,17 +121,16 @@ int show_status(const Call &call) {
 
 extern const Verb status_verb = {
     .noun = "", .name = "status",
-    .summary = "the pool's daemons and what they have to do",
+    .summary = "show the pool's daemons and their work",
     .about = R"(Shows the daemons of the pool, and how many hosts, sessions and grains there are.
 
 Examples:
   dcs status
   dcs status -o json | jq '.daemons[] | select(.state == "down")'
 )",
-    .notes = R"(The daemons are shown also when the scheduler does not answer; the exit code is 5 then. Their states
-are up, down, and unknown: of a daemon whose files are not yours to look at. A scheduler that answers is up. Grain
-servers and a backup that were not started by `dcs up` are not among them: `dcs host ls` and `dcs backup status`
-show those.
+    .notes = R"(Daemons are shown even if the scheduler does not answer; the exit code is then 5. Their states are
+up, down, and unknown (you have no permission to read the daemon's files). A scheduler that answers is up. Grain
+servers and a backup that `dcs up` did not start are not shown: use `dcs host ls` and `dcs backup status`.
 )",
     .run = show_status};
 

@@ -18,7 +18,7 @@ constexpr int kill_wait_s = 20;  // for the kernel to tear down what was killed,
 
 // Pins the processes that hold the daemon's lock. The note says who took it; that it is still that
 // process is certain when it has the file open and the lock is held after the process was pinned.
-// A note of somebody else (killed before it was written, say): whoever has the file open.
+// A note of another process (killed before it was written, say): the process that has the file open.
 std::vector<Process> pin_holders(const Daemon &daemon) {
     std::vector<Process> pinned;
     std::vector<int> candidates;

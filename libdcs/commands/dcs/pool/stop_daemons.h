@@ -11,7 +11,7 @@ namespace dcs::commands {
 // lock. Returns the names of those that could not be ended.
 std::vector<std::string> stop_daemons(const std::vector<Daemon> &daemons, int patience_s);
 
-// Is the daemon up for good? One that is just dying (kill -9 a moment ago) is waited for.
+// Is the daemon up, and stays so? Waits for one that is just dying (kill -9 a moment ago).
 bool stays_up(const Daemon &daemon);
 
 // KILL to every live grain process of these servers, until none is left. Number of processes

@@ -82,7 +82,7 @@ std::string summary_line(const View &view) {
     const wire::SystemRow &s = view.system.system;
     return std::to_string(s.hosts_active) + " of " + counted(s.hosts, "host") + " active, " +
            std::to_string(s.running) + " of " + counted(slots, "slot") + " busy, " + counted(s.ready, "grain") +
-           " waiting; scheduler up " + seconds_text(static_cast<double>(s.up_s));
+           " waiting; scheduler up " + whole_seconds_text(s.up_s);
 }
 
 // Sessions in the order in which they get hosts: the screen's upper rows matter most.
@@ -166,7 +166,7 @@ public:
         std::fflush(stdout);
     }
 
-    // True: somebody wants to leave.
+    // True: the user wants to leave.
     bool pause(double s) const {
         pollfd fds[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
         if (::poll(fds, keys_ ? 2 : 1, static_cast<int>(s * 1000)) <= 0) return false;
@@ -203,9 +203,9 @@ int show_top(const Call &call) {
 
 extern const Verb top_verb = {
     .noun = "", .name = "top",
-    .summary = "the whole pool on one screen",
-    .about = R"(Shows the pool on one screen, drawn again and again: how many slots are busy, your active
-sessions with what is done of them, the hosts, and your running grains, those with the most processor
+    .summary = "show the whole pool on one screen",
+    .about = R"(Shows the pool on one screen, redrawn at intervals: the number of busy slots, your active
+sessions with their progress, the hosts, and your running grains, those with the most processor
 time first.
 
 Examples:
@@ -217,7 +217,7 @@ Examples:
      {"once", 0, nullptr, {}, "print it once; so it is also where standard output is no terminal"},
      {"interval", 0, "S", seconds_from(least_pause_s),
       "seconds from one drawing to the next (default 2, at least 0.5)"}},
-    .notes = R"(The key q and Ctrl-C end it. While the scheduler is away it says so, and goes on when it is back.
+    .notes = R"(The key q and Ctrl-C end it. If the scheduler is down, it says so, and continues when it is back.
 )",
     .run = show_top};
 

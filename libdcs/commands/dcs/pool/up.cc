@@ -126,7 +126,7 @@ void tell_to_reread(const Daemon &scheduler) {
     if (process.good() && has_open(scheduler.pid, scheduler.lock)) process.signal(SIGHUP);
 }
 
-// The host table first, the file `pool` last: whoever is interrupted between them finds the numbers
+// The host table first, the file `pool` last: after an interruption between them the next run finds the numbers
 // changed again and repeats both.
 Status write_numbers(const Pool &pool, const Wanted &wanted, Outcome &outcome) {
     const std::string hosts = pool.path("scheduler/hosts");
@@ -160,7 +160,7 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     for (const std::string &who : stop_daemons(servers, shrunk_stop_s)) left += " " + who;
     for (const std::string &who : stop_daemons(launchers, shrunk_launcher_stop_s)) left += " " + who;
     if (end_grains(pool, names) < 0) left += " grains";
-    if (!left.empty()) return fail(Code::internal, "these would not end:" + left);
+    if (!left.empty()) return fail(Code::internal, "could not stop:" + left);
     outcome.stopped = names;
     return Status::ok();
 }
@@ -248,7 +248,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
     if (!outcome.stopped.empty())
         std::printf(
-            "Stopped, because the pool has fewer servers now: %s. Their grains go to the others.\n",
+            "Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
             joined(outcome.stopped).c_str());
     std::printf(
         "\nUse it:\n  export DCS_DIR='%s'\n  dcs status\n  seq 3 | dcs map -- printf 'grain "
@@ -262,7 +262,7 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     numbers = wanted->numbers;
     if (Status made = make_layout(pool, numbers); !made) return made;
     if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
-        return fail(Code::internal, "the scheduler would not end, to be started with --mirror " + numbers.mirror);
+        return fail(Code::internal, "could not stop the scheduler, to restart it with --mirror " + numbers.mirror);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
     return start_missing(pool, numbers, outcome);
@@ -302,7 +302,7 @@ int up(const Call &call) {
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
         return call.fail(failed_with(
             done,
-            "what did start goes on; `dcs up` again tries once more, `dcs down` stops it all"));
+            "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
     const int active = active_hosts(numbers);
     if (active < numbers.servers)
         std::fprintf(
@@ -320,37 +320,37 @@ int up(const Call &call) {
 
 extern const Verb up_verb = {
     .noun = "", .name = "up",
-    .summary = "start a private pool on this host, or what has died of it",
+    .summary = "start a private pool on this host, or restart its dead daemons",
     .about = R"(Starts a private pool of this user on this host: a scheduler, a passive backup and grain
 servers. Needs no root and no configuration, and returns when the pool serves.
 
 Examples:
-  dcs up                               one grain server with a slot for each core; or what has died, again
+  dcs up                               one grain server with a slot for each core; or restart dead daemons
   dcs up --local 2                     two grain servers with one slot each
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
 )",
     .options = {
-     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers; default 1, or what the pool has"},
+     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers; default 1, or as many as the pool has"},
      {"slots", 0, "K", whole_number(1, most_slots),
       "grains at a time on each; default 1, without --local one for each core"},
      {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
       "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
-      "for 6 S dead: its grains go elsewhere. One that was killed and is not started again is dead\n"
+      "for 6 S dead: its grains move. One that was killed and is not started again is dead\n"
       "after S, at least 10 s"},
      {"courtesy", 0, "C", one_of("watch|priority"),
-      "priority (the default): grains have the lowest priority, and that is all. watch: they are also\n"
-      "given back when other work keeps the processors busy or memory runs out, and the host takes\n"
-      "none until it is calm again. For servers that are started from now on"},
+      "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
+      "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"
+      "again. Applies to servers that are started from now on"},
      {"mirror", 0, "MODE", one_of("off|lagging|sync"),
       "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
-      "default); lagging: as far as it gets; sync: nothing is acknowledged before it is there too, and\n"
-      "nobody is answered while the backup is away. Another mode starts the scheduler anew; grains run on"},
+      "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
+      "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
      {"dir", 0, "DIR", some_text,
       "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
-    .notes = R"(Again on the same directory it starts what has died and leaves the rest alone. Other numbers are
-taken over by the running pool; with fewer servers the surplus ones are stopped and their grains go
-to the others. Started by root, grains run as root. A directory with a pool that `dcs up` did not make is
-left alone: its host table is its administrator's.
+    .notes = R"(Run again on the same directory, it starts daemons that have died and changes no others. New numbers
+apply to the running pool; with fewer servers the surplus ones are stopped and their grains move
+to the others. If root starts the pool, grains run as root. `dcs up` does not change a pool that it did not
+create: its host table belongs to its administrator.
 )",
     .run = up, .formats = false};
 

@@ -7,7 +7,7 @@
 
 namespace dcs::commands {
 
-// Fails if nobody answers, or with what the daemon says against it.
+// Fails if the daemon does not answer, or with its error.
 Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question);
 
 }  // namespace dcs::commands

@@ -15,7 +15,7 @@ std::int64_t named(const std::vector<GrainRange> &ranges) {
     return count;
 }
 
-// False: it has to be done otherwise (details of somebody else's grains are not shown).
+// False: use another query (details of other users' grains are not shown).
 bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &ranges, GrainsAnswer &answer) {
     for (const GrainRange &range : ranges) {
         for (std::int64_t number = range.first; number <= range.last; ++number) {
@@ -57,7 +57,7 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
         if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
             chosen.failure = not_found_failure(
                 "there is no grain " + word,
-                "`dcs grain ls " + sessions.sessions[0].name() + "` lists those that there are");
+                "`dcs grain ls " + sessions.sessions[0].name() + "` lists the existing ones");
             chosen.failure->code = "grain_unknown";
             return chosen;
         }

@@ -140,18 +140,18 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("binary", shown(row.binary_class));
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
     facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
-    facts.add("users", names_of(row.users, "everybody"));
-    facts.add("set", shown(row.settings).empty() ? "nothing: as the host table has it" : shown(row.settings));
+    facts.add("users", names_of(row.users, "all users"));
+    facts.add("set", shown(row.settings).empty() ? "nothing: values of the host table" : shown(row.settings));
     facts.add("last call-in", known ? seconds_text(row.last_call_in_s) + " ago" : "never");
     facts.add("calls in", "every " + seconds_text(row.interval_s));
     facts.add("delinquent", "after " + seconds_text(row.alert_s));
     facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
-                          " while something answers for it");
+                          " while a probe is answered");
     facts.add("load", figures ? load : "-");
     facts.add("memory", (figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
-                            " free; grains asked for " + megabytes(row.memory_used_mb) +
+                            " free; grains demand " + megabytes(row.memory_used_mb) +
                             (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
-    facts.add("cores", "grains asked for " + std::to_string(row.cores_used) +
+    facts.add("cores", "grains demand " + std::to_string(row.cores_used) +
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
     facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) +
                             " finished, " + std::to_string(row.failed) + " failed, " +

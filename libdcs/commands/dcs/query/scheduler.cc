@@ -112,7 +112,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         not_found_failure(selector.which == SessionSelector::Which::last
                               ? user + " has no session"
                               : "there is no session " + whose + std::to_string(selector.number),
-                          "`dcs session ls` lists the sessions that there are");
+                          "`dcs session ls` lists the existing sessions");
     answer.failure.code = "session_unknown";
     return answer;
 }

@@ -15,7 +15,7 @@ namespace dcs::commands {
 // One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there
 // are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
-// The same for a grain, from the scheduler; empty also where that cannot be told now.
+// The same for a grain, from the scheduler; empty also if the cause cannot be determined now.
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
 
 // When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.

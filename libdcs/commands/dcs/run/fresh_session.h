@@ -1,5 +1,5 @@
 #pragma once
-// A new session under a number that nobody uses, for programs that do not care which.
+// A new session under an unused number, for programs that do not care which.
 #include <string>
 
 #include "commands/dcs/frame/failure.h"

@@ -87,7 +87,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     return take_file_words(call.arguments, command.files);
 }
 
-// It is no error that whoever reads has had enough.
+// A reader that closes the pipe is not an error.
 Status copy(FILE *from, FILE *to) {
     char buffer[65536];
     std::size_t n = 0;
@@ -130,7 +130,7 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
         if (::sigtimedwait(&signals, nullptr, &limit) > 0 && boot_clock() > began + seconds(1)) break;
     }
     std::fprintf(stderr,
-                 "dcs run: the scheduler does not answer, so the grain of session %d may go on; "
+                 "dcs run: the scheduler does not answer, so the grain of session %d may keep running; "
                  "`dcs session close %d` ends it\n",
                  session, session);
     std::_Exit(128 + number);
@@ -171,7 +171,7 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
             told = move.incarnation;
             const std::string &reason = move.reason;
             if (reason == "given_back" || reason == "start_failed" || reason == "gap")
-                std::fprintf(stderr, "dcs run: %s: %s; it is started again by itself (`dcs grain show %d:%d`)\n",
+                std::fprintf(stderr, "dcs run: %s: %s; it is started again automatically (`dcs grain show %d:%d`)\n",
                              printable(move.host).c_str(), printable(move.detail).c_str(), session, grain_number);
         }
     }
@@ -262,7 +262,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
 // The session stays, with all that comes of the grain.
 [[noreturn]] void leave(int session) {
     std::printf("%d\n", session);
-    std::fprintf(stderr, "dcs run: session %d is handed in; `dcs session wait %d` waits for it, `dcs session cat %d` "
+    std::fprintf(stderr, "dcs run: session %d is submitted; `dcs session wait %d` waits for it, `dcs session cat %d` "
                  "prints its output\n", session, session, session);
     const bool told = std::fflush(stdout) == 0;
     std::_Exit(told ? exits::ok : exits::run_failed);
@@ -335,27 +335,27 @@ Examples:
     .options = with_demands(with_start({
      {"live", 0, nullptr, {}, "show outputs while CMD writes them (default when standard output is a terminal)",
       "What is shown"},
-     {"no-live", 0, nullptr, {}, "show outputs when CMD has ended, whole"},
-     {"file", 0, "[NAME=]PATH", {}, "this file lies in the grain's directory, under its own name or NAME", "Files",
+     {"no-live", 0, nullptr, {}, "show whole outputs when CMD has ended"},
+     {"file", 0, "[NAME=]PATH", {}, "put this file into the grain's directory, under its own name or NAME", "Files",
       Given::many},
      {"output", 0, "NAME[=PATH]", {},
-      "a file that CMD makes in the grain's directory; after the run it lies here, as NAME or PATH", "", Given::many},
-     {"bring", 0, nullptr, {}, "CMD's file goes along: hosts that lack it, or have another one there, run this one"}})),
-    .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment; there is
-no shell in between. With --file or --output it runs in a directory of its own instead. Standard input is
+      "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH", "", Given::many},
+     {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"}})),
+    .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
+shell. With --file or --output it runs in a separate directory instead. Standard input is
 read to its end first (1 GiB at most; a terminal is not read). The session of the grain is removed at the end;
 Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` stops the grain, `clean N` removes it.
 
-Outputs come whole when the grain has ended, exactly once. With --live, or when standard output is a terminal, they
-come as the host tells what CMD has written (many programs collect 4 KiB first: stdbuf -oL CMD, python3 -u); if
-the grain then moves and begins again, standard error says how much of what was shown does not count.
+Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,
+they are printed as CMD writes them (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u). If
+the grain then moves and begins again, standard error says how much of the shown output is void.
 
-What waits says so on standard error: what stands before it, or that no host may take it.
+While the grain waits, standard error says what comes before it, or that no host may take it.
 
-A grain that comes back from a host is started again by itself; standard error says so.
+A grain that comes back from a host is started again automatically; standard error says so.
 
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
-host can give it what it asks for (its directory, arguments that long); 125 DCS itself failed.
+host can meet its needs (its directory, the length of its arguments); 125 DCS itself failed.
 )",
     .run = run, .command_follows = true, .failure_exit = exits::run_failed, .formats = false};
 

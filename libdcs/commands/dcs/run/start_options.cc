@@ -17,11 +17,11 @@ OptionTable with_start(OptionTable options) {
         {"env", 0, "NAME=VALUE", some_text, "with this variable in its environment", "", Given::many},
         {"dry-run", 0, nullptr, {}, "print the commands that would run, as a shell takes them, and run nothing"},
         {"detach", 0, nullptr, {},
-         "hand the work in, print the number of its session, and return; `dcs session wait` waits for it,\n"
+         "submit the work, print the number of its session, and return; `dcs session wait` waits for it,\n"
          "`dcs session cat` prints its outputs"},
-        {"label", 0, "TEXT", some_text, "a word of yours for the session, shown by `dcs session ls`"},
+        {"label", 0, "TEXT", some_text, "a label for the session, shown by `dcs session ls`"},
         {"nice", 0, "N", whole_number(0, wire::most_nice),
-         "let less nice sessions go first, whoever owns them (0, the default, to 19)"}};
+         "let less nice sessions of all users go first (0, the default, to 19)"}};
     options.insert(options.end(), std::begin(rows), std::end(rows));
     return options;
 }

@@ -100,7 +100,7 @@ int cat_sessions(const Call &call) {
 extern const Verb session_cat_verb = {
     .noun = "session", .name = "cat", .words = "[SEL...]",
     .summary = "print the outputs of a session in order",
-    .about = R"(Prints what the finished grains of sessions have written, in the order of their numbers, which for
+    .about = R"(Prints the outputs of the finished grains of sessions, in the order of their numbers, which for
 `dcs map` is that of the inputs: standard output to standard output, standard error to standard error.
 
 Examples:

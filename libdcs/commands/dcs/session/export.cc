@@ -113,7 +113,7 @@ Status Exporter::add(wire::ExportedGrain grain) {
             if (!again) return again.status();
             if (again->grains.empty() || again->grains[0].grain != grain.grain)
                 return fail(Code::grain_unknown, "grain " + std::to_string(grain.grain) +
-                                                     " went away while it was exported");
+                                                     " was removed while it was exported");
             if (!line || !same_moment(grain, again->grains[0])) {
                 grain = std::move(again->grains[0]);
                 continue;
@@ -140,7 +140,7 @@ Result<wire::ExportedSession> Exporter::run(wire::ExportReply page) {
             if (Status s = add(std::move(grain)); !s) return s;
         }
         if (!page.more) break;
-        if (last < 0) return fail(Code::protocol, "the scheduler's pages of grains do not go on");
+        if (last < 0) return fail(Code::protocol, "the scheduler repeats a page of grains");
         auto next = page_of(session_, last, 0);
         if (!next) return next.status();
         page = std::move(*next);
@@ -172,7 +172,7 @@ int tell(const Call &call, const Session &session, const std::string &directory,
     std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
                 counted(static_cast<std::int64_t>(head.grains), "grain").c_str());
     if (head.state == "active")
-        std::printf("it is active: each page of grains is of its own moment; what is exact is the "
+        std::printf("it is active, so each page of grains is of a different moment; exact is only the "
                     "export of a closed session\n");
     return exits::ok;
 }
@@ -209,21 +209,21 @@ int export_it(const Call &call) {
 extern const Verb session_export_verb = {
     .noun = "session", .name = "export", .words = "SEL [DIR]",
     .summary = "write a session into a directory",
-    .about = R"(Writes all of a session into a directory, as text that ls, less and an editor can deal with:
-`session` (who, how many), `grains` (one JSON object per line) and `files/` for what is long or no text.
-`dcs session import` makes a session of it again, here or in another pool.
+    .about = R"(Writes a session into a directory, as text files that you can read and edit:
+`session` (user and counts), `grains` (one JSON object per line) and `files/` for long or binary streams.
+`dcs session import` makes a session of the directory, in this pool or another one.
 
 Examples:
   dcs session export 7                   into session-<user>-7
   dcs session export 7 /data/seven --files
-  dcs session export ann/3               somebody else's: root and the pool's owner
+  dcs session export ann/3               another user's session: for root and the pool's owner
 )",
     .options = {
      {"files", 0, nullptr, {},
       "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
       "short ones into files/packed)"}},
-    .notes = R"(DIR must not exist, or be empty; it appears when everything is in it. An active session can be
-exported too: page by page, each of its own moment; the export of a closed one is exact.
+    .notes = R"(DIR must not exist, or be empty; it appears when the export is complete. The export of a closed session
+is exact; an active one is exported page by page, each at a different moment.
 )",
     .run = export_it};
 

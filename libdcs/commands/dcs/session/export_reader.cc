@@ -53,7 +53,7 @@ Result<OpenFile> open_plain(int directory, const std::string &name, const std::s
     file.fd = Descriptor(
         ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.fd.get() < 0 && errno == ELOOP)
-        return invalid(shown + " is a symbolic link: put the file itself there");
+        return invalid(shown + " is a symbolic link: replace it by the file itself");
     if (file.fd.get() < 0)
         return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
     struct stat facts = {};
@@ -187,7 +187,7 @@ Status Reader::emit(const std::string &record) {
 Status Reader::read_head() {
     auto file = open_plain(directory_.get(), "session", "session");
     if (!file) return file.status();
-    if (file->length > session_bytes) return invalid("session is too long to be one of ours");
+    if (file->length > session_bytes) return invalid("session is longer than any that `dcs session export` writes");
     auto text = read_part(*file, 0, file->length, "session");
     if (!text) return text.status();
     auto head = wire::session_of_text(*text);

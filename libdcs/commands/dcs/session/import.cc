@@ -64,12 +64,13 @@ Status bring_contents(const PackedSession &session, const std::string &directory
     }
     for (const std::string &digest : missing) {
         const auto found = session.contents.find(digest);
-        if (found == session.contents.end()) return fail(Code::protocol, "the scheduler misses what was not asked for");
+        if (found == session.contents.end())
+            return fail(Code::protocol, "the scheduler requests a content that was not offered");
         const std::string name = "files/" + content_file(digest);
         const auto file = open_exported(directory, content_file(digest));
         if (file.status().code == Code::not_found)
             return fail(Code::invalid, "the scheduler does not have " + to_text(found->second) + ", and there is no " +
-                                           name + ": put that file there, or submit a grain with it first");
+                                           name + ": add that file, or submit a grain with it first");
         if (!file) return file.status();
         const Status s = client::upload_content(this_pool(), found->second, file->get(), name, client::With::any);
         if (!s) return s;
@@ -121,11 +122,11 @@ int import(const Call &call) {
 
 extern const Verb session_import_verb = {
     .noun = "session", .name = "import", .words = "DIR",
-    .summary = "make a session of an exported directory",
-    .about = R"(Makes a closed session of yours from a directory that `dcs session export` wrote, in this pool or
-another one, edited by hand or not. Everything in it is checked before anything is sent; an error names file and
-line. Either all of it becomes the session or nothing changes. Grains that ran become ready, with their checkpoints.
-Its control program reopens it (d_reopen_ses) and goes on.
+    .summary = "create a session from an exported directory",
+    .about = R"(Creates a closed session of yours from a directory that `dcs session export` wrote, in this pool or
+another one; the directory may be edited by hand. All files are checked before anything is sent; an error names file
+and line. The import takes effect as a whole or not at all. Grains that ran become ready, with their checkpoints.
+The session's control program reopens it (d_reopen_ses) and continues.
 
 Examples:
   dcs session import session-ann-7
@@ -134,7 +135,7 @@ Examples:
 )",
     .options = {
      {"number", 0, "N", whole_number(0, INT32_MAX), "the session's number (default: the recorded one)"},
-     {"replace", 0, nullptr, {}, "in the place of the session that has this number, which must be closed"}},
+     {"replace", 0, nullptr, {}, "replace the session of this number, which must be closed"}},
     .notes = R"(A number in use is refused without --replace.
 )",
     .run = import};

@@ -65,10 +65,10 @@ int log(const Call &call) {
 
 extern const Verb session_log_verb = {
     .noun = "session", .name = "log", .words = "SEL",
-    .summary = "what became of a session, in order",
-    .about = R"(Prints the event log of a session: its grains' submissions, starts, checkpoints, moves and ends,
-which results were handed out to the control program and when, what it was shown before a grain had finished, and
-its own beginnings. The order is exact; times are those of the scheduler's clock.
+    .summary = "print a session's events in order",
+    .about = R"(Prints the event log of a session: submissions, starts, checkpoints, moves and ends of its grains;
+which results the control program took and when, and the output that it read before a grain had finished; and
+the starts of the control program. The order is exact; times are those of the scheduler's clock.
 
 Examples:
   dcs session log last
@@ -76,10 +76,10 @@ Examples:
   dcs session log 7 -o json | jq '.events[] | select(.event == "left")'
 )",
     .options = {
-     {"follow", 'f', nullptr, {}, "go on until the session is closed"}},
+     {"follow", 'f', nullptr, {}, "continue until the session is closed"}},
     .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). -o json: one document
 {"schema":"dcs.session.log/1","user":...,"session":...,"events":[{"time_s":...,"event":...,...}]}; with --follow
-another one whenever there is more. -o name: the kind of each event. `dcs trace` draws it.
+another one for each batch of new events. -o name: the kind of each event. `dcs trace` draws them.
 )",
     .run = log};
 

@@ -120,7 +120,7 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
     return std::nullopt;
 }
 
-// Ctrl-C is for the program; what it did until then is told.
+// Ctrl-C is for the program; the report covers its calls until then.
 pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
     std::fflush(stdout);
     const WordArray argv(command);
@@ -248,21 +248,21 @@ extern const Verb replay_check_verb = {
     .noun = "", .name = "replay-check", .words = "SES|DIR... -- PROGRAM [ARG...]",
     .summary = "does a control program repeat what its session recorded?",
     .about = R"(Runs a control program against the record of its sessions, on this host, without grain servers and
-without touching the pool: what it submitted before is met by the record, results come back in the order in which
-they came then. Says whether it repeats its record, or where it departs from it: the recorded and the new value, a
-grain or a result that it leaves out. Use it before you change a program whose sessions are half done.
+without changing the pool: the record answers its submissions, and results come back in the recorded order.
+Reports whether the program repeats its record, or where it departs from it: the recorded and the new value, or a
+missing grain or result. Use it after changing a program whose sessions are unfinished.
 
 Examples:
   dcs replay-check 7 -- ./primes 1000000
   dcs replay-check 1 2 3 -- find_factor -f numbers     a program with three sessions
   dcs replay-check session-ann-7 -- ./primes 1000000   a directory that `dcs session export` wrote
 )",
-    .notes = R"(The program must take its sessions up by d_resume_ses with sent_reset, as a rerun does, or by
-d_reopen_ses. Where the record ends (the program was killed, or is under way), whatever it does next is no
-departure, and fails as in a closed session. With -o json or name the program's standard output goes to standard
+    .notes = R"(The program must resume its sessions by d_resume_ses with sent_reset, as a rerun does, or by
+d_reopen_ses. After the end of the record (the program was killed, or still runs) its further calls are not
+departures, and fail as in a closed session. With -o json or name the program's standard output goes to standard
 error.
 
-Exit code: 0 it repeats its record, 1 it departs, or the check itself failed (which standard error tells then).
+Exit code: 0 it repeats its record, 1 it departs, or the check itself failed (standard error then says so).
 )",
     .run = replay_check, .command_follows = true};
 

@@ -77,7 +77,7 @@ void ReplayProxy::request(Pair &pair, const wire::AnyMessage &message, std::uint
         asked.session = open->number;
         if (records_.count(open->number) == 0) {
             depart(open->number, -1, "it opens session " + std::to_string(open->number) +
-                                         ", which is not among the recorded ones (name it too if it belongs to them)");
+                                         ", which is not recorded here (name it too if it belongs to the program)");
             return pass_on(pair.program,
                            wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
                                             "dcs replay-check has no record of session " +
@@ -97,7 +97,7 @@ void ReplayProxy::request(Pair &pair, const wire::AnyMessage &message, std::uint
     pass_on(pair.scheduler, message, id);
 }
 
-// Who cannot be told what the other side says is of another release than this program.
+// A peer whose form cannot express the other side's message is of another release than this program.
 void ReplayProxy::pass_on(ConnId to, const wire::AnyMessage &message, std::uint64_t id) {
     if (loop_->send(to, message, id)) return;
     loop_->close(to);

@@ -90,7 +90,7 @@ void print_one(const Session &s) {
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
     std::printf("grains    %d ready, %d running, %d finished (%d failed), %d killed\n", s.ready, s.running,
                 s.finished, s.failed, s.killed);
-    std::printf("sent      %d of %d results were handed out\n", s.sent, s.finished);
+    std::printf("sent      %d of %d results were delivered\n", s.sent, s.finished);
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
                     seconds_text(s.saved_cpu_s).c_str());
@@ -142,7 +142,7 @@ int close(const Call &call) {
 int set(const Call &call) {
     const auto nice = call.arguments.number("nice");
     const auto label = call.arguments.value("label");
-    if (!nice && !label) return call.fail(usage_failure("dcs session set: say --nice N, --label TEXT, or both"));
+    if (!nice && !label) return call.fail(usage_failure("dcs session set: give --nice N, --label TEXT, or both"));
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     std::vector<std::string> names;
@@ -168,9 +168,9 @@ bool confirmed(const std::vector<Session> &sessions) {
                   sessions[0].name()
             : counted(static_cast<std::int64_t>(sessions.size()), "session");
     if (sessions.size() == 1 && sessions[0].damaged())
-        std::fprintf(stderr, "What is damaged may still be restored by hand or from an export "
+        std::fprintf(stderr, "Damaged files may still be restored by hand or from an export "
                              "(`dcs doctor` says more).\n");
-    std::fprintf(stderr, "Remove all data of %s for good? [y/N] ", which.c_str());
+    std::fprintf(stderr, "Permanently remove all data of %s? [y/N] ", which.c_str());
     char answer[16] = "";
     return std::fgets(answer, sizeof answer, stdin) != nullptr &&
            (answer[0] == 'y' || answer[0] == 'Y');
@@ -259,16 +259,16 @@ int clean(const Call &call) {
 extern const Verb session_ls_verb = {
     .noun = "session", .name = "ls", .words = "[SEL...]",
     .summary = "list sessions",
-    .about = R"(Lists sessions, yours or those that the selectors name: what was typed and its label, when it was
-submitted and how long it took, its grains by state; DONE are the finished ones, of which FAILED ended badly.
+    .about = R"(Lists sessions, yours or those that the selectors name: command line, label, time of submission,
+duration, and number of grains by state; DONE are the finished ones, of which FAILED have failed.
 
 Examples:
   dcs session ls
-  dcs session ls all                    of everybody whose sessions you may see
+  dcs session ls all                    of all users whose sessions you may see
   dcs session ls -o json | jq '.sessions[] | select(.state == "active").session'
 )",
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
-No session at all is an empty list and no error.
+An empty list is not an error.
 )",
     .run = list_sessions};
 
@@ -287,18 +287,18 @@ Examples:
 
 extern const Verb session_set_verb = {
     .noun = "session", .name = "set", .words = "SEL...",
-    .summary = "change a session's label, or its place",
-    .about = R"(Changes sessions. A nice one lets all sessions that are less nice go first, whoever owns them and
-however young they are; among equals the older one goes first. A grain that runs may have to make room at the end
-of a time slice, as those of younger sessions do.
+    .summary = "change a session's label or niceness",
+    .about = R"(Changes sessions. Sessions that are less nice go first, whatever their user and age; of equally nice
+sessions the older one goes first. A running grain of a nice session may have to make room at the end
+of a time slice, as grains of younger sessions do.
 
 Examples:
-  dcs session set 7 --nice 5        a later session of yours, or of others, goes before it now
+  dcs session set 7 --nice 5        later sessions, yours and others', now go first
   dcs session set last --label night
 )",
     .options = {
      {"nice", 0, "N", whole_number(0, wire::most_nice), "0, as sessions begin, to 19"},
-     {"label", 0, "TEXT", {}, "a word of yours, shown by `dcs session ls`; '' takes it away"}},
+     {"label", 0, "TEXT", {}, "a label, shown by `dcs session ls`; '' removes it"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = set};
@@ -306,8 +306,8 @@ Examples:
 extern const Verb session_close_verb = {
     .noun = "session", .name = "close", .words = "SEL...",
     .summary = "end a session; results stay",
-    .about = R"(Ends sessions: running grains are withdrawn, results, checkpoints and outputs stay. Sessions of other
-users need root or the pool's owner, and their names. Closing a closed session is no error.
+    .about = R"(Ends sessions: running grains are withdrawn; results, checkpoints and outputs stay. Only root and the
+pool's owner may close sessions of other users, as USER/NUM. Closing a closed session is not an error.
 
 Examples:
   dcs session close 7
@@ -320,9 +320,9 @@ Examples:
 extern const Verb session_clean_verb = {
     .noun = "session", .name = "clean", .words = "[SEL...]",
     .summary = "remove a closed session's data",
-    .about = R"(Removes all data of closed sessions of yours: inputs, checkpoints, outputs, results. A session that is
-named must be closed, or damaged (what is left of it is removed); `all` means all of yours that are
-closed. Asks on a terminal.
+    .about = R"(Removes all data of your closed sessions: inputs, checkpoints, outputs, results. A session that is
+named must be closed, or damaged (its remains are removed); `all` means all of your closed
+sessions. Asks for confirmation on a terminal.
 
 Examples:
   dcs session clean 7

@@ -235,8 +235,8 @@ had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
 extern const Verb session_watch_verb = {
     .noun = "session", .name = "watch", .words = "[SEL...]",
     .summary = "follow a session until its grains are done",
-    .about = R"(Shows how sessions get on until all their grains are done: redrawn on a terminal, otherwise a line
-whenever something changed. Ctrl-C ends the watching only.
+    .about = R"(Shows the progress of sessions until all their grains are done: redrawn on a terminal, otherwise a line
+for each change. Ctrl-C ends only the display.
 
 Examples:
   dcs session watch

@@ -75,11 +75,11 @@ void Picture::draw_lines(const Flow::Grains &g, double x) {
 
 void Picture::draw_legend(double y) {
     svg_.diamond(spine, y, 9, "#fff3c4");
-    svg_.text(spine + 16, y + 4, "the control program decides, with so many results known (all that stand above)");
+    svg_.text(spine + 16, y + 4, "the control program decides, knowing this many results (all those above)");
     y += 24;
     const struct { const char *kind, *text; } lines[] = {
         {"start", "submits a grain"}, {"flow", "a grain's result is handed out to this decision"},
-        {"shown", "something of an unfinished grain was shown to it"}, {"kill", "kills a grain"}};
+        {"shown", "output of an unfinished grain was read by it"}, {"kill", "kills a grain"}};
     for (const auto &line : lines) {
         svg_.path("M" + px(spine - 12) + "," + px(y) + "H" + px(spine + 12), line.kind);
         svg_.text(spine + 20, y + 4, line.text);

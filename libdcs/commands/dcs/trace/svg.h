@@ -11,7 +11,7 @@ public:
     // Text is escaped here; bytes that are not UTF-8 become U+FFFD.
     void line(double x1, double y1, double x2, double y2, const char *kind);
     void path(const std::string &d, const char *kind);
-    // `tip`: told when the pointer rests on it.
+    // `tip`: shown when the pointer rests on it.
     void box(double x, double y, double width, double height, const char *colour, const std::string &tip = "",
              const char *kind = "box");
     void diamond(double x, double y, double half, const char *colour);

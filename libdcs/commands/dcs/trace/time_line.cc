@@ -170,15 +170,15 @@ void TimeLine::draw_legend(double y) {
     svg_.triangle(x + 6, y + 5, 4, "");
     label("checkpoint", 82);
     svg_.path("M" + std::to_string(static_cast<int>(x)) + "," + std::to_string(static_cast<int>(y)) + "h15", "moved");
-    label("and goes on elsewhere", 146);
+    label("and continues elsewhere", 146);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "left");
     label("it leaves", 76);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "dead");
     label("killed", 56);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "mark");
-    label("results are handed out", 146);
+    label("results are delivered", 146);
     svg_.diamond(x + 8, y, 6, "#f2c08a");
-    label("control program begins again", 182);
+    label("control program restarts", 182);
     svg_.diamond(x + 8, y, 6, "#888");
     label("closed", 60);
 }

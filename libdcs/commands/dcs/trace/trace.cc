@@ -33,7 +33,7 @@ int trace(const Call &call) {
     const Arguments &arguments = call.arguments;
     const auto svg = arguments.value("svg"), graph = arguments.value("graph"), dot = arguments.value("dot");
     if (!svg && !graph && !dot)
-        return call.fail(usage_failure("dcs trace: which picture?",
+        return call.fail(usage_failure("dcs trace: no output is named",
                                        "--svg FILE (time line), --graph FILE (dataflow, SVG) "
                                        "or --dot FILE (dataflow, for graphviz)"));
     const SessionsAnswer answer = sessions_of(arguments.words);
@@ -66,10 +66,10 @@ int trace(const Call &call) {
 
 extern const Verb trace_verb = {
     .noun = "", .name = "trace", .words = "SEL",
-    .summary = "draw what became of a session",
-    .about = R"(Draws pictures of a session from its event log: the time line of its hosts, with checkpoints and
-with grains that moved; and the dataflow graph of its computation, in which each decision of the control program
-follows from the results that were handed out before it.
+    .summary = "draw the time line and dataflow of a session",
+    .about = R"(Draws charts of a session from its event log: the time line of its hosts, with checkpoints and
+moves of grains; and the dataflow graph of its computation, in which each decision of the control program
+follows from the results that it received before.
 
 Examples:
   dcs trace last --svg time.svg
@@ -81,7 +81,7 @@ Examples:
      {"graph", 0, "FILE", {}, "the dataflow graph, as SVG"},
      {"dot", 0, "FILE", {}, "the dataflow graph in the language of graphviz"}},
     .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). At least one FILE; - is
-standard output. More than six grains that were submitted by one decision, had their results taken by one, and ended
+standard output. More than six grains that one decision submitted, whose results one decision took, and that ended
 alike are one box. The session may be active or closed.
 )",
     .run = trace};

@@ -1,0 +1,79 @@
+// A digest is no content: what users and hosts have to show before one is theirs.
+#include "contents.h"
+
+using namespace dcs;
+using namespace dcs::test;
+
+TEST_CASE("two who bring the same content at once both have it, or the one whose bytes are right") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(500, 'p');
+    const ConnId one = pool.control("ann", "one"), two = pool.control("bob", "two");
+    wire::PutContent bad[2] = {piece_of(bytes, 0, 500), piece_of(bytes, 0, 500)};
+    const int liar = GENERATE(-1, 0, 1);  // whose bytes are others; the other one's must not count for it
+    if (liar >= 0) bad[liar].bytes[0] = 'q';
+    const auto first = pool.post(one, bad[0]), second = pool.post(two, bad[1]);
+    pool.pump();
+    for (int i = 0; i < 3; ++i) pool.do_library_jobs();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(one, first)) == (liar != 0));
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(two, second)) == (liar != 1));
+    CHECK(pool.turn->state().stored.has("ann", pki::sha256_text(bytes)) == (liar != 0));
+    CHECK(pool.turn->state().stored.has("bob", pki::sha256_text(bytes)) == (liar != 1));
+    CHECK(files_in(pool, "library/incoming") == 0);
+}
+
+TEST_CASE("a digest is no content: others have to bring the bytes, users and hosts") {
+    Pool pool({host("h2", 2)});
+    Program ann(pool);
+    const std::string secret = "my PIN is 482913", digest = pki::sha256_text(secret);
+    ann.put(secret, 1);
+    pool.ask<wire::Done>(ann.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::data, secret, "pin")})});
+    const ConnId bob = pool.control("bob", "guess");
+    pool.ask<wire::OpenReply>(bob, wire::OpenSession{1, wire::OpenMode::resume, false});
+    const auto missing = [&] {
+        return pool.ask<wire::MissingContents>(bob, wire::AskContents{{digest}}).digests.size();
+    };
+    const wire::GrainSpec guess = spec_with({content(wire::FileRole::input, secret)});
+    const auto refused = pool.call(bob, wire::Gexec{1, 1, guess});
+    REQUIRE(std::holds_alternative<wire::ErrorReply>(refused));
+    CHECK(std::get<wire::ErrorReply>(refused).code == static_cast<int>(Code::not_found));
+    wire::GrainSpec other_size = guess;
+    other_size.files[0].size += 1;  // no answer tells how long it is
+    const auto same = pool.call(bob, wire::Gexec{1, 1, other_size});
+    CHECK(std::get<wire::ErrorReply>(same).text.find("has 16 bytes") == std::string::npos);
+    CHECK(missing() == 1);
+    // A beginning is not enough, and other bytes are not either.
+    pool.ask<wire::Done>(bob, piece_of(secret, 0, 6));
+    CHECK(missing() == 1);
+    wire::PutContent wrong = piece_of(secret, 0, secret.size());
+    wrong.bytes[10] = '0';
+    const auto request = pool.post(bob, wrong);
+    pool.pump();
+    pool.do_library_jobs();
+    CHECK(std::holds_alternative<wire::ErrorReply>(pool.reply(bob, request)));
+    CHECK(missing() == 1);
+    // A host that runs a grain of his claims that it made that.
+    ModelServer h2(pool, "h2");
+    pool.ask<wire::Done>(bob, wire::Gexec{1, 2, spec_with({output("made")})});
+    h2.connect();
+    h2.read();
+    pool.pump();
+    const GrainKey key{{"bob", 1}, 2};
+    REQUIRE(h2.held.count(key) == 1);
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = h2.held.at(key).incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.ended = true;
+    report.files = {content(wire::FileRole::output, secret, "made")};
+    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::later);
+    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(secret, 0, 6)).next == 6);
+    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::later);
+    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(secret, 6, 10)).next == secret.size());
+    CHECK(last_said<wire::ReportAck>(pool, h2.conn(), report).verdict == wire::Verdict::taken);
+    CHECK(missing() == 0);  // his grain names it now
+    pool.verify();
+    // Who is privileged may read it anyway.
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    CHECK(pool.ask<wire::MissingContents>(root, wire::AskContents{{digest}}).digests.empty());
+}
