@@ -52,8 +52,8 @@ Result<std::string> Behind::read(Disk &disk, const std::string &path, std::uint6
 // Only as far as the reserve can complete it, should other programs take all free space.
 bool Engine::may_lag(const TurnPlan &plan) const {
     if (options_.behind_turns == 0 || reserve_ != options_.reserve_bytes) return false;
-    const std::uint64_t room = plan.all_bytes + options_.step_room * plan.steps.size() + behind_.room(options_.step_room);
-    if (room > reserve_ / 2) return false;
+    const std::uint64_t own = plan.all_bytes + options_.step_room * plan.steps.size();
+    if (own + behind_.room(options_.step_room) > reserve_ / 2) return false;
     return std::all_of(plan.steps.begin(), plan.steps.end(), [](const Step &step) {
         return step.kind == StepKind::inside || step.kind == StepKind::noted;
     });

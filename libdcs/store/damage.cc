@@ -171,7 +171,7 @@ Status Engine::keep_lost_roots() {
         if (!there && !in_journal) return there.status();
         failpoint("store.lost_root.before");
         Status status = in_journal ? disk_.remove(lost_name(turn)) : disk_.rename(root_name(turn), lost_name(turn));
-        if (status && in_journal) status = disk_.create(lost_name(turn), "given up: its part of the journal is damaged\n");
+        if (status && in_journal) status = disk_.create(lost_name(turn), "given up: the journal is damaged\n");
         if (!status) return status;
         failpoint("store.lost_root.after");
     }

@@ -80,7 +80,8 @@ Status Engine::take_journal() {
     if (!file && file.status().code == Code::not_found) return Status::ok();
     if (!file) return fail(file.status().code, std::string(journal_file) + ": " + file.status().text);
     const bool old_ones = planted(plant_replay_old_turns);
-    JournalTurns found = read_journal(*file, old_ones ? 0 : applied_, layout().block, !planted(plant_skip_root_checksum));
+    const bool check_sums = !planted(plant_skip_root_checksum);
+    JournalTurns found = read_journal(*file, old_ones ? 0 : applied_, layout().block, check_sums);
     if (stamp_lost_ && found.any)
         return fail(Code::io_error, std::string(applied_file) + " cannot be read while " + journal_file +
                                         " contains turns: nothing was changed, restore the state directory from a "

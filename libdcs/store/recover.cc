@@ -89,7 +89,8 @@ Status Engine::number_turns(const std::map<std::uint64_t, Found> &found) {
     for (const auto &[number, turn] : found) {
         if (number == turn_ + 2 && options_.accept_lost_turn == turn_ + 1) lost_.insert(++turn_);
         if (number > turn_ + 1)
-            return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + turn.name + " exists" + restore_it);
+            return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + turn.name +
+                                            " exists" + restore_it);
         if (turn.lost && !turn.root) lost_.insert(number);
         turn_ = number;
     }

@@ -10,8 +10,8 @@
 // i-vii) follows unsynced, and for small turns in groups; until then reads are answered from memory.
 // From time to time (or when an update requires it) everything that was touched is synced,
 // turns/applied records the number, and only then is the journal used again from its start, and are
-// the turn roots and large temporaries removed. Recovery applies every committed turn above `applied` again, in order: each
-// step is idempotent. So after a crash each turn is visible whole or not at all, and an
+// the turn roots and large temporaries removed. Recovery applies every committed turn above
+// `applied` again, in order: each step is idempotent. So after a crash each turn is visible whole or not at all, and an
 // acknowledged one whole. docs/BACKING_STORE.md describes the rules step by step.
 //
 // Not thread-safe: one thread at a time (the scheduler passes the store to its storage thread for

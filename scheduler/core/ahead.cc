@@ -35,7 +35,8 @@ Room room_ahead(const State &state, HostId id) {
     return room;
 }
 
-template <class Wanted> std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why, Wanted &&wanted) {
+template <class Wanted>
+std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why, Wanted &&wanted) {
     const auto index = static_cast<std::size_t>(id);
     const std::set<GrainKey> &ahead = d.state.ahead[index];
     // As many as there are slots may be starting at this moment.
@@ -49,7 +50,8 @@ template <class Wanted> std::size_t recall(Draft &d, HostId id, std::size_t most
     }
     if (recalled > 0) {
         d.host(id).pace.recalled = d.now;
-        d.event(std::to_string(recalled) + " grains that wait on " + d.state.host_name(id) + " are called back: " + why);
+        d.event(std::to_string(recalled) + " grains that wait on " + d.state.host_name(id) +
+                " are called back: " + why);
     }
     return recalled;
 }

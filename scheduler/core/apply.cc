@@ -1,6 +1,5 @@
-// The only writer of State. Each entity has one function that takes it from what it is to what it
-// shall be and keeps everything derived in step; apply and roll_back both go through it, so a
-// roll-back cannot forget a consequence.
+// The only writer of State. Each entity has one function that takes it from what it is to what it shall be and keeps
+// everything derived in step; apply and roll_back both go through it, so a roll-back cannot forget a consequence.
 #include <algorithm>
 #include <deque>
 #include <memory>

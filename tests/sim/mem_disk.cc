@@ -28,7 +28,8 @@ Status MemDisk::overwrite(const std::string &path, std::uint64_t offset, std::st
     const Stopwatch watch(true, spent);
     const auto file = files_.find(path);
     if (file == files_.end()) return absent(path);
-    if (offset + bytes.size() > file->second->size()) return fail(Code::io_error, path + " is shorter than it was made");
+    if (offset + bytes.size() > file->second->size())
+        return fail(Code::io_error, path + " is shorter than it was made");
     file->second->replace(offset, bytes.size(), bytes);
     return Status::ok();
 }

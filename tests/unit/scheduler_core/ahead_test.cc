@@ -44,7 +44,8 @@ struct Stage {
     std::size_t withdrawn() {
         std::size_t n = 0;
         for (const Effect &e : pool.effects)
-            if (const auto *send = std::get_if<SendServer>(&e)) n += std::holds_alternative<wire::Withdraw>(send->message);
+            if (const auto *send = std::get_if<SendServer>(&e))
+                n += std::holds_alternative<wire::Withdraw>(send->message);
         return n;
     }
     // What was withdrawn with the last call comes back.
@@ -52,7 +53,8 @@ struct Stage {
         std::vector<GrainKey> keys;
         for (const Effect &e : pool.effects)
             if (const auto *send = std::get_if<SendServer>(&e))
-                if (const auto *end = std::get_if<wire::Withdraw>(&send->message)) keys.push_back(wire::key_of(end->key));
+                if (const auto *end = std::get_if<wire::Withdraw>(&send->message))
+                    keys.push_back(wire::key_of(end->key));
         for (const GrainKey &key : keys) pool.launched(host, name(to_text(key.session), key.grain), Code::refused);
     }
 };
@@ -107,7 +109,8 @@ TEST_CASE("what waits ahead comes back for an older session") {
     for (int i = 0; i < 60; ++i) s.pool.gexec(bob, 7, i);
     while (!s.pool.queue("ann/1").empty()) s.learn("h1", 20);
     s.learn("h1", 20);
-    for (int i = 0; i < 40 && s.ahead(0) > 0 && s.pool.state.ahead[0].begin()->session.user == "ann"; ++i) s.end_one("h1");
+    const auto &ahead = s.pool.state.ahead[0];
+    for (int i = 0; i < 40 && !ahead.empty() && ahead.begin()->session.user == "ann"; ++i) s.end_one("h1");
     REQUIRE(s.ahead(0) > 0);
     s.pool.now = s.pool.now + seconds(2);
     s.pool.gexec(s.ann, 1, 1000);
