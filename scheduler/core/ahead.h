@@ -10,7 +10,7 @@ void note_pace(Draft &d, HostId id);
 bool may_lead(const State &state, HostId id);
 // One grain, if there is one; then the next.
 void fill_ahead(Draft &d, HostId id);
-// For a ready grain that found no free slot: what younger sessions have waiting where it could run comes back.
+// For a ready grain that found no free slot: what waits where it could run, and comes after it, is called back.
 void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain);
 // For a free slot that found no ready grain: half of what waits on another host comes back.
 void recall_for_idle(Draft &d, HostId idle);
