@@ -4,8 +4,8 @@
 //
 // Only grains that take one core and ask for nothing else are handed out so: whatever ends there leaves room for one of
 // them. They come strictly in the order in which they would get a free slot, and an older release's server, which
-// expects no more than its slots, gets none. They are called back when a grain of an older session, or an urgent one of theirs, wants the host, when a slot
-// elsewhere finds nothing to do, and when the host is drained.
+// expects no more than its slots, gets none. They are called back when a grain of an older session, or an urgent one of
+// theirs, wants the host, when a slot elsewhere finds nothing to do, and when the host is drained.
 #include <algorithm>
 
 #include "base/planted.h"
