@@ -16,8 +16,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr int names_at_once = 2000;                // removed without a look at anything else
-constexpr const char *aside_prefix = "removed-";   // no name of a grain's directory
+constexpr int names_at_once = 2000;               // removed without a look at anything else
+constexpr const char *aside_prefix = "removed-";  // no name of a grain's directory
 
 ExitFacts facts_of(const files::ExitRecord &record) {
     ExitFacts facts;
@@ -89,7 +89,7 @@ void adopt_outputs(int grain, Adopted &a) {
     a.output_words = outputs->words;
 }
 
-// Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
+// Makes the room with the grain's input. In place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
     const Result<Fd> room = files::make_room(grain);
     if (!room) return room.status();
@@ -223,12 +223,11 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
     const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0; };
-    bool made = make();
-    if (!made && errno == EEXIST) {
+    if (!make()) {
+        if (errno != EEXIST) return file_error(name, errno);
         if (Status s = remove(id); !s) return s;
-        made = make();
+        if (!make()) return file_error(name, errno);
     }
-    if (!made) return file_error(name, errno);
     Result<Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
@@ -243,9 +242,8 @@ Status GrainFiles::remove(const GrainId &id) {
     TreeRemoval tree(grains_.get(), name);
     auto done = tree.go_on(names_at_once);
     if (!done || *done) return done.status();
-    std::string aside;
-    do aside = aside_prefix + std::to_string(++aside_);
-    while (file_exists(grains_.get(), aside));
+    std::string aside = aside_prefix + std::to_string(++aside_);
+    while (file_exists(grains_.get(), aside)) aside = aside_prefix + std::to_string(++aside_);
     if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
     tree.renamed(aside);
     removing_.push_back(std::move(tree));
@@ -324,9 +322,8 @@ DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
     if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     for (const std::string &name : *names) {
-        if (name == files::announce_name) {
-            facts.announced = size_of(name) >= 0;
-        } else if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
+        facts.announced = facts.announced || (name == files::announce_name && size_of(name) >= 0);
+        if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
             const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
         } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
