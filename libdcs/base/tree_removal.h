@@ -1,6 +1,6 @@
 #pragma once
-// A directory with all that is in it goes, in steps, however deep and wide strangers made it. Symbolic links are removed
-// and not followed, and nothing outside is touched, even while its owner moves parts of it: who does gets an error.
+// A directory goes with all that is in it, in steps, however deep and wide strangers made it. Symbolic links are removed,
+// not followed, and nothing outside is touched, even while its owner moves parts of it: who does gets an error.
 #include <string>
 #include <vector>
 
