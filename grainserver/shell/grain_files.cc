@@ -1,7 +1,6 @@
 #include "grainserver/shell/grain_files.h"
 
 #include <algorithm>
-#include <csignal>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
